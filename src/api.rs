@@ -1,0 +1,3 @@
+//! The verbs, one generic path for every resource.
+
+pub mod error;

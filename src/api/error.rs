@@ -1,0 +1,209 @@
+//! What can go wrong with a request, in the API's own terms. `http::status` turns each variant into a `Status`.
+
+use std::fmt;
+
+use crate::schema::names::{GroupKind, GroupResource};
+
+/// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// 400: bad parameters, body or token.
+    #[error("{0}")]
+    BadRequest(String),
+    /// 401.
+    #[error("Unauthorized")]
+    Unauthorized,
+    /// 403; `reason` follows `… is forbidden: `.
+    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    Forbidden { resource: GroupResource, name: String, reason: String },
+    /// 403 for a path outside the resource API; `message` is whole.
+    #[error("{0}")]
+    ForbiddenPath(String),
+    /// 404 of an object.
+    #[error("{resource} \"{name}\" not found")]
+    NotFound { resource: GroupResource, name: String },
+    /// 404 of a resource or subresource below a known group version.
+    #[error("the server could not find the requested resource")]
+    UnknownResource,
+    /// 405 of a verb that the path does not know at all.
+    #[error("the server does not allow this method on the requested resource")]
+    MethodNotAllowed,
+    /// 405 of a verb that this resource does not support.
+    #[error("{verb} is not supported on resources of kind \"{resource}\"")]
+    NotSupported { resource: GroupResource, verb: &'static str },
+    /// 406.
+    #[error("{message}")]
+    NotAcceptable { message: String },
+    /// 409 on create.
+    #[error("{}", already_exists(resource, name, *cause))]
+    AlreadyExists { resource: GroupResource, name: String, cause: Exists },
+    /// 409; `reason` follows `Operation cannot be fulfilled on … : `.
+    #[error("Operation cannot be fulfilled on {subject} \"{name}\": {reason}")]
+    Conflict { subject: Subject, name: String, reason: String },
+    /// 409 of admission while a namespace or object goes away; carries causes.
+    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },
+    /// 410; `continue_token` lets a pager go on inconsistently.
+    #[error("{message}")]
+    Expired { message: String, continue_token: Option<String> },
+    /// 413; bytes.
+    #[error("Request entity too large: limit is {limit}")]
+    TooLarge { limit: usize },
+    /// 415.
+    #[error("{0}")]
+    UnsupportedMediaType(String),
+    /// 422 with causes.
+    #[error("{} \"{name}\" is invalid: {}", kind, aggregate(causes))]
+    Invalid { kind: GroupKind, name: String, causes: Vec<Cause> },
+    /// 422 of a patch that could not be applied; deliberately says no more, like upstream.
+    #[error("the server rejected our request due to an error in our request")]
+    Unprocessable,
+    /// 429; seconds.
+    #[error("{message}")]
+    TooManyRequests { message: String, retry_after: u32 },
+    /// 500 with reason InternalError.
+    #[error("Internal error occurred: {0}")]
+    Internal(String),
+    /// 500 without a reason.
+    #[error("{0}")]
+    Unclassified(String),
+    /// 503; seconds.
+    #[error("{message}")]
+    Unavailable { message: String, retry_after: u32 },
+    /// 504.
+    #[error("Timeout: {0}")]
+    Timeout(String),
+    /// 504: a revision that the store has not reached.
+    #[error("Timeout: Too large resource version: {requested}, current: {current}")]
+    FutureRevision { requested: u64, current: u64 },
+}
+
+/// Why a create found the name taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exists {
+    Plain,
+    /// The object that holds the name is being deleted.
+    Terminating,
+    /// No free name was found for `generateName`.
+    Generated,
+}
+
+/// A conflict names the plural, except where a DELETE precondition fails: then it names the kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    Resource(GroupResource),
+    Kind(GroupKind),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Resource(resource) => resource.fmt(f),
+            Subject::Kind(kind) => kind.fmt(f),
+        }
+    }
+}
+
+/// One entry of `details.causes`; the message already holds the class text (`Required value: …`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: CauseReason,
+    pub field: String,
+    pub message: String,
+}
+
+/// The machine-readable class of a [`Cause`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CauseReason {
+    Required,
+    Invalid,
+    NotSupported,
+    Forbidden,
+    Duplicate,
+    TooLong,
+    NotFound,
+    TypeInvalid,
+    TooMany,
+    NamespaceTerminating,
+}
+
+impl CauseReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CauseReason::Required => "FieldValueRequired",
+            CauseReason::Invalid => "FieldValueInvalid",
+            CauseReason::NotSupported => "FieldValueNotSupported",
+            CauseReason::Forbidden => "FieldValueForbidden",
+            CauseReason::Duplicate => "FieldValueDuplicate",
+            CauseReason::TooLong => "FieldValueTooLong",
+            CauseReason::NotFound => "FieldValueNotFound",
+            CauseReason::TypeInvalid => "FieldValueTypeInvalid",
+            CauseReason::TooMany => "FieldValueTooMany",
+            CauseReason::NamespaceTerminating => "NamespaceTerminating",
+        }
+    }
+}
+
+impl Cause {
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(CauseReason::Required, field, with_detail("Required value", detail))
+    }
+
+    /// `value` is printed as it stands: quote strings, spell other values as JSON.
+    pub fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> Self {
+        Self::new(CauseReason::Invalid, field, with_detail(&format!("Invalid value: {value}"), detail))
+    }
+
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(CauseReason::Forbidden, field, with_detail("Forbidden", detail))
+    }
+
+    /// `supported` in the order in which upstream lists it.
+    pub fn not_supported(field: impl Into<String>, value: impl fmt::Display, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|v| format!("\"{v}\"")).collect();
+        let detail = format!("supported values: {}", list.join(", "));
+        Self::new(CauseReason::NotSupported, field, with_detail(&format!("Unsupported value: {value}"), &detail))
+    }
+
+    pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(CauseReason::TooLong, field, with_detail("Too long", detail))
+    }
+
+    fn new(reason: CauseReason, field: impl Into<String>, message: String) -> Self {
+        Self { reason, field: field.into(), message }
+    }
+}
+
+fn with_detail(class: &str, detail: &str) -> String {
+    if detail.is_empty() { class.to_owned() } else { format!("{class}: {detail}") }
+}
+
+fn subject(resource: &GroupResource, name: &str) -> String {
+    if name.is_empty() { resource.to_string() } else { format!("{resource} \"{name}\"") }
+}
+
+fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String {
+    let plain = format!("{resource} \"{name}\" already exists");
+    match cause {
+        Exists::Plain => plain,
+        Exists::Terminating => format!("object is being deleted: {plain}"),
+        Exists::Generated => {
+            format!("{plain}, the server was not able to generate a unique name for the object")
+        }
+    }
+}
+
+/// One cause stands bare, several as `[a, b]`; equal texts appear once (upstream's aggregate error).
+fn aggregate(causes: &[Cause]) -> String {
+    let mut texts: Vec<String> = Vec::with_capacity(causes.len());
+    for cause in causes {
+        let text = format!("{}: {}", cause.field, cause.message);
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}

@@ -1,0 +1,1 @@
+//! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.

@@ -1,0 +1,10 @@
+//! rowplane: the Kubernetes API on SQL.
+//!
+//! A module imports only from modules below it in this list; `ARCHITECTURE.md` is the map.
+#![forbid(unsafe_code)]
+
+pub mod http;
+
+pub mod api;
+
+pub mod schema;
