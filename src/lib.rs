@@ -7,4 +7,9 @@ pub mod http;
 
 pub mod api;
 
+pub mod storage;
+
+pub mod codec;
 pub mod schema;
+
+pub mod revision;

@@ -1,0 +1,4 @@
+//! Bytes to objects and back: JSON, and the form at rest.
+
+pub mod object;
+pub mod scan;

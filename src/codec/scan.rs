@@ -1,0 +1,152 @@
+//! Finding things in JSON text without building a tree: where a member's value begins and ends.
+//!
+//! Works on text that has been validated once (by serde_json on the way in); on anything else it gives up with
+//! `None` and never reads out of bounds.
+
+use std::ops::Range;
+
+/// A cursor over the members of one JSON object.
+pub struct Members<'a> {
+    text: &'a [u8],
+    at: usize,
+    first: bool,
+}
+
+/// One member: the span of its key with the quotes, and the span of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub key: Range<usize>,
+    pub value: Range<usize>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of the object that starts at or after `at`.
+    pub fn new(text: &'a [u8], at: usize) -> Option<Self> {
+        let at = skip_blanks(text, at);
+        (*text.get(at)? == b'{').then_some(Self { text, at: at + 1, first: true })
+    }
+
+    /// The next member; `Some(None)` at the closing brace, `None` when this is not JSON.
+    pub fn step(&mut self) -> Option<Option<Member>> {
+        let mut at = skip_blanks(self.text, self.at);
+        match *self.text.get(at)? {
+            b'}' => {
+                self.at = at;
+                return Some(None);
+            }
+            b',' if !self.first => at = skip_blanks(self.text, at + 1),
+            _ if self.first => {}
+            _ => return None,
+        }
+        self.first = false;
+        let key = at..end_of_string(self.text, at)?;
+        let colon = skip_blanks(self.text, key.end);
+        if *self.text.get(colon)? != b':' {
+            return None;
+        }
+        let start = skip_blanks(self.text, colon + 1);
+        let value = start..end_of_value(self.text, start)?;
+        self.at = value.end;
+        Some(Some(Member { key, value }))
+    }
+
+    /// Where the closing brace is, once `step` has returned `Some(None)`.
+    pub fn end(&self) -> usize {
+        self.at
+    }
+}
+
+/// The span of member `name` in the object at `at`. Names with escapes are not found.
+pub fn member(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
+    let mut members = Members::new(text, at)?;
+    while let Some(member) = members.step()? {
+        if key_is(text, &member.key, name) {
+            return Some(member.value);
+        }
+    }
+    None
+}
+
+/// Whether the quoted key at `span` is `name`, spelled without escapes.
+pub fn key_is(text: &[u8], span: &Range<usize>, name: &str) -> bool {
+    &text[span.start + 1..span.end - 1] == name.as_bytes()
+}
+
+/// The raw text between the quotes of a string value.
+pub fn raw_string<'a>(text: &'a [u8], span: &Range<usize>) -> Option<&'a str> {
+    let inner = text.get(span.clone())?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    std::str::from_utf8(inner).ok()
+}
+
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while matches!(text.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+fn end_of_string(text: &[u8], at: usize) -> Option<usize> {
+    if *text.get(at)? != b'"' {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        match *text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn end_of_value(text: &[u8], at: usize) -> Option<usize> {
+    match *text.get(at)? {
+        b'"' => end_of_string(text, at),
+        b'{' | b'[' => end_of_nested(text, at),
+        _ => {
+            let rest = text[at..]
+                .iter()
+                .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
+            Some(rest.map_or(text.len(), |n| at + n))
+        }
+    }
+}
+
+fn end_of_nested(text: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    loop {
+        match *text.get(at)? {
+            b'"' => at = end_of_string(text, at)? - 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_members_among_nested_values_and_escapes() {
+        let text = br#" { "a" : {"b":[1,"}"]} ,"c\"d":"x\\", "e":-1.5e3 } "#;
+        assert_eq!(member(text, 0, "a").map(|r| &text[r]), Some(&br#"{"b":[1,"}"]}"#[..]));
+        assert_eq!(member(text, 0, "e").map(|r| &text[r]), Some(&b"-1.5e3"[..]));
+        assert_eq!(member(text, 0, "b"), None);
+    }
+
+    #[test]
+    fn gives_up_on_anything_cut_short() {
+        let text = br#"{"metadata":{"labels":{"a":"b\"c"},"name":"x"},"n":[1,{"m":null}]}"#;
+        for end in 0..text.len() {
+            assert_eq!(member(&text[..end], 0, "absent"), None, "cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! MVCC on SQL: a clock without gaps, versions of objects, a changefeed, compaction.
+//!
+//! [`Backend`] is the contract, `sqlite` and `postgres` fulfil it, and [`Store`] adds group commit. What holds:
+//!
+//! - the clock's row is locked first in every write transaction and a failed batch gives its revisions back, so
+//!   revisions have no gaps and commit order is revision order;
+//! - an answered write is durable; an unanswered one is wholly there or not at all;
+//! - rows are inserted and compacted away, never updated;
+//! - a read at a revision sees exactly the state after that revision, or fails with [`Error::Compacted`].
+//!
+//! The only module that knows SQL, and the only one that assigns revisions.
+
+mod commit;
+mod compactor;
+mod judge;
+mod mark;
+mod migrations;
+pub mod postgres;
+pub mod sqlite;
+mod stream;
+mod token_key;
+mod writer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use tokio::sync::mpsc;
+
+use crate::codec::object::Object;
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+
+pub use commit::{Change, Commit, Expect, Mutation, Outcome};
+pub use compactor::{Compaction, compact_regularly};
+pub use mark::{HighWaterMark, SAFETY_GAP};
+pub use writer::{Store, Written};
+
+/// The store's own number for a group and plural; see [`Backend::resource_ids`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(pub i32);
+
+/// The identity of an object. Cluster-scoped objects have an empty namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub resource: ResourceId,
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+}
+
+impl Key {
+    pub fn new(resource: ResourceId, namespace: &str, name: &str) -> Self {
+        Self { resource, namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// The two ends of readable history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The newest committed revision.
+    pub revision: Revision,
+    /// States before this one may be gone; the state at this very revision is still readable.
+    pub compacted: Revision,
+}
+
+impl Clock {
+    /// Whether the state at `at` can be read.
+    pub fn check(self, at: Revision) -> Result<(), Error> {
+        if at < self.compacted {
+            return Err(Error::Compacted { oldest: self.compacted });
+        }
+        if at > self.revision {
+            return Err(Error::Future { requested: at, current: self.revision });
+        }
+        Ok(())
+    }
+}
+
+/// A live version of an object as it is stored.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+    pub revision: Revision,
+    pub value: Bytes,
+}
+
+/// The part of a resource that a list reads, in the byte order of (namespace, name).
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub resource: ResourceId,
+    /// All namespaces if `None`.
+    pub namespace: Option<Box<str>>,
+    /// Only keys after this (namespace, name).
+    pub after: Option<(Box<str>, Box<str>)>,
+    /// At most so many live rows; `None` for all.
+    pub limit: Option<u32>,
+}
+
+impl Scan {
+    /// Everything of a resource.
+    pub fn all(resource: ResourceId) -> Self {
+        Self { resource, namespace: None, after: None, limit: None }
+    }
+
+    /// The (namespace, name) after which the scan begins.
+    fn start(&self) -> (&str, &str) {
+        let namespace = self.namespace.as_deref().unwrap_or("");
+        self.after.as_ref().map_or((namespace, ""), |(namespace, name)| (namespace, name))
+    }
+}
+
+/// What a write did to its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl ChangeKind {
+    /// `changes.event`, the same numbers in both databases.
+    fn code(self) -> i16 {
+        match self {
+            ChangeKind::Added => 0,
+            ChangeKind::Modified => 1,
+            ChangeKind::Deleted => 2,
+        }
+    }
+
+    fn from_code(code: i64) -> Result<Self, Error> {
+        match code {
+            0 => Ok(ChangeKind::Added),
+            1 => Ok(ChangeKind::Modified),
+            2 => Ok(ChangeKind::Deleted),
+            other => Err(Error::Corrupt(format!("changes.event is {other}").into())),
+        }
+    }
+}
+
+/// One row of the changefeed with the versions it speaks of.
+#[derive(Clone, Debug)]
+pub struct ChangeRow {
+    pub revision: Revision,
+    pub key: Key,
+    pub kind: ChangeKind,
+    /// The version written; `None` for a deletion.
+    pub value: Option<Bytes>,
+    /// The version that was current before, if there was one.
+    pub previous: Option<(Revision, Bytes)>,
+}
+
+/// A piece of the changefeed.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// In the order of their revisions.
+    pub rows: Vec<ChangeRow>,
+    /// The feed is complete up to here: the last row's revision, or the clock's when the feed was read to its end.
+    pub through: Revision,
+}
+
+impl Changes {
+    /// `rows` were read after `after` with this limit while the clock stood at `current`.
+    fn new(rows: Vec<ChangeRow>, limit: u32, after: Revision, current: Revision) -> Self {
+        let cut = rows.len() >= limit as usize;
+        let through = rows.last().filter(|_| cut).map_or(current.max(after), |row| row.revision);
+        Self { rows, through }
+    }
+}
+
+/// A secret that authenticates continue tokens on all replicas.
+#[derive(Clone, Debug)]
+pub struct TokenKey {
+    pub id: u32,
+    /// Seconds since the Unix epoch.
+    pub created_at: i64,
+    pub secret: Vec<u8>,
+}
+
+/// A failed call to the store. Nothing was written, unless it is [`Error::Unknown`].
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The state asked for is older than the history that is kept.
+    #[error("history before revision {oldest} has been compacted")]
+    Compacted { oldest: Revision },
+    /// The state asked for has not been reached.
+    #[error("revision {requested} is in the future, current is {current}")]
+    Future { requested: Revision, current: Revision },
+    /// The database cannot be reached, is full, or refuses to work.
+    #[error("the database is unavailable: {0}")]
+    Unavailable(Arc<str>),
+    /// The connection broke during COMMIT and the outcome could not be learned in time.
+    #[error("the outcome of the write is not known: {0}")]
+    Unknown(Arc<str>),
+    /// The clock stands before a revision that had been acknowledged.
+    #[error("the database is at revision {found} but had acknowledged {floor}")]
+    Regressed { floor: Revision, found: Revision },
+    /// The database holds what this program did not write.
+    #[error("the database is inconsistent: {0}")]
+    Corrupt(Arc<str>),
+    /// The store is closing down.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why a store could not be opened; each is one clear line for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the datastore URL {url:?} is not understood: {reason}")]
+    Url { url: String, reason: String },
+    #[error("the database {0} is in use by another server")]
+    Locked(String),
+    #[error("the database's schema is newer than this server knows (migration {0}); run a newer rowplane")]
+    NewerSchema(i64),
+    #[error("the database holds a schema that is not rowplane's: {0}")]
+    ForeignSchema(String),
+    #[error("the database {url} cannot be opened: {source}")]
+    Unreachable { url: String, source: sqlx::Error },
+}
+
+/// A stream of rows; an error ends it, and what came before is then not the whole answer.
+pub type RowStream = BoxStream<'static, Result<Row, Error>>;
+
+/// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit`] is the one
+/// exception and must be driven to its end (the writer does).
+#[async_trait]
+pub trait Backend: Send + Sync + 'static {
+    /// `sqlite` or `postgres`, for logs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// How many batches may be committed at a time.
+    fn pipeline_depth(&self) -> usize;
+
+    /// Judges the batch in order inside one transaction and writes what passes; durable on return. A clock below
+    /// `floor` (a revision known to be committed) means that the database lost commits: [`Error::Regressed`].
+    /// If the connection breaks during COMMIT, finds out what became of it before it returns.
+    async fn commit(&self, batch: &[Mutation], floor: Revision) -> Result<Commit, Error>;
+
+    /// The clock, newer than every commit answered by any replica before the call.
+    async fn clock(&self) -> Result<Clock, Error>;
+
+    /// The live rows of `scan` as of `at`, in key order, from one snapshot.
+    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
+
+    /// How many live rows `scan` has as of `at`; its limit is ignored.
+    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
+
+    /// Up to `limit` changes after a revision, of one resource or of all.
+    async fn changes(
+        &self,
+        after: Revision,
+        resource: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Changes, Error>;
+
+    /// Raises `compacted` to `to` (never lowers it, never beyond the clock). Rows go later, by [`Backend::sweep`].
+    async fn compact(&self, to: Revision) -> Result<Clock, Error>;
+
+    /// Removes the dead rows of up to `limit` changes at or below `compacted`. Returns how many changes it went
+    /// through: fewer than `limit` means that nothing is left.
+    async fn sweep(&self, limit: u32) -> Result<u64, Error>;
+
+    /// Gives disk space back and bounds the write-ahead log, as far as the database needs to be told.
+    async fn reclaim(&self) -> Result<(), Error>;
+
+    /// Makes the clock at least `floor` and forgets the history before it: the answer to a database that came
+    /// back without commits it had acknowledged.
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error>;
+
+    /// The ids of these resources, made where they are missing, in the order given.
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error>;
+
+    /// All token keys, newest first; makes a new one if the newest is older than `max_age` seconds at `now`
+    /// (seconds since the epoch), and drops those older than three times that.
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error>;
+
+    /// Returns when another server may have committed something. A hint: it may come late, or for nothing.
+    async fn hint(&self);
+
+    /// Whether other servers can commit to the same database.
+    fn shared(&self) -> bool;
+
+    /// Closes all connections.
+    async fn close(&self);
+}
+
+/// Receives every commit of this server in order of completion, before the writers are answered.
+pub type CommitSink = mpsc::Sender<OwnCommit>;
+
+/// A batch this server has just committed.
+pub struct OwnCommit {
+    /// The clock before the batch; its writes follow without a gap.
+    pub base: Revision,
+    pub writes: Vec<OwnWrite>,
+    /// To be sent once the writes are visible to readers.
+    pub published: tokio::sync::oneshot::Sender<()>,
+}
+
+/// One write of an [`OwnCommit`].
+#[derive(Clone)]
+pub struct OwnWrite {
+    pub revision: Revision,
+    pub key: Key,
+    /// `None` for a deletion.
+    pub object: Option<Arc<Object>>,
+}

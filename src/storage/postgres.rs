@@ -1,0 +1,209 @@
+//! PostgreSQL: any number of servers on one database, in step through the clock's row lock.
+
+mod batch;
+mod error;
+mod listener;
+mod reads;
+mod upkeep;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::ConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use tokio::time::Instant;
+
+use self::batch::Failure;
+use self::error::unavailable;
+use self::listener::Listener;
+use super::judge::judge;
+use super::{
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, TokenKey,
+    migrations,
+};
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
+
+/// Two writers and a few readers; a database is shared with other replicas.
+const CONNECTIONS: u32 = 10;
+/// A second batch gathers its lock while the first commits: about a fifth more throughput (measured).
+const BATCHES_IN_FLIGHT: usize = 2;
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the outcome of a broken COMMIT is asked for before the writer is told that nobody knows.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// A store in one PostgreSQL schema.
+pub struct Postgres {
+    pool: PgPool,
+    listener: Listener,
+    channel: String,
+}
+
+impl Postgres {
+    /// Connects and brings the schema up to date. The tables live in the connection's current schema.
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        let shown = without_password(url);
+        let options: PgConnectOptions = url
+            .parse()
+            .map_err(|error: sqlx::Error| OpenError::Url { url: shown.clone(), reason: error.to_string() })?;
+        let options = options.application_name("rowplane").disable_statement_logging();
+        let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .connect_with(options)
+            .await
+            .map_err(unreachable)?;
+        let mut connection = pool.acquire().await.map_err(unreachable)?;
+        MIGRATIONS.run(&mut *connection).await.map_err(|error| migrations::open_error(&shown, error))?;
+        let schema: String = sqlx::query_scalar("SELECT current_schema()::text")
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(unreachable)?;
+        drop(connection);
+        let channel = format!("rowplane_{schema}");
+        Ok(Self { listener: Listener::spawn(pool.clone(), channel.clone()), pool, channel })
+    }
+
+    /// Asks the database what became of a transaction, until it answers.
+    async fn settle(&self, transaction: &str, error: Error) -> Result<(), Error> {
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        loop {
+            match batch::status(&self.pool, transaction).await {
+                Ok(batch::Status::Committed) => return Ok(()),
+                Ok(batch::Status::Aborted) => return Err(error),
+                Ok(batch::Status::InProgress) | Err(_) if Instant::now() < deadline => {
+                    tokio::time::sleep(SETTLE_PAUSE).await;
+                }
+                Ok(batch::Status::InProgress) | Err(_) => {
+                    return Err(Error::Unknown(error.to_string().into()));
+                }
+            }
+        }
+    }
+}
+
+/// A URL that may be shown and logged.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.rsplit_once('@') {
+        Some((login, place)) => {
+            let user = login.split(':').next().unwrap_or(login);
+            format!("{scheme}://{user}@{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[async_trait]
+impl Backend for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn pipeline_depth(&self) -> usize {
+        BATCHES_IN_FLIGHT
+    }
+
+    fn shared(&self) -> bool {
+        true
+    }
+
+    async fn commit(&self, mutations: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
+        let begun = batch::begin(&mut connection, mutations).await;
+        let begun = match begun {
+            Ok(begun) if begun.base >= floor => begun,
+            other => {
+                let _ = connection.close().await;
+                return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
+            }
+        };
+        let verdict = judge(mutations, begun.base, &begun.live);
+        let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
+        let finished = batch::finish(&mut connection, &self.channel, mutations, &verdict.writes).await;
+        match finished {
+            Ok(()) => Ok(commit),
+            Err(Failure::Before(error)) => {
+                let _ = connection.close().await;
+                Err(error)
+            }
+            Err(Failure::During(error)) => {
+                let _ = connection.close().await;
+                self.settle(&begun.transaction, error).await.map(|()| commit)
+            }
+        }
+    }
+
+    async fn clock(&self) -> Result<Clock, Error> {
+        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
+        let clock = reads::clock(&mut connection).await;
+        checked(connection, clock).await
+    }
+
+    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+        reads::scan(&self.pool, scan, at).await
+    }
+
+    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
+        reads::count(&self.pool, scan, at).await
+    }
+
+    async fn changes(
+        &self,
+        after: Revision,
+        resource: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Changes, Error> {
+        reads::changes(&self.pool, after, resource, limit).await
+    }
+
+    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
+        upkeep::compact(&self.pool, to).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+        upkeep::sweep(&self.pool, limit).await
+    }
+
+    /// Autovacuum does it.
+    async fn reclaim(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
+        upkeep::advance_clock(&self.pool, floor).await
+    }
+
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+        upkeep::resource_ids(&self.pool, resources).await
+    }
+
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+        upkeep::token_keys(&self.pool, now, max_age).await
+    }
+
+    async fn hint(&self) {
+        self.listener.hint().await
+    }
+
+    async fn close(&self) {
+        self.listener.stop();
+        self.pool.close().await;
+    }
+}
+
+/// Keeps a connection that failed out of the pool: the pool does not test connections before it lends them.
+async fn checked<T>(
+    connection: sqlx::pool::PoolConnection<sqlx::Postgres>,
+    result: Result<T, Error>,
+) -> Result<T, Error> {
+    if result.is_err() {
+        let _ = connection.close().await;
+    }
+    result
+}

@@ -1,0 +1,138 @@
+//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. Four round trips.
+
+use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::{Executor, Row as _};
+
+use super::error::{corrupt, unavailable};
+use crate::revision::Revision;
+use crate::storage::judge::Write;
+use crate::storage::{Change, Error, Mutation};
+
+/// A transaction that holds the clock's lock.
+pub struct Begun {
+    pub base: Revision,
+    /// The live version of every mutation's key.
+    pub live: Vec<Option<Revision>>,
+    /// The transaction's id, by which its fate can be learned later.
+    pub transaction: String,
+}
+
+/// Where a batch failed.
+pub enum Failure {
+    /// Nothing was written.
+    Before(Error),
+    /// COMMIT was sent and not answered.
+    During(Error),
+}
+
+/// The fate of a transaction.
+pub enum Status {
+    Committed,
+    Aborted,
+    InProgress,
+}
+
+/// Opens a transaction, takes the clock's lock, and then reads: the read must not share the lock's snapshot, or it
+/// would miss what was committed while the lock was waited for.
+pub async fn begin(connection: &mut PgConnection, mutations: &[Mutation]) -> Result<Begun, Error> {
+    let clock = connection
+        .fetch_one(sqlx::raw_sql("BEGIN; SELECT revision, pg_current_xact_id()::text FROM clock FOR UPDATE"))
+        .await
+        .map_err(unavailable)?;
+    let base: i64 = clock.try_get(0).map_err(corrupt)?;
+    let transaction: String = clock.try_get(1).map_err(corrupt)?;
+    let keys = || mutations.iter().map(|mutation| &mutation.key);
+    let rows = sqlx::query(include_str!("../sql/postgres/live_versions.sql"))
+        .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
+        .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
+        .bind(keys().map(|key| &*key.name).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await
+        .map_err(unavailable)?;
+    let mut live = vec![None; mutations.len()];
+    for row in rows {
+        let ordinal: i64 = row.try_get(0).map_err(corrupt)?;
+        let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
+        if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
+            *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
+        }
+    }
+    Ok(Begun { base: Revision(base as u64), live, transaction })
+}
+
+/// Writes what passed and commits; with nothing to write, ends the transaction.
+pub async fn finish(
+    connection: &mut PgConnection,
+    channel: &str,
+    mutations: &[Mutation],
+    writes: &[Write],
+) -> Result<(), Failure> {
+    if writes.is_empty() {
+        let ended = connection.execute(sqlx::raw_sql("ROLLBACK")).await;
+        return ended.map(drop).map_err(|error| Failure::Before(unavailable(error)));
+    }
+    insert(connection, channel, mutations, writes).await.map_err(|e| Failure::Before(unavailable(e)))?;
+    let committed = connection.execute(sqlx::raw_sql("COMMIT")).await;
+    committed.map(drop).map_err(|error| Failure::During(unavailable(error)))
+}
+
+async fn insert(
+    connection: &mut PgConnection,
+    channel: &str,
+    mutations: &[Mutation],
+    writes: &[Write],
+) -> Result<(), sqlx::Error> {
+    let keys = || writes.iter().map(|write| &mutations[write.index].key);
+    let stored = |pick: fn(&Change) -> &str| {
+        writes.iter().map(|write| pick(&mutations[write.index].change)).collect::<Vec<_>>()
+    };
+    let values = |write: &Write| match &mutations[write.index].change {
+        Change::Put { draft, .. } => draft.value().clone(),
+        Change::Delete => bytes::Bytes::new(),
+    };
+    let values: Vec<bytes::Bytes> = writes.iter().map(values).collect();
+    sqlx::query(include_str!("../sql/postgres/write_batch.sql"))
+        .bind(writes.iter().map(|write| write.revision.0 as i64).collect::<Vec<_>>())
+        .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
+        .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
+        .bind(keys().map(|key| &*key.name).collect::<Vec<_>>())
+        .bind(stored(uid))
+        .bind(stored(stored_version))
+        .bind(values.iter().map(|value| &value[..]).collect::<Vec<_>>())
+        .bind(writes.iter().map(|write| write.kind.code()).collect::<Vec<_>>())
+        .bind(writes.iter().map(|write| write.previous.map(|v| v.0 as i64)).collect::<Vec<_>>())
+        .bind(writes.last().map_or(0, |write| write.revision.0 as i64))
+        .bind(channel)
+        .execute(connection)
+        .await
+        .map(drop)
+}
+
+fn uid(change: &Change) -> &str {
+    match change {
+        Change::Put { uid, .. } => uid,
+        Change::Delete => "",
+    }
+}
+
+fn stored_version(change: &Change) -> &str {
+    match change {
+        Change::Put { stored_version, .. } => stored_version,
+        Change::Delete => "",
+    }
+}
+
+/// What became of a transaction, by its id.
+pub async fn status(pool: &PgPool, transaction: &str) -> Result<Status, Error> {
+    let status: Option<String> = sqlx::query_scalar("SELECT pg_xact_status($1::text::xid8)")
+        .bind(transaction)
+        .fetch_one(pool)
+        .await
+        .map_err(unavailable)?;
+    match status.as_deref() {
+        Some("committed") => Ok(Status::Committed),
+        Some("in progress") => Ok(Status::InProgress),
+        // An id that the server no longer knows is so old that it cannot be ours; one it never knew was lost.
+        _ => Ok(Status::Aborted),
+    }
+}

@@ -1,0 +1,127 @@
+//! Compaction, the clock's repair, and the small tables on PostgreSQL. Every replica may call these at any time.
+
+use sqlx::postgres::PgPool;
+use sqlx::{Row as _, Transaction};
+
+use super::error::{corrupt, unavailable};
+use super::reads;
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
+
+/// Advisory lock of the replica that is sweeping; any number will do, as long as it stays the same.
+const SWEEP_LOCK: i64 = 0x726f_7770_6c61_6e65;
+
+async fn begin(pool: &PgPool) -> Result<Transaction<'static, sqlx::Postgres>, Error> {
+    pool.begin().await.map_err(unavailable)
+}
+
+pub async fn compact(pool: &PgPool, to: Revision) -> Result<Clock, Error> {
+    sqlx::query("UPDATE clock SET compacted = LEAST(revision, $1) WHERE compacted < LEAST(revision, $1)")
+        .bind(to.0 as i64)
+        .execute(pool)
+        .await
+        .map_err(unavailable)?;
+    let mut connection = pool.acquire().await.map_err(unavailable)?;
+    reads::clock(&mut connection).await
+}
+
+/// One replica sweeps at a time; to the others there is nothing left to do.
+pub async fn sweep(pool: &PgPool, limit: u32) -> Result<u64, Error> {
+    let mut transaction = begin(pool).await?;
+    let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
+        .bind(SWEEP_LOCK)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    if !mine {
+        return Ok(0);
+    }
+    let row = sqlx::query(
+        "WITH slice AS (
+             DELETE FROM changes WHERE resource_version IN (
+                 SELECT resource_version FROM changes
+                 WHERE resource_version <= (SELECT compacted FROM clock)
+                 ORDER BY resource_version LIMIT $1)
+             RETURNING resource_version, previous_version, event
+         ), dead AS (
+             DELETE FROM objects WHERE resource_version IN (
+                 SELECT previous_version FROM slice WHERE previous_version IS NOT NULL
+                 UNION ALL SELECT resource_version FROM slice WHERE event = 2)
+         )
+         SELECT COUNT(*) FROM slice",
+    )
+    .bind(i64::from(limit))
+    .fetch_one(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
+    transaction.commit().await.map_err(unavailable)?;
+    let swept: i64 = row.try_get(0).map_err(corrupt)?;
+    Ok(swept as u64)
+}
+
+pub async fn advance_clock(pool: &PgPool, floor: Revision) -> Result<Clock, Error> {
+    sqlx::query("UPDATE clock SET revision = $1, compacted = $1 WHERE revision < $1")
+        .bind(floor.0 as i64)
+        .execute(pool)
+        .await
+        .map_err(unavailable)?;
+    let mut connection = pool.acquire().await.map_err(unavailable)?;
+    reads::clock(&mut connection).await
+}
+
+pub async fn resource_ids(pool: &PgPool, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+    let groups: Vec<&str> = resources.iter().map(|resource| &*resource.group).collect();
+    let plurals: Vec<&str> = resources.iter().map(|resource| &*resource.plural).collect();
+    sqlx::query(
+        "INSERT INTO resources (api_group, plural) SELECT * FROM unnest($1::text[], $2::text[]) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(&groups)
+    .bind(&plurals)
+    .execute(pool)
+    .await
+    .map_err(unavailable)?;
+    let ids: Vec<i32> = sqlx::query_scalar(
+        "SELECT r.id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (api_group, plural, i) \
+         JOIN resources r ON r.api_group = k.api_group AND r.plural = k.plural ORDER BY k.i",
+    )
+    .bind(&groups)
+    .bind(&plurals)
+    .fetch_all(pool)
+    .await
+    .map_err(unavailable)?;
+    Ok(ids.into_iter().map(ResourceId).collect())
+}
+
+pub async fn token_keys(pool: &PgPool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+    let mut transaction = begin(pool).await?;
+    // Replicas that rotate at the same moment have to see each other's key.
+    sqlx::query("LOCK TABLE token_keys IN SHARE ROW EXCLUSIVE MODE")
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    let rows: Vec<(i32, i64, Vec<u8>)> =
+        sqlx::query_as("SELECT id, created_at, secret FROM token_keys ORDER BY id DESC")
+            .fetch_all(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    let rows = rows.into_iter().map(|(id, at, secret)| (i64::from(id), at, secret)).collect();
+    let rotation = token_key::rotate(rows, now, max_age);
+    if let Some(key) = &rotation.added {
+        sqlx::query("INSERT INTO token_keys (id, created_at, secret) VALUES ($1, $2, $3)")
+            .bind(key.id as i32)
+            .bind(key.created_at)
+            .bind(&*key.secret)
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+        sqlx::query("DELETE FROM token_keys WHERE id < $1")
+            .bind(rotation.oldest() as i32)
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(rotation.keys)
+}

@@ -1,0 +1,154 @@
+//! A batch on SQLite: two calls of several statements, whose texts exist once per power of two.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::error::{corrupt, unavailable};
+use crate::revision::Revision;
+use crate::storage::judge::Write;
+use crate::storage::{Change, Error, Mutation};
+
+/// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
+/// statements skip, so that a handful of prepared statements serves every length.
+pub struct Statements {
+    sizes: Vec<Texts>,
+}
+
+/// The texts for one size.
+pub struct Texts {
+    size: usize,
+    begin: Arc<str>,
+    finish: Arc<str>,
+}
+
+/// The writer never gathers more than this.
+pub const LARGEST: usize = 256;
+
+impl Statements {
+    pub fn new() -> Self {
+        let sizes = (0..=LARGEST.ilog2()).map(|power| Texts::new(1 << power)).collect();
+        Self { sizes }
+    }
+
+    /// The texts that hold `len` mutations, at most [`LARGEST`].
+    pub fn for_len(&self, len: usize) -> &Texts {
+        &self.sizes[len.max(1).next_power_of_two().ilog2() as usize]
+    }
+}
+
+impl Texts {
+    fn new(size: usize) -> Self {
+        Self { size, begin: begin_sql(size).into(), finish: finish_sql(size).into() }
+    }
+}
+
+/// Takes the write lock, reads the clock, and finds each key's live version (as `2 × version + deleted`).
+fn begin_sql(size: usize) -> String {
+    let keys = values(size, |row, sql| {
+        let _ = write!(sql, "({row},?,?,?)");
+    });
+    format!(
+        "BEGIN IMMEDIATE; SELECT revision, compacted FROM clock; \
+         SELECT k.column1, (SELECT o.resource_version * 2 + o.deleted FROM objects o \
+            WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
+            ORDER BY o.resource_version DESC LIMIT 1) FROM (VALUES {keys}) k"
+    )
+}
+
+/// Both tables, the clock and COMMIT. A NULL version marks padding.
+fn finish_sql(size: usize) -> String {
+    let objects = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?,?,?)"));
+    let changes = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?)"));
+    format!(
+        "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+           SELECT * FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
+         INSERT INTO changes (resource_version, resource, namespace, name, event, previous_version) \
+           SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
+         UPDATE clock SET revision = ?; COMMIT"
+    )
+}
+
+fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
+    let mut sql = String::with_capacity(size * 18);
+    for index in 0..size {
+        if index > 0 {
+            sql.push(',');
+        }
+        row(index, &mut sql);
+    }
+    sql
+}
+
+/// Opens the transaction. Returns the clock and the live version of every mutation's key.
+pub async fn begin(
+    connection: &mut SqliteConnection,
+    texts: &Texts,
+    mutations: &[Mutation],
+) -> Result<(Revision, Vec<Option<Revision>>), Error> {
+    let mut query = sqlx::query(AssertSqlSafe(texts.begin.clone()));
+    for mutation in mutations {
+        let key = &mutation.key;
+        query = query.bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
+    }
+    for _ in mutations.len()..texts.size {
+        query = query.bind(None::<i32>).bind(None::<&str>).bind(None::<&str>);
+    }
+    let rows = query.fetch_all(connection).await.map_err(unavailable)?;
+    let base = rows.first().ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
+    let base: i64 = base.try_get(0).map_err(corrupt)?;
+    let mut live = vec![None; mutations.len()];
+    for row in &rows[1..] {
+        let index: i64 = row.try_get(0).map_err(corrupt)?;
+        let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
+        if let (Some(slot), Some(found)) = (live.get_mut(index as usize), found) {
+            *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
+        }
+    }
+    Ok((Revision(base as u64), live))
+}
+
+/// Ends a transaction in which nothing passed.
+pub async fn rollback(connection: &mut SqliteConnection) -> Result<(), Error> {
+    sqlx::query("ROLLBACK").execute(connection).await.map_err(unavailable)?;
+    Ok(())
+}
+
+/// Writes what passed and commits. After an error it is open whether the batch was committed.
+pub async fn finish(
+    connection: &mut SqliteConnection,
+    texts: &Texts,
+    mutations: &[Mutation],
+    writes: &[Write],
+) -> Result<(), Error> {
+    let mut query = sqlx::query(AssertSqlSafe(texts.finish.clone()));
+    let padding = texts.size - writes.len();
+    for write in writes {
+        let Mutation { key, change, .. } = &mutations[write.index];
+        query =
+            query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
+        query = match change {
+            Change::Put { uid, stored_version, draft } => {
+                query.bind(0).bind(&**uid).bind(&**stored_version).bind(&**draft.value())
+            }
+            Change::Delete => query.bind(1).bind("").bind("").bind(&b""[..]),
+        };
+    }
+    for _ in 0..padding * 8 {
+        query = query.bind(None::<i64>);
+    }
+    for write in writes {
+        let key = &mutations[write.index].key;
+        query =
+            query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
+        query = query.bind(write.kind.code()).bind(write.previous.map(|version| version.0 as i64));
+    }
+    for _ in 0..padding * 6 {
+        query = query.bind(None::<i64>);
+    }
+    let last = writes.last().map_or(0, |write| write.revision.0 as i64);
+    query.bind(last).execute(connection).await.map_err(unavailable)?;
+    Ok(())
+}

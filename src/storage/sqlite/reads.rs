@@ -1,0 +1,126 @@
+//! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot.
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
+use sqlx::{Row as _, Sqlite, Transaction};
+use tokio::sync::mpsc;
+
+use super::error::{corrupt, unavailable};
+use crate::revision::Revision;
+use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
+
+pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
+    let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")
+        .fetch_one(connection)
+        .await
+        .map_err(unavailable)?;
+    Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
+}
+
+pub async fn scan(pool: &SqlitePool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+    let mut transaction = snapshot(pool, at).await?;
+    let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
+    Ok(stream(receiver, async move {
+        let sql = match scan.namespace {
+            None => include_str!("../sql/sqlite/list_at_revision.sql"),
+            Some(_) => include_str!("../sql/sqlite/list_namespace_at_revision.sql"),
+        };
+        let (namespace, name) = scan.start();
+        let limit = scan.limit.map_or(-1, i64::from);
+        let mut rows = sqlx::query(sql)
+            .bind(scan.resource.0)
+            .bind(at.0 as i64)
+            .bind(namespace)
+            .bind(name)
+            .bind(limit)
+            .fetch(&mut *transaction);
+        while let Some(row) = rows.next().await {
+            let row = row.map_err(unavailable).and_then(live_row);
+            let failed = row.is_err();
+            if sender.send(row).await.is_err() || failed {
+                return;
+            }
+        }
+    }))
+}
+
+pub async fn count(pool: &SqlitePool, scan: &Scan, at: Revision) -> Result<u64, Error> {
+    let mut transaction = snapshot(pool, at).await?;
+    let sql = match scan.namespace {
+        None => include_str!("../sql/sqlite/count_at_revision.sql"),
+        Some(_) => include_str!("../sql/sqlite/count_namespace_at_revision.sql"),
+    };
+    let (namespace, name) = scan.start();
+    let count: i64 = sqlx::query_scalar(sql)
+        .bind(scan.resource.0)
+        .bind(at.0 as i64)
+        .bind(namespace)
+        .bind(name)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    Ok(count as u64)
+}
+
+pub async fn changes(
+    pool: &SqlitePool,
+    after: Revision,
+    resource: Option<ResourceId>,
+    limit: u32,
+) -> Result<Changes, Error> {
+    let mut transaction = pool.begin().await.map_err(unavailable)?;
+    let clock = clock(&mut transaction).await?;
+    if after < clock.compacted {
+        return Err(Error::Compacted { oldest: clock.compacted });
+    }
+    let query = match resource {
+        None => sqlx::query(include_str!("../sql/sqlite/changes.sql")).bind(after.0 as i64),
+        Some(resource) => sqlx::query(include_str!("../sql/sqlite/changes_of_resource.sql"))
+            .bind(after.0 as i64)
+            .bind(resource.0),
+    };
+    let rows: Vec<ChangeRow> = query
+        .bind(limit)
+        .fetch(&mut *transaction)
+        .map_err(unavailable)
+        .and_then(async |row| change_row(&row))
+        .try_collect()
+        .await?;
+    Ok(Changes::new(rows, limit, after, clock.revision))
+}
+
+/// A read transaction in which `at` is neither compacted nor in the future.
+async fn snapshot(pool: &SqlitePool, at: Revision) -> Result<Transaction<'static, Sqlite>, Error> {
+    let mut transaction = pool.begin().await.map_err(unavailable)?;
+    clock(&mut transaction).await?.check(at)?;
+    Ok(transaction)
+}
+
+fn live_row(row: SqliteRow) -> Result<Row, Error> {
+    let revision: i64 = row.try_get(2).map_err(corrupt)?;
+    Ok(Row {
+        namespace: row.try_get::<String, _>(0).map_err(corrupt)?.into(),
+        name: row.try_get::<String, _>(1).map_err(corrupt)?.into(),
+        revision: Revision(revision as u64),
+        value: row.try_get::<Vec<u8>, _>(3).map_err(corrupt)?.into(),
+    })
+}
+
+fn change_row(row: &SqliteRow) -> Result<ChangeRow, Error> {
+    let get = |index| row.try_get::<i64, _>(index).map_err(corrupt);
+    let kind = ChangeKind::from_code(get(4)?)?;
+    let previous: Option<i64> = row.try_get(5).map_err(corrupt)?;
+    let value: Vec<u8> = row.try_get(6).map_err(corrupt)?;
+    let before: Option<Vec<u8>> = row.try_get(7).map_err(corrupt)?;
+    let namespace: &str = row.try_get(2).map_err(corrupt)?;
+    let name: &str = row.try_get(3).map_err(corrupt)?;
+    Ok(ChangeRow {
+        revision: Revision(get(0)? as u64),
+        key: Key::new(ResourceId(get(1)? as i32), namespace, name),
+        kind,
+        value: (kind != ChangeKind::Deleted).then(|| Bytes::from(value)),
+        previous: previous.zip(before).map(|(revision, value)| (Revision(revision as u64), value.into())),
+    })
+}

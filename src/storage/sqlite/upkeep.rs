@@ -1,0 +1,145 @@
+//! What keeps a SQLite store small and its clock honest. All of it runs on the writing connection, in short turns.
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Row as _, Sqlite, Transaction};
+
+use super::error::{corrupt, unavailable};
+use super::reads;
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
+
+/// Pages given back in one turn; 4 MB.
+const PAGES_A_TURN: i64 = 256;
+/// Free pages that are kept for the writes to come, as a share of the file.
+const SLACK_SHARE: i64 = 8;
+
+async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
+    connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
+}
+
+pub async fn compact(connection: &mut SqliteConnection, to: Revision) -> Result<Clock, Error> {
+    sqlx::query("UPDATE clock SET compacted = MAX(compacted, MIN(revision, ?))")
+        .bind(to.0 as i64)
+        .execute(&mut *connection)
+        .await
+        .map_err(unavailable)?;
+    reads::clock(connection).await
+}
+
+pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64, Error> {
+    let mut transaction = begin(connection).await?;
+    let slice = sqlx::query(
+        "SELECT COUNT(*), MAX(resource_version) FROM (SELECT resource_version FROM changes \
+         WHERE resource_version <= (SELECT compacted FROM clock) ORDER BY resource_version LIMIT ?)",
+    )
+    .bind(limit)
+    .fetch_one(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
+    let count: i64 = slice.try_get(0).map_err(corrupt)?;
+    let last: Option<i64> = slice.try_get(1).map_err(corrupt)?;
+    if let Some(last) = last {
+        sqlx::query(
+            "DELETE FROM objects WHERE resource_version IN (SELECT previous_version FROM changes \
+               WHERE resource_version <= ? AND previous_version IS NOT NULL); \
+             DELETE FROM objects WHERE resource_version IN (SELECT resource_version FROM changes \
+               WHERE resource_version <= ? AND event = 2); \
+             DELETE FROM changes WHERE resource_version <= ?",
+        )
+        .bind(last)
+        .bind(last)
+        .bind(last)
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(count as u64)
+}
+
+/// Gives one turn's worth of free pages back and folds the log into the file. Returns whether more is to be had.
+pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
+    let pages: i64 =
+        sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.map_err(unavailable)?;
+    let free: i64 =
+        sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await.map_err(unavailable)?;
+    let excess = free - (pages / SLACK_SHARE).max(PAGES_A_TURN);
+    if excess > 0 {
+        // The pragma frees a page per step, so all of its rows have to be read.
+        sqlx::query("PRAGMA incremental_vacuum(256)")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(unavailable)?;
+    }
+    if excess > PAGES_A_TURN {
+        return Ok(true);
+    }
+    // A reader may keep the log busy; the next round then cuts it.
+    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(connection).await.map_err(unavailable)?;
+    Ok(false)
+}
+
+pub async fn advance_clock(connection: &mut SqliteConnection, floor: Revision) -> Result<Clock, Error> {
+    sqlx::query("UPDATE clock SET revision = ?, compacted = ? WHERE revision < ?")
+        .bind(floor.0 as i64)
+        .bind(floor.0 as i64)
+        .bind(floor.0 as i64)
+        .execute(&mut *connection)
+        .await
+        .map_err(unavailable)?;
+    reads::clock(connection).await
+}
+
+pub async fn resource_ids(
+    connection: &mut SqliteConnection,
+    resources: &[GroupResource],
+) -> Result<Vec<ResourceId>, Error> {
+    let mut transaction = begin(connection).await?;
+    let mut ids = Vec::with_capacity(resources.len());
+    for resource in resources {
+        // An UPDATE that changes nothing makes RETURNING answer for rows that were there.
+        let id: i32 = sqlx::query_scalar(
+            "INSERT INTO resources (api_group, plural) VALUES (?, ?) \
+             ON CONFLICT (api_group, plural) DO UPDATE SET plural = excluded.plural RETURNING id",
+        )
+        .bind(&*resource.group)
+        .bind(&*resource.plural)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+        ids.push(ResourceId(id));
+    }
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(ids)
+}
+
+pub async fn token_keys(
+    connection: &mut SqliteConnection,
+    now: i64,
+    max_age: i64,
+) -> Result<Vec<TokenKey>, Error> {
+    let mut transaction = begin(connection).await?;
+    let rows: Vec<(i64, i64, Vec<u8>)> =
+        sqlx::query_as("SELECT id, created_at, secret FROM token_keys ORDER BY id DESC")
+            .fetch_all(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    let rotation = token_key::rotate(rows, now, max_age);
+    if let Some(key) = &rotation.added {
+        sqlx::query("INSERT INTO token_keys (id, created_at, secret) VALUES (?, ?, ?)")
+            .bind(key.id)
+            .bind(key.created_at)
+            .bind(&*key.secret)
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+        sqlx::query("DELETE FROM token_keys WHERE id < ?")
+            .bind(rotation.oldest())
+            .execute(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    }
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(rotation.keys)
+}

@@ -1,0 +1,178 @@
+//! Group commit: one task gathers the mutations of all requests into batches; while one batch is being committed
+//! the next one gathers.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::mark::SAFETY_GAP;
+use super::{
+    Backend, Change, Commit, CommitSink, Error, HighWaterMark, Mutation, Outcome, OwnCommit, OwnWrite, sqlite,
+};
+use crate::codec::object::Object;
+use crate::revision::Revision;
+
+/// Requests that may wait for a place in a batch. Beyond it callers wait to hand in, which is all they would do here.
+const QUEUE: usize = 4096;
+/// Bytes of values after which a batch is closed, so that large objects do not make every small one wait.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The way to write. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    queue: mpsc::Sender<Pending>,
+}
+
+/// What became of a mutation.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// Durable, and visible to every reader of this server's cache.
+    Committed { revision: Revision, object: Option<Arc<Object>> },
+    /// The precondition failed; the live version, if there is one.
+    Conflict { found: Option<Revision> },
+}
+
+struct Pending {
+    mutation: Mutation,
+    reply: oneshot::Sender<Result<Written, Error>>,
+}
+
+impl Store {
+    /// Starts the writer task. It ends when the last clone of the store is gone and its queue is empty.
+    pub fn start(backend: Arc<dyn Backend>, sink: CommitSink, mark: Arc<HighWaterMark>) -> Self {
+        let (queue, pending) = mpsc::channel(QUEUE);
+        let writer = Writer { backend: backend.clone(), sink, mark };
+        tokio::spawn(writer.run(pending));
+        Self { backend, queue }
+    }
+
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Writes; returns once the write is durable and published, or has certainly failed. A caller that stops waiting
+    /// does not stop the write.
+    pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+}
+
+struct Writer {
+    backend: Arc<dyn Backend>,
+    sink: CommitSink,
+    mark: Arc<HighWaterMark>,
+}
+
+impl Writer {
+    async fn run(self, mut pending: mpsc::Receiver<Pending>) {
+        let this = Arc::new(self);
+        let in_flight = Arc::new(Semaphore::new(this.backend.pipeline_depth()));
+        let mut gathered = Vec::with_capacity(sqlite::LARGEST_BATCH);
+        loop {
+            // The permit comes first: while it is waited for, the queue fills up and the batch grows.
+            let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
+            if !gather(&mut pending, &mut gathered).await {
+                return;
+            }
+            let batch = std::mem::take(&mut gathered);
+            let this = this.clone();
+            tokio::spawn(async move {
+                let (mutations, replies): (Vec<_>, Vec<_>) =
+                    batch.into_iter().map(|pending| (pending.mutation, pending.reply)).unzip();
+                let started = Instant::now();
+                let result = this.commit(&mutations).await;
+                drop(permit);
+                metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
+                metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
+                match result {
+                    Ok(commit) => this.publish(commit, mutations, replies).await,
+                    Err(error) => refuse(replies, &error),
+                }
+            });
+        }
+    }
+
+    /// Commits a batch; where the database has lost commits, first lifts the clock over them.
+    async fn commit(&self, mutations: &[Mutation]) -> Result<Commit, Error> {
+        match self.backend.commit(mutations, self.mark.get()).await {
+            Err(Error::Regressed { floor, found }) => {
+                tracing::error!(%floor, %found, "the database has lost acknowledged commits; its clock is moved ahead");
+                self.backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
+                self.backend.commit(mutations, floor).await
+            }
+            other => other,
+        }
+    }
+
+    async fn publish(
+        &self,
+        commit: Commit,
+        mutations: Vec<Mutation>,
+        replies: Vec<oneshot::Sender<Result<Written, Error>>>,
+    ) {
+        let mut writes = Vec::with_capacity(mutations.len());
+        let mut answers = Vec::with_capacity(mutations.len());
+        for ((mutation, outcome), reply) in mutations.into_iter().zip(commit.outcomes).zip(replies) {
+            answers.push((written(mutation, outcome, &mut writes), reply));
+        }
+        if let Some(last) = writes.last() {
+            self.mark.raise(last.revision);
+            let (published, done) = oneshot::channel();
+            let commit = OwnCommit { base: commit.base, writes, published };
+            // Without a cache (in tests, while shutting down) there is nobody to wait for.
+            if self.sink.send(commit).await.is_ok() {
+                let _ = done.await;
+            }
+        }
+        for (answer, reply) in answers {
+            let _ = reply.send(Ok(answer));
+        }
+    }
+}
+
+/// Waits for a first mutation, then takes what else is there. Returns false when no more can come.
+async fn gather(pending: &mut mpsc::Receiver<Pending>, batch: &mut Vec<Pending>) -> bool {
+    let Some(first) = pending.recv().await else { return false };
+    let mut bytes = first.mutation.size();
+    batch.push(first);
+    while batch.len() < sqlite::LARGEST_BATCH && bytes < BATCH_BYTES {
+        let Ok(next) = pending.try_recv() else { break };
+        bytes += next.mutation.size();
+        batch.push(next);
+    }
+    true
+}
+
+fn written(mutation: Mutation, outcome: Outcome, writes: &mut Vec<OwnWrite>) -> Written {
+    match outcome {
+        Outcome::Conflict { found } => Written::Conflict { found },
+        Outcome::Committed(revision) => {
+            let Mutation { key, change, .. } = mutation;
+            let object = match change {
+                Change::Put { draft, .. } => Some(Arc::new(draft.into_object(revision))),
+                Change::Delete => None,
+            };
+            writes.push(OwnWrite { revision, key, object: object.clone() });
+            Written::Committed { revision, object }
+        }
+    }
+}
+
+fn refuse(replies: Vec<oneshot::Sender<Result<Written, Error>>>, error: &Error) {
+    for reply in replies {
+        let _ = reply.send(Err(error.clone()));
+    }
+}
+
+impl Mutation {
+    fn size(&self) -> usize {
+        match &self.change {
+            Change::Put { draft, .. } => draft.value().len(),
+            Change::Delete => 0,
+        }
+    }
+}
