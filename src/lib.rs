@@ -7,6 +7,7 @@ pub mod http;
 
 pub mod api;
 
+pub mod cache;
 pub mod storage;
 
 pub mod codec;

@@ -1,0 +1,172 @@
+//! The watch cache: the current state of every resource and a window of recent changes, in memory.
+//!
+//! A [`State`] is an immutable picture of the whole store at one revision; taking one is cloning a pointer, and
+//! readers hold no lock. Every resource has a [`Log`](log::Log) of events; a watcher is a cursor on it, with the
+//! `changes` table behind it. One task (`feed`) applies commits, in revision order and without a gap.
+//!
+//! What holds: `state.revision` is R only if every write ≤ R is in the state and in its resource's log; logs are
+//! appended to before the state is swapped, so a reader of a state finds all later events.
+
+pub mod event;
+mod feed;
+mod freshness;
+mod load;
+mod log;
+mod snapshots;
+mod state;
+mod watcher;
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{Notify, mpsc, watch};
+
+use self::freshness::Freshness;
+use self::log::Log;
+use self::snapshots::Snapshots;
+use crate::revision::Revision;
+use crate::storage::{Backend, Clock, Error, OwnCommit, ResourceId};
+
+pub use self::state::{Objects, Range, State};
+pub use self::watcher::Watcher;
+
+/// How long a read waits for this replica to reach a revision that another one has committed.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(3);
+/// Commits that may wait for the feed task; the writer has at most two in flight.
+const COMMITS_AHEAD: usize = 8;
+
+/// A handle to the cache. Cheap to clone.
+#[derive(Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    backend: Arc<dyn Backend>,
+    state: ArcSwap<State>,
+    /// `state.revision`, for those who wait for it.
+    progress: watch::Sender<Revision>,
+    logs: RwLock<HashMap<ResourceId, Arc<Log>>>,
+    /// Events above this revision are in the logs; where the state was loaded last.
+    loaded_at: std::sync::Mutex<Revision>,
+    snapshots: Snapshots,
+    freshness: Freshness,
+    /// Asks the feed task to read the changefeed now.
+    behind: Notify,
+}
+
+/// Where the state at an exact revision can be had.
+pub enum Exact {
+    Memory(Objects),
+    /// Only the store has it, or nobody.
+    Store,
+}
+
+impl Cache {
+    /// Loads the current state and starts the feed. Returns the channel through which the writer publishes commits.
+    pub async fn start(
+        backend: Arc<dyn Backend>,
+        resources: &[ResourceId],
+    ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
+        let state = load::load(&*backend, resources).await?;
+        let revision = state.revision;
+        let shared = Shared {
+            backend,
+            state: ArcSwap::from_pointee(state),
+            progress: watch::Sender::new(revision),
+            logs: RwLock::default(),
+            loaded_at: std::sync::Mutex::new(revision),
+            snapshots: Snapshots::default(),
+            freshness: Freshness::default(),
+            behind: Notify::new(),
+        };
+        let cache = Self { shared: Arc::new(shared) };
+        let (sink, commits) = mpsc::channel(COMMITS_AHEAD);
+        tokio::spawn(feed::run(cache.clone(), commits, resources.to_vec()));
+        Ok((cache, sink))
+    }
+
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.shared.backend
+    }
+
+    /// Some recent state; may be behind what another replica has committed.
+    pub fn any(&self) -> Arc<State> {
+        self.shared.state.load_full()
+    }
+
+    /// A state that holds every write answered by any replica before the call.
+    pub async fn fresh(&self) -> Result<Arc<State>, Error> {
+        // Without other servers every answered write has been published here first.
+        if !self.shared.backend.shared() {
+            return Ok(self.any());
+        }
+        let clock = self.clock().await?;
+        self.at_least(clock.revision).await
+    }
+
+    /// A state at `revision` or later; waits a little for it where another replica may be ahead.
+    pub async fn at_least(&self, revision: Revision) -> Result<Arc<State>, Error> {
+        let state = self.any();
+        if state.revision >= revision {
+            return Ok(state);
+        }
+        let future = |current| Error::Future { requested: revision, current };
+        if !self.shared.backend.shared() {
+            return Err(future(state.revision));
+        }
+        self.shared.behind.notify_one();
+        let mut progress = self.shared.progress.subscribe();
+        let reached = progress.wait_for(|at| *at >= revision);
+        match tokio::time::timeout(CATCH_UP_TIMEOUT, reached).await {
+            Ok(_) => Ok(self.any()),
+            Err(_) => Err(future(self.any().revision)),
+        }
+    }
+
+    /// The state of one resource at exactly `revision`, if memory has it.
+    pub async fn exactly(&self, resource: ResourceId, revision: Revision) -> Result<Exact, Error> {
+        let clock = self.clock().await?;
+        if revision < clock.compacted {
+            return Err(Error::Compacted { oldest: clock.compacted });
+        }
+        let state = self.at_least(revision).await?;
+        if let Some(objects) = state.unchanged_since(resource, revision) {
+            return Ok(Exact::Memory(objects));
+        }
+        let kept = self.shared.snapshots.get(resource, revision);
+        Ok(kept.map_or(Exact::Store, Exact::Memory))
+    }
+
+    /// Keeps what a page was cut from, so that the next page is served from memory too.
+    pub fn keep(&self, resource: ResourceId, revision: Revision, objects: &Objects) {
+        self.shared.snapshots.put(resource, revision, objects.clone());
+    }
+
+    /// The store's clock; all who ask at the same moment share one question.
+    pub async fn clock(&self) -> Result<Clock, Error> {
+        self.shared.freshness.ask(&*self.shared.backend).await
+    }
+
+    /// A cursor that yields what happens to `resource` after `at`. The caller has made sure that `at` is not compacted.
+    pub fn watch(&self, resource: ResourceId, at: Revision) -> Watcher {
+        Watcher::new(self.clone(), self.log(resource), resource, at)
+    }
+
+    /// The newest revision this cache has applied.
+    pub fn revision(&self) -> Revision {
+        *self.shared.progress.borrow()
+    }
+
+    fn log(&self, resource: ResourceId) -> Arc<Log> {
+        let logs = &self.shared.logs;
+        if let Some(log) = logs.read().unwrap_or_else(|e| e.into_inner()).get(&resource) {
+            return log.clone();
+        }
+        let mut logs = logs.write().unwrap_or_else(|e| e.into_inner());
+        let floor = *self.shared.loaded_at.lock().unwrap_or_else(|e| e.into_inner());
+        logs.entry(resource).or_insert_with(|| Arc::new(Log::new(floor))).clone()
+    }
+}

@@ -1,0 +1,83 @@
+//! One change, with everything that watchers share of it.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::codec::object::{Object, Undecodable};
+use crate::revision::Revision;
+
+/// What happened to one object at one revision. At least one of `current` and `previous` is there.
+#[derive(Debug)]
+pub struct Event {
+    pub revision: Revision,
+    /// The object after the change; `None` if it was deleted.
+    pub current: Option<Arc<Object>>,
+    /// The object before the change; `None` if it was created.
+    pub previous: Option<Arc<Object>>,
+    departed: OnceLock<Arc<Object>>,
+    frames: [OnceLock<Bytes>; 3],
+}
+
+/// The type of a watch event that carries an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl EventType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventType::Added => "ADDED",
+            EventType::Modified => "MODIFIED",
+            EventType::Deleted => "DELETED",
+        }
+    }
+}
+
+impl Event {
+    pub fn new(revision: Revision, current: Option<Arc<Object>>, previous: Option<Arc<Object>>) -> Self {
+        Self { revision, current, previous, departed: OnceLock::new(), frames: Default::default() }
+    }
+
+    /// The object as an event of this type carries it: a DELETED one is the previous content under this revision.
+    pub fn object(&self, kind: EventType) -> Option<&Arc<Object>> {
+        match kind {
+            EventType::Added | EventType::Modified => self.current.as_ref(),
+            EventType::Deleted => {
+                let previous = self.previous.as_ref()?;
+                Some(self.departed.get_or_init(|| Arc::new(previous.at_revision(self.revision))))
+            }
+        }
+    }
+
+    /// The JSON frame of this event in the version it is stored in; made once for all watchers.
+    pub fn frame(&self, kind: EventType) -> Option<Result<Bytes, Undecodable>> {
+        let slot = &self.frames[kind as usize];
+        if let Some(frame) = slot.get() {
+            return Some(Ok(frame.clone()));
+        }
+        let frame = json_frame(kind, self.object(kind)?);
+        Some(frame.map(|frame| slot.get_or_init(|| frame).clone()))
+    }
+
+    /// Bytes this event keeps alive beyond the current state.
+    pub fn size(&self) -> usize {
+        let object = |object: &Option<Arc<Object>>| object.as_ref().map_or(0, |object| object.size());
+        size_of::<Self>() + object(&self.previous) + object(&self.current)
+    }
+}
+
+/// `{"type":…,"object":…}` and a line end.
+pub fn json_frame(kind: EventType, object: &Object) -> Result<Bytes, Undecodable> {
+    let json = object.json()?;
+    let mut frame = Vec::with_capacity(json.len() + 40);
+    frame.extend_from_slice(b"{\"type\":\"");
+    frame.extend_from_slice(kind.as_str().as_bytes());
+    frame.extend_from_slice(b"\",\"object\":");
+    frame.extend_from_slice(json);
+    frame.extend_from_slice(b"}\n");
+    Ok(frame.into())
+}

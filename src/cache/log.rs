@@ -1,0 +1,109 @@
+//! The window of recent events of one resource.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, RwLock};
+
+use tokio::sync::watch;
+
+use super::event::Event;
+use crate::revision::Revision;
+
+/// A busy resource keeps at most so many events in memory; watchers further behind read the `changes` table.
+const MAX_EVENTS: usize = 16 * 1024;
+/// And at most so many bytes of objects that events keep alive.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Events in revision order. All events with a revision above `floor` are here.
+pub struct Log {
+    window: RwLock<Window>,
+    newest: watch::Sender<Revision>,
+}
+
+struct Window {
+    floor: Revision,
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+}
+
+/// The cursor stands before the window.
+pub struct OutOfWindow;
+
+impl Log {
+    pub fn new(floor: Revision) -> Self {
+        let window = Window { floor, events: VecDeque::new(), bytes: 0 };
+        Self { window: RwLock::new(window), newest: watch::Sender::new(floor) }
+    }
+
+    /// Appends without waking anybody; [`Log::announce`] does that once the state is swapped.
+    pub fn append(&self, events: impl Iterator<Item = Arc<Event>>) {
+        let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
+        for event in events {
+            debug_assert!(window.events.back().is_none_or(|last| last.revision < event.revision));
+            window.bytes += event.size();
+            window.events.push_back(event);
+        }
+        while window.events.len() > MAX_EVENTS || (window.bytes > MAX_BYTES && window.events.len() > 1) {
+            let Some(gone) = window.events.pop_front() else { break };
+            window.bytes -= gone.size();
+            window.floor = gone.revision;
+        }
+    }
+
+    /// Wakes the watchers of this resource.
+    pub fn announce(&self, revision: Revision) {
+        self.newest.send_replace(revision);
+    }
+
+    pub fn subscribe(&self) -> watch::Receiver<Revision> {
+        self.newest.subscribe()
+    }
+
+    /// Up to `max` events after a revision.
+    pub fn after(&self, revision: Revision, max: usize) -> Result<Vec<Arc<Event>>, OutOfWindow> {
+        let window = self.window.read().unwrap_or_else(|e| e.into_inner());
+        if revision < window.floor {
+            return Err(OutOfWindow);
+        }
+        let start = window.events.partition_point(|event| event.revision <= revision);
+        Ok(window.events.range(start..).take(max).cloned().collect())
+    }
+
+    /// Forgets everything: what happened up to `floor` was not seen.
+    pub fn reset(&self, floor: Revision) {
+        let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
+        *window = Window { floor, events: VecDeque::new(), bytes: 0 };
+        drop(window);
+        self.announce(floor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(revision: u64) -> Arc<Event> {
+        Arc::new(Event::new(Revision(revision), None, None))
+    }
+
+    fn revisions(events: Result<Vec<Arc<Event>>, OutOfWindow>) -> Option<Vec<u64>> {
+        events.ok().map(|events| events.iter().map(|event| event.revision.0).collect())
+    }
+
+    #[test]
+    fn a_cursor_reads_on_from_any_revision_in_the_window() {
+        let log = Log::new(Revision(10));
+        log.append([event(12), event(15), event(16)].into_iter());
+        assert_eq!(revisions(log.after(Revision(10), 9)), Some(vec![12, 15, 16]));
+        assert_eq!(revisions(log.after(Revision(13), 1)), Some(vec![15]));
+        assert_eq!(revisions(log.after(Revision(99), 9)), Some(vec![]));
+        assert_eq!(revisions(log.after(Revision(9), 9)), None);
+    }
+
+    #[test]
+    fn the_floor_follows_what_falls_out() {
+        let log = Log::new(Revision(0));
+        log.append((1..=MAX_EVENTS as u64 + 2).map(event));
+        assert_eq!(revisions(log.after(Revision(1), 1)), None);
+        assert_eq!(revisions(log.after(Revision(2), 1)), Some(vec![3]));
+    }
+}

@@ -1,0 +1,56 @@
+//! Recent pictures of single resources, kept for the next page of a list that was cut from them.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::state::Objects;
+use crate::revision::Revision;
+use crate::storage::ResourceId;
+
+/// A snapshot costs the versions that have been replaced since; so few are kept, and not for long.
+const MAX_KEPT: usize = 32;
+const MAX_IDLE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub struct Snapshots {
+    /// Most recently used last.
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+struct Kept {
+    resource: ResourceId,
+    revision: Revision,
+    objects: Objects,
+    used: Instant,
+}
+
+impl Snapshots {
+    pub fn put(&self, resource: ResourceId, revision: Revision, objects: Objects) {
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let now = Instant::now();
+        kept.retain(|k| now - k.used < MAX_IDLE && (k.resource, k.revision) != (resource, revision));
+        if kept.len() >= MAX_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(Kept { resource, revision, objects, used: now });
+    }
+
+    pub fn get(&self, resource: ResourceId, revision: Revision) -> Option<Objects> {
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let at = kept.iter().position(|k| (k.resource, k.revision) == (resource, revision))?;
+        let mut found = kept.remove(at)?;
+        found.used = Instant::now();
+        let objects = found.objects.clone();
+        kept.push_back(found);
+        Some(objects)
+    }
+
+    /// Drops what nobody has asked for lately.
+    pub fn expire(&self) {
+        let now = Instant::now();
+        self.kept.lock().unwrap_or_else(|e| e.into_inner()).retain(|k| now - k.used < MAX_IDLE);
+    }
+}

@@ -1,0 +1,208 @@
+//! Immutable pictures of the store.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::codec::object::{Object, joined_key};
+use crate::revision::Revision;
+use crate::storage::ResourceId;
+
+/// The whole store at one revision. Clones share everything.
+#[derive(Clone, Default)]
+pub struct State {
+    pub revision: Revision,
+    resources: OrdMap<ResourceId, Resource>,
+}
+
+#[derive(Clone, Default)]
+struct Resource {
+    objects: Objects,
+    /// The revision of the newest change to this resource that the state holds; where it was loaded at first.
+    changed: Revision,
+}
+
+/// The objects of one resource at one revision, in key order.
+#[derive(Clone, Default)]
+pub struct Objects {
+    set: OrdSet<Entry>,
+}
+
+/// An object ordered by its key; the key lives in the object.
+#[derive(Clone)]
+struct Entry(Arc<Object>);
+
+/// A stretch of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    after: Box<str>,
+    /// Exclusive.
+    before: Option<Box<str>>,
+}
+
+impl State {
+    pub fn at(revision: Revision) -> Self {
+        Self { revision, resources: OrdMap::new() }
+    }
+
+    pub fn objects(&self, resource: ResourceId) -> Objects {
+        self.resources.get(&resource).map(|resource| resource.objects.clone()).unwrap_or_default()
+    }
+
+    pub fn get(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.resources.get(&resource)?.objects.get(namespace, name)
+    }
+
+    /// The resource's objects if they are the same now as they were at `revision`.
+    pub fn unchanged_since(&self, resource: ResourceId, revision: Revision) -> Option<Objects> {
+        if revision > self.revision {
+            return None;
+        }
+        match self.resources.get(&resource) {
+            Some(found) if found.changed > revision => None,
+            Some(found) => Some(found.objects.clone()),
+            None => Some(Objects::default()),
+        }
+    }
+
+    /// Puts or removes one object; returns what was there before.
+    pub fn apply(
+        &mut self,
+        resource: ResourceId,
+        key: &str,
+        revision: Revision,
+        object: Option<Arc<Object>>,
+    ) -> Option<Arc<Object>> {
+        let resource = self.resources.entry(resource).or_default();
+        resource.changed = revision;
+        let previous = match object {
+            Some(object) => resource.objects.set.insert(Entry(object)),
+            None => resource.objects.set.remove(key),
+        };
+        previous.map(|entry| entry.0)
+    }
+
+    /// Sets what a resource holds, as of this state's revision.
+    pub fn load(&mut self, resource: ResourceId, objects: Objects) {
+        self.resources.insert(resource, Resource { objects, changed: self.revision });
+    }
+
+    /// All objects of all resources, for sizes.
+    pub fn counts(&self) -> impl Iterator<Item = (ResourceId, usize)> {
+        self.resources.iter().map(|(id, resource)| (*id, resource.objects.len()))
+    }
+}
+
+impl Objects {
+    pub fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.set.get(&*joined_key(namespace, name)).map(|entry| entry.0.clone())
+    }
+
+    /// The objects of a range, in key order.
+    pub fn range<'a>(&'a self, range: &'a Range) -> impl Iterator<Item = &'a Arc<Object>> {
+        let before = range.before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.set.range::<_, str>((Bound::Excluded(&*range.after), before)).map(|entry| &entry.0)
+    }
+
+    pub fn insert(&mut self, object: Arc<Object>) {
+        self.set.insert(Entry(object));
+    }
+}
+
+impl Range {
+    /// One namespace or all, from the beginning.
+    pub fn of(namespace: Option<&str>) -> Self {
+        match namespace {
+            // NUL parts namespace and name and sorts below everything that may stand in either.
+            Some(namespace) => {
+                Self { after: joined_key(namespace, ""), before: Some(format!("{namespace}\u{1}").into()) }
+            }
+            None => Self { after: "".into(), before: None },
+        }
+    }
+
+    /// The rest of the range behind a key.
+    pub fn after(self, namespace: &str, name: &str) -> Self {
+        self.after_key(&joined_key(namespace, name))
+    }
+
+    /// As [`Range::after`], for a key that is joined already.
+    pub fn after_key(self, key: &str) -> Self {
+        if *key > *self.after { Self { after: key.into(), ..self } } else { self }
+    }
+}
+
+impl Borrow<str> for Entry {
+    fn borrow(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(other.0.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl Eq for Entry {}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::codec::object::Draft;
+
+    fn object(namespace: &str, name: &str) -> Arc<Object> {
+        let draft = Draft::parse(namespace, name, Bytes::from_static(b"{\"metadata\":{}}"));
+        Arc::new(draft.into_object(Revision(1)))
+    }
+
+    #[test]
+    fn ranges_follow_namespace_then_name() {
+        let mut objects = Objects::default();
+        for (namespace, name) in [("a-b", "x"), ("a", "z"), ("a", "b"), ("", "n"), ("ab", "c")] {
+            objects.insert(object(namespace, name));
+        }
+        let names = |range: Range| objects.range(&range).map(|o| o.key().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(Range::of(None)), ["\0n", "a\0b", "a\0z", "a-b\0x", "ab\0c"]);
+        assert_eq!(names(Range::of(Some("a"))), ["a\0b", "a\0z"]);
+        assert_eq!(names(Range::of(Some("a")).after("a", "b")), ["a\0z"]);
+        assert_eq!(names(Range::of(None).after("a", "z")), ["a-b\0x", "ab\0c"]);
+        assert_eq!(names(Range::of(Some("c"))), [""; 0]);
+    }
+
+    #[test]
+    fn a_quiet_resource_is_the_same_at_every_later_revision() {
+        let mut state = State::at(Revision(5));
+        state.apply(ResourceId(1), "a\0b", Revision(5), Some(object("a", "b")));
+        state.revision = Revision(9);
+        assert!(state.unchanged_since(ResourceId(1), Revision(4)).is_none());
+        assert_eq!(state.unchanged_since(ResourceId(1), Revision(5)).map(|o| o.len()), Some(1));
+        assert_eq!(state.unchanged_since(ResourceId(1), Revision(9)).map(|o| o.len()), Some(1));
+        assert!(state.unchanged_since(ResourceId(1), Revision(10)).is_none());
+    }
+}

@@ -1,0 +1,82 @@
+//! A watcher: a cursor on a resource's log, with the `changes` table behind it. It owns no queue; a slow reader costs
+//! a place in the table and nothing else.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::Cache;
+use super::event::Event;
+use super::log::Log;
+use crate::codec::object::Draft;
+use crate::revision::Revision;
+use crate::storage::{ChangeRow, Error, ResourceId};
+
+/// Events taken at a time: a burst is drained in one go, and a reader that is far behind takes bounded memory.
+const STEP: usize = 1024;
+/// Changes with two values each, read from the table at a time.
+const TABLE_STEP: u32 = 200;
+
+pub struct Watcher {
+    cache: Cache,
+    log: Arc<Log>,
+    newest: watch::Receiver<Revision>,
+    resource: ResourceId,
+    at: Revision,
+}
+
+impl Watcher {
+    pub(super) fn new(cache: Cache, log: Arc<Log>, resource: ResourceId, at: Revision) -> Self {
+        let newest = log.subscribe();
+        Self { cache, log, newest, resource, at }
+    }
+
+    /// Everything at or below this revision has been returned.
+    pub fn at(&self) -> Revision {
+        self.at
+    }
+
+    /// The events after the cursor, in revision order; none if it has caught up. Fails with [`Error::Compacted`] if
+    /// they are no longer to be had.
+    pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
+        // Before the log is read: what the state had applied by now is in the log.
+        let applied = self.cache.revision();
+        self.newest.mark_unchanged();
+        match self.log.after(self.at, STEP) {
+            Ok(events) => {
+                let complete = if events.len() < STEP { applied } else { Revision(0) };
+                let last = events.last().map_or(complete, |event| event.revision.max(complete));
+                self.at = self.at.max(last);
+                Ok(events)
+            }
+            Err(_) => self.next_from_table().await,
+        }
+    }
+
+    /// Waits until there may be something new.
+    pub async fn changed(&mut self) {
+        if self.newest.changed().await.is_err() {
+            // The log lives as long as the cache does.
+            std::future::pending().await
+        }
+    }
+
+    async fn next_from_table(&mut self) -> Result<Vec<Arc<Event>>, Error> {
+        let backend = self.cache.backend();
+        let changes = backend.changes(self.at, Some(self.resource), TABLE_STEP).await?;
+        // The log may begin after what was read here was committed, so an empty step says nothing about it yet.
+        self.newest.mark_changed();
+        self.at = self.at.max(changes.through);
+        Ok(changes.rows.into_iter().map(|row| Arc::new(event(row))).collect())
+    }
+}
+
+fn event(row: ChangeRow) -> Event {
+    let ChangeRow { revision, key, value, previous, .. } = row;
+    let object = |revision, value| {
+        Arc::new(Draft::parse_untrusted(&key.namespace, &key.name, value).into_object(revision))
+    };
+    let current = value.map(|value| object(revision, value));
+    let previous = previous.map(|(revision, value)| object(revision, value));
+    Event::new(revision, current, previous)
+}
