@@ -197,6 +197,21 @@ pub fn partial_object_metadata(version: MetaVersion, object: &Value) -> Value {
     })
 }
 
+/// A PartialObjectMetadataList; `metadata` comes from [`list_metadata`].
+pub fn partial_object_metadata_list<'a>(
+    version: MetaVersion,
+    metadata: Value,
+    objects: impl IntoIterator<Item = &'a Value>,
+) -> Value {
+    let items = objects.into_iter().map(|object| partial_object_metadata(version, object));
+    json!({
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version.api_version(),
+        "metadata": metadata,
+        "items": items.collect::<Value>(),
+    })
+}
+
 fn column_definitions(columns: &[Column]) -> Value {
     columns
         .iter()

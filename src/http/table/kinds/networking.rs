@@ -103,13 +103,15 @@ fn parent(reference: &Value) -> String {
     if !reference.is_object() {
         return "<none>".to_owned();
     }
-    let mut parent = text(&reference["resource"]).to_lowercase();
-    for (separator, field) in [('.', "group"), ('/', "namespace")] {
-        let part = text(&reference[field]);
-        if !part.is_empty() {
-            parent.push(separator);
-            parent.push_str(part);
-        }
+    let group = text(&reference["group"]);
+    let mut parent = text(&reference["resource"]).to_owned();
+    if !group.is_empty() {
+        parent = format!("{parent}.{group}");
+    }
+    parent = parent.to_lowercase();
+    let namespace = text(&reference["namespace"]);
+    if !namespace.is_empty() {
+        parent = format!("{parent}/{namespace}");
     }
     format!("{parent}/{}", text(&reference["name"]))
 }
