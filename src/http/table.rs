@@ -1,0 +1,235 @@
+//! Server-side printing: `meta.k8s.io` Tables and partial metadata of objects held as JSON.
+//!
+//! Reads objects of any shape: a field of the wrong type counts as absent, so nothing here fails on an object.
+//! Rows hold every column, also those of priority 1; hiding them is the client's business.
+//! Custom resources with declared columns are not served from here.
+
+mod age;
+mod cell;
+mod kinds;
+mod text;
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::api::error::Error;
+
+/// The annotation of the bookmark that ends the initial events of a watch.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// How the objects of a kind become rows.
+#[derive(Debug)]
+pub struct Printer {
+    pub columns: &'static [Column],
+    /// One cell per column, in their order.
+    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+    /// The row's `conditions`, where the kind has any.
+    pub conditions: Option<fn(&Value) -> Option<Value>>,
+    /// The order of the rows of a list, where it is not the list's own.
+    pub order: Option<fn(&Value, &Value) -> Ordering>,
+    pub empty: EmptyRows,
+}
+
+/// One entry of `columnDefinitions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub type_: &'static str,
+    /// `name` on the column that identifies the object, else empty.
+    pub format: &'static str,
+    pub description: &'static str,
+    /// 0 is always shown, 1 only in wide output.
+    pub priority: i32,
+}
+
+/// What `rows` says for a list without items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyRows {
+    List,
+    Null,
+}
+
+/// Whether a Table carries its column definitions; a watch sends them in its first event only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    Shown,
+    Omitted,
+}
+
+/// The version of `meta.k8s.io` that the client asked for; both have the same shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    pub fn api_version(self) -> &'static str {
+        match self {
+            MetaVersion::V1 => "meta.k8s.io/v1",
+            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What a row's `object` holds: the query parameter `includeObject`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncludeObject {
+    None,
+    Metadata,
+    Object,
+}
+
+impl IncludeObject {
+    /// `None` when the parameter is absent.
+    pub fn parse(parameter: Option<&str>) -> Result<Self, Error> {
+        match parameter {
+            None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
+            Some("Object") => Ok(IncludeObject::Object),
+            Some("None") => Ok(IncludeObject::None),
+            Some(other) => Err(Error::BadRequest(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+/// What the rows of one answer have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct RowOptions {
+    pub version: MetaVersion,
+    pub include: IncludeObject,
+    /// What ages are reckoned from.
+    pub now: Timestamp,
+}
+
+/// The printer of a built-in kind; `Name` and `Created At` where upstream has none of its own.
+pub fn printer_for(group: &str, kind: &str) -> &'static Printer {
+    kinds::find(group, kind).unwrap_or(&kinds::DEFAULT)
+}
+
+/// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`] or [`rows`].
+pub fn table(
+    version: MetaVersion,
+    printer: &Printer,
+    columns: Columns,
+    metadata: Value,
+    rows: Vec<Value>,
+) -> Value {
+    json!({
+        "kind": "Table",
+        "apiVersion": version.api_version(),
+        "metadata": metadata,
+        "columnDefinitions": match columns {
+            Columns::Shown => column_definitions(printer.columns),
+            Columns::Omitted => Value::Null,
+        },
+        "rows": if rows.is_empty() && printer.empty == EmptyRows::Null { Value::Null } else { Value::Array(rows) },
+    })
+}
+
+/// The row of one object; clones no more of it than `include` asks for.
+pub fn row(printer: &Printer, object: &Value, options: &RowOptions) -> Value {
+    let mut row = Map::new();
+    row.insert("cells".to_owned(), Value::Array((printer.cells)(object, options.now)));
+    if let Some(conditions) = printer.conditions.and_then(|conditions| conditions(object)) {
+        row.insert("conditions".to_owned(), conditions);
+    }
+    let partial = || partial_object_metadata(options.version, object);
+    let included = match options.include {
+        IncludeObject::Object => object.clone(),
+        IncludeObject::Metadata => partial(),
+        // Clients recognise the end of the initial events by this annotation, so it outlives `None`.
+        IncludeObject::None if ends_initial_events(object) => partial(),
+        IncludeObject::None => Value::Null,
+    };
+    row.insert("object".to_owned(), included);
+    Value::Object(row)
+}
+
+/// The rows of a list, in the order in which upstream shows the kind.
+pub fn rows<'a>(
+    printer: &Printer,
+    objects: impl IntoIterator<Item = &'a Value>,
+    options: &RowOptions,
+) -> Vec<Value> {
+    let to_row = |object| row(printer, object, options);
+    let Some(order) = printer.order else {
+        return objects.into_iter().map(to_row).collect();
+    };
+    let mut objects: Vec<&Value> = objects.into_iter().collect();
+    objects.sort_by(|a, b| order(a, b));
+    objects.into_iter().map(to_row).collect()
+}
+
+/// The metadata of a Table that answers a LIST.
+pub fn list_metadata(resource_version: &str, continue_token: Option<&str>, remaining: Option<u64>) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), resource_version.into());
+    if let Some(token) = continue_token {
+        metadata.insert("continue".to_owned(), token.into());
+    }
+    if let Some(remaining) = remaining {
+        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+    }
+    Value::Object(metadata)
+}
+
+/// The metadata of a Table that shows one object: a GET or a watch event.
+pub fn object_metadata(object: &Value) -> Value {
+    match &object["metadata"]["resourceVersion"] {
+        Value::String(version) => list_metadata(version, None, None),
+        _ => json!({}),
+    }
+}
+
+/// The object's metadata, whole, and nothing else.
+pub fn partial_object_metadata(version: MetaVersion, object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": version.api_version(),
+        "metadata": if metadata.is_object() { metadata.clone() } else { json!({}) },
+    })
+}
+
+/// A PartialObjectMetadataList; `metadata` comes from [`list_metadata`].
+pub fn partial_object_metadata_list<'a>(
+    version: MetaVersion,
+    metadata: Value,
+    objects: impl IntoIterator<Item = &'a Value>,
+) -> Value {
+    let items = objects.into_iter().map(|object| partial_object_metadata(version, object));
+    json!({
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version.api_version(),
+        "metadata": metadata,
+        "items": items.collect::<Value>(),
+    })
+}
+
+fn column_definitions(columns: &[Column]) -> Value {
+    columns
+        .iter()
+        .map(|column| {
+            json!({
+                "name": column.name,
+                "type": column.type_,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            })
+        })
+        .collect()
+}
+
+fn ends_initial_events(object: &Value) -> bool {
+    object["metadata"]["annotations"][INITIAL_EVENTS_END] == "true"
+}
+
+#[cfg(test)]
+mod tests;
