@@ -2,14 +2,17 @@
 //!
 //! The schemas say only what is known of every object (apiVersion, kind, metadata) and that unknown fields are
 //! kept; the paths and operations are complete. What clients take from the documents today is whether a kind's
-//! PATCH knows `fieldValidation`, and which kinds exist. JSON only: the protobuf forms are not built.
+//! PATCH knows `fieldValidation`, and which kinds exist. Of the protobuf forms only a part of v2's is built.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+
 use super::document::Document;
 use crate::schema::registry::Registry;
 
+mod gnostic;
 mod names;
 mod operations;
 mod parameters;
@@ -17,8 +20,12 @@ mod schemas;
 mod v2;
 mod v3;
 
-/// Content type of every document built here.
+/// Content type of every [`Document`] built here.
 pub const CONTENT_TYPE: &str = "application/json";
+/// Content type of [`OpenApi::v2_protobuf`], as it is answered.
+pub const V2_PROTOBUF_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// Another name by which clients ask for the same.
+pub const V2_PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// Value of `Vary` on the documents.
 pub const VARY: &str = "Accept";
 /// `Cache-Control` of a v3 document that was asked for with the right `?hash=`.
@@ -29,8 +36,14 @@ pub const HASHED_CACHE_CONTROL: &str = "public, immutable";
 #[derive(Debug)]
 pub struct OpenApi {
     registry: Arc<Registry>,
-    v2: OnceLock<Document>,
+    v2: OnceLock<V2>,
     v3: OnceLock<V3>,
+}
+
+#[derive(Debug)]
+struct V2 {
+    json: Document,
+    protobuf: Bytes,
 }
 
 #[derive(Debug)]
@@ -47,7 +60,12 @@ impl OpenApi {
 
     /// `/openapi/v2`.
     pub fn v2(&self) -> &Document {
-        self.v2.get_or_init(|| Document::compact(&v2::document(&self.registry)))
+        &self.both_v2().json
+    }
+
+    /// `/openapi/v2` for [`V2_PROTOBUF_CONTENT_TYPE`]; the ETag is that of the JSON form.
+    pub fn v2_protobuf(&self) -> &Bytes {
+        &self.both_v2().protobuf
     }
 
     /// `/openapi/v3`.
@@ -63,6 +81,13 @@ impl OpenApi {
     /// Where a request with a wrong `?hash=` is sent, and what the index says.
     pub fn v3_url(path: &str, document: &Document) -> String {
         format!("/openapi/v3/{path}?hash={}", document.hash)
+    }
+
+    fn both_v2(&self) -> &V2 {
+        self.v2.get_or_init(|| {
+            let document = v2::document(&self.registry);
+            V2 { json: Document::compact(&document), protobuf: gnostic::encode(&document).into() }
+        })
     }
 
     fn all_v3(&self) -> &V3 {
