@@ -1,8 +1,8 @@
 //! OpenAPI v2 and v3, derived from a [`Registry`].
 //!
 //! The schemas say only what is known of every object (apiVersion, kind, metadata) and that unknown fields are
-//! kept; the paths and operations are complete. What clients take from the documents today is whether a kind's
-//! PATCH knows `fieldValidation`, and which kinds exist. Of the protobuf forms only a part of v2's is built.
+//! kept. The operations are those of the definitions, without the deprecated `/watch/` paths. What clients take
+//! from the documents today is whether a kind's PATCH knows `fieldValidation`, and which kinds exist. Of the protobuf forms only a part of v2's is built.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
