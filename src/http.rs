@@ -1,3 +1,6 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
 
+pub mod discovery;
+pub mod document;
+pub mod openapi;
 pub mod table;

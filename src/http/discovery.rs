@@ -1,0 +1,101 @@
+//! Discovery documents, `/version` and the path index, all derived from a [`Registry`].
+//!
+//! Field order and optional fields follow `spec/wire.md`, section 5.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::document::Document;
+use crate::schema::registry::Registry;
+
+pub mod aggregated;
+pub mod index;
+pub mod legacy;
+pub mod version;
+
+/// Content type of an aggregated answer; clients compare the parameters' values.
+pub const AGGREGATED_CONTENT_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// `Cache-Control` of an aggregated answer; the others have the general one.
+pub const AGGREGATED_CACHE_CONTROL: &str = "public";
+/// Value of `Vary` on an aggregated answer.
+pub const AGGREGATED_VARY: &str = "Accept";
+
+/// Every document a client can ask for, encoded once per registry, so that legacy and aggregated discovery
+/// change together.
+#[derive(Debug)]
+pub struct Documents {
+    pub api: Discovery,
+    pub apis: Discovery,
+    pub version: Document,
+    /// `/` and `/index.html`.
+    pub index: Document,
+    groups: HashMap<String, Document>,
+    resources: HashMap<(String, String), Document>,
+}
+
+/// A path with a legacy and an aggregated form.
+#[derive(Debug)]
+pub struct Discovery {
+    pub legacy: Document,
+    pub aggregated: Document,
+}
+
+impl Documents {
+    /// `server_address` is `host:port`, which `/api` recommends to clients.
+    pub fn build(registry: &Registry, server_address: &str) -> Self {
+        let (core, named) = registry.groups().iter().partition::<Vec<_>, _>(|g| g.name.is_empty());
+        let groups = named
+            .iter()
+            .map(|group| (group.name.to_string(), Document::compact(&legacy::group(group))))
+            .collect();
+        let resources = registry
+            .groups()
+            .iter()
+            .flat_map(|group| &group.versions)
+            .map(|version| {
+                let key = (version.group.to_string(), version.version.to_string());
+                (key, Document::compact(&legacy::resource_list(version)))
+            })
+            .collect();
+        Self {
+            api: Discovery {
+                legacy: Document::compact(&legacy::versions(registry, server_address)),
+                aggregated: Document::compact(&aggregated::group_list(&core)),
+            },
+            apis: Discovery {
+                legacy: Document::compact(&legacy::group_list(&named)),
+                aggregated: Document::compact(&aggregated::group_list(&named)),
+            },
+            version: Document::indented(&version::document()),
+            index: Document::indented(&index::document(registry)),
+            groups,
+            resources,
+        }
+    }
+
+    /// `/apis/<group>`.
+    pub fn group(&self, group: &str) -> Option<&Document> {
+        self.groups.get(group)
+    }
+
+    /// `/api/v1` (group "") and `/apis/<group>/<version>`.
+    pub fn resources(&self, group: &str, version: &str) -> Option<&Document> {
+        self.resources.get(&(group.to_owned(), version.to_owned()))
+    }
+}
+
+/// Adds `key` unless the list is empty, as Go's `omitempty` would.
+fn insert_nonempty(object: &mut Value, key: &str, list: &[std::sync::Arc<str>]) {
+    if !list.is_empty() {
+        object[key] = json!(list.iter().map(|item| &**item).collect::<Vec<&str>>());
+    }
+}
+
+fn verbs(verbs: &[crate::schema::resource::Verb]) -> Value {
+    json!(verbs.iter().map(|verb| verb.as_str()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The documents of one path each: APIVersions, APIGroupList, APIGroup, APIResourceList.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{insert_nonempty, verbs};
+use crate::schema::registry::{Group, GroupVersion, Registry};
+use crate::schema::resource::{ResourceDefinition, Storage, Subresource};
+
+/// `/api`: the versions of the core group.
+pub fn versions(registry: &Registry, server_address: &str) -> Value {
+    let versions = registry.group("").map(|core| &core.versions[..]).unwrap_or_default();
+    json!({
+        "kind": "APIVersions",
+        "versions": versions.iter().map(|v| &*v.version).collect::<Vec<_>>(),
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
+    })
+}
+
+/// `/apis`: all groups but the core group.
+pub fn group_list(groups: &[&Group]) -> Value {
+    let groups: Vec<Value> = groups
+        .iter()
+        .map(|group| {
+            json!({
+                "name": &*group.name,
+                "versions": group.versions.iter().map(group_version).collect::<Vec<_>>(),
+                "preferredVersion": group_version(&group.versions[0]),
+            })
+        })
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/<group>`.
+pub fn group(group: &Group) -> Value {
+    json!({
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": &*group.name,
+        "versions": group.versions.iter().map(group_version).collect::<Vec<_>>(),
+        "preferredVersion": group_version(&group.versions[0]),
+    })
+}
+
+fn group_version(version: &GroupVersion) -> Value {
+    json!({"groupVersion": version.api_version(), "version": &*version.version})
+}
+
+/// `/api/v1`, `/apis/<group>/<version>`. The core group alone has no apiVersion in it, for old clients' sake.
+pub fn resource_list(version: &GroupVersion) -> Value {
+    let mut list = json!({"kind": "APIResourceList"});
+    if !version.group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    list["groupVersion"] = json!(version.api_version());
+    list["resources"] = version.resources.iter().flat_map(|d| entries(d)).collect();
+    list
+}
+
+fn entries(definition: &ResourceDefinition) -> impl Iterator<Item = Value> {
+    let subresources = definition.subresources.iter().map(|sub| subresource(definition, sub));
+    std::iter::once(resource(definition)).chain(subresources)
+}
+
+fn resource(definition: &ResourceDefinition) -> Value {
+    let mut entry = json!({
+        "name": &*definition.plural,
+        "singularName": &*definition.singular,
+        "namespaced": definition.namespaced(),
+        "kind": &*definition.kind,
+        "verbs": verbs(&definition.verbs),
+    });
+    insert_nonempty(&mut entry, "shortNames", &definition.short_names);
+    insert_nonempty(&mut entry, "categories", &definition.categories);
+    if let Some(hash) = storage_version_hash(definition) {
+        entry["storageVersionHash"] = json!(hash);
+    }
+    entry
+}
+
+fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
+    let mut entry = json!({
+        "name": format!("{}/{}", parent.plural, sub.name),
+        "singularName": "",
+        "namespaced": parent.namespaced(),
+    });
+    if let Some(foreign) = &sub.kind {
+        entry["group"] = json!(&*foreign.group);
+        entry["version"] = json!(&*foreign.version);
+    }
+    entry["kind"] = json!(sub.kind.as_ref().map_or(&*parent.kind, |foreign| &*foreign.kind));
+    entry["verbs"] = verbs(&sub.verbs);
+    entry
+}
+
+/// Tells clients that the stored version changed: the first 8 bytes of SHA-256 over `group/version/kind` of the
+/// storage version, in base64. The core group's stays empty: `/v1/Pod`.
+pub fn storage_version_hash(definition: &ResourceDefinition) -> Option<String> {
+    let Storage::Table { api_version, .. } = &definition.storage else { return None };
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    let digest = Sha256::digest(format!("{slash}{api_version}/{}", definition.kind));
+    Some(BASE64.encode(&digest[..8]))
+}

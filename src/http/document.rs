@@ -1,0 +1,34 @@
+//! A document that is encoded once and served many times.
+
+use bytes::Bytes;
+use serde_json::Value;
+use sha2::{Digest, Sha512};
+
+#[derive(Clone, Debug)]
+pub struct Document {
+    pub body: Bytes,
+    /// SHA-512 of the JSON form in upper-case hex, as it stands in `?hash=` of OpenAPI v3.
+    pub hash: String,
+}
+
+impl Document {
+    /// As the object encoder writes it: compact, with a newline.
+    pub fn compact(value: &Value) -> Self {
+        Self::new(format!("{value}\n"))
+    }
+
+    /// As upstream's hand-written handlers write it: two spaces, no newline.
+    pub fn indented(value: &Value) -> Self {
+        Self::new(format!("{value:#}"))
+    }
+
+    fn new(text: String) -> Self {
+        let hash = Sha512::digest(&text).iter().map(|byte| format!("{byte:02X}")).collect();
+        Self { body: text.into(), hash }
+    }
+
+    /// The value of the ETag header, with its quotes.
+    pub fn etag(&self) -> String {
+        format!("\"{}\"", self.hash)
+    }
+}

@@ -1,0 +1,78 @@
+//! The parameters of operations, each list sorted by name as upstream prints them.
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameter {
+    pub name: &'static str,
+    pub place: Place,
+    /// `boolean`, `integer` or `string`.
+    pub kind: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Path,
+    Query,
+}
+
+impl Place {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Place::Path => "path",
+            Place::Query => "query",
+        }
+    }
+}
+
+const fn query(name: &'static str, kind: &'static str) -> Parameter {
+    Parameter { name, place: Place::Query, kind }
+}
+
+pub(super) const NAME: Parameter = Parameter { name: "name", place: Place::Path, kind: "string" };
+pub(super) const NAMESPACE: Parameter = Parameter { name: "namespace", place: Place::Path, kind: "string" };
+pub(super) const PRETTY: Parameter = query("pretty", "string");
+
+pub(super) const WRITE: &[Parameter] =
+    &[query("dryRun", "string"), query("fieldManager", "string"), query("fieldValidation", "string")];
+
+/// kubectl leaves field validation to the server if this list holds `fieldValidation`.
+pub(super) const PATCH: &[Parameter] = &[
+    query("dryRun", "string"),
+    query("fieldManager", "string"),
+    query("fieldValidation", "string"),
+    query("force", "boolean"),
+];
+
+pub(super) const LIST: &[Parameter] = &[
+    query("allowWatchBookmarks", "boolean"),
+    query("continue", "string"),
+    query("fieldSelector", "string"),
+    query("labelSelector", "string"),
+    query("limit", "integer"),
+    query("resourceVersion", "string"),
+    query("resourceVersionMatch", "string"),
+    query("sendInitialEvents", "boolean"),
+    query("timeoutSeconds", "integer"),
+    query("watch", "boolean"),
+];
+
+pub(super) const DELETE: &[Parameter] = &[
+    query("dryRun", "string"),
+    query("gracePeriodSeconds", "integer"),
+    query("orphanDependents", "boolean"),
+    query("propagationPolicy", "string"),
+];
+
+pub(super) const DELETE_COLLECTION: &[Parameter] = &[
+    query("continue", "string"),
+    query("dryRun", "string"),
+    query("fieldSelector", "string"),
+    query("gracePeriodSeconds", "integer"),
+    query("labelSelector", "string"),
+    query("limit", "integer"),
+    query("orphanDependents", "boolean"),
+    query("propagationPolicy", "string"),
+    query("resourceVersion", "string"),
+    query("resourceVersionMatch", "string"),
+    query("sendInitialEvents", "boolean"),
+    query("timeoutSeconds", "integer"),
+];

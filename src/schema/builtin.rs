@@ -1,0 +1,80 @@
+//! The built-in resources of Kubernetes v1.37: every GA group version, and the internal StorageVersion API.
+//!
+//! Only what the generic path can serve is listed. `bindings`, `componentstatuses` and the subresources that
+//! connect, bind, evict, approve or issue tokens are absent until they work.
+
+use std::sync::Arc;
+
+use super::names::{GroupResource, api_version};
+use super::resource::{ForeignKind, ResourceDefinition, Storage, Subresource, Verb};
+
+mod table;
+
+use table::{Keeping, Row};
+
+/// All built-in definitions, in no particular order.
+pub fn definitions() -> Vec<ResourceDefinition> {
+    table::GROUP_VERSIONS
+        .iter()
+        .flat_map(|(group, version, rows)| rows.iter().map(|row| definition(group, version, row)))
+        .collect()
+}
+
+fn definition(group: &str, version: &str, row: &Row) -> ResourceDefinition {
+    ResourceDefinition {
+        group: group.into(),
+        version: version.into(),
+        kind: row.kind.into(),
+        list_kind: format!("{}List", row.kind).into(),
+        plural: row.plural.into(),
+        singular: row.kind.to_lowercase().into(),
+        short_names: row.short_names.iter().map(|&name| name.into()).collect(),
+        categories: row.category.into_iter().map(Arc::from).collect(),
+        scope: row.scope,
+        verbs: verbs(row),
+        subresources: subresources(row),
+        storage: storage(group, version, row),
+        behavior: row.behavior,
+    }
+}
+
+fn verbs(row: &Row) -> Vec<Verb> {
+    use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
+    match (&row.keeping, row.plural) {
+        (Keeping::Nothing, _) => vec![Create],
+        // Emptying a namespace takes long; upstream never offered to do it to all of them at once.
+        (_, "namespaces") => vec![Create, Delete, Get, List, Patch, Update, Watch],
+        _ => vec![Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch],
+    }
+}
+
+fn subresources(row: &Row) -> Vec<Subresource> {
+    use Verb::{Get, Patch, Update};
+    row.subresources
+        .iter()
+        .map(|&name| Subresource {
+            name: name.into(),
+            verbs: if name == "finalize" { vec![Update] } else { vec![Get, Patch, Update] },
+            kind: (name == "scale").then(|| ForeignKind {
+                group: "autoscaling".into(),
+                version: "v1".into(),
+                kind: "Scale".into(),
+            }),
+        })
+        .collect()
+}
+
+fn storage(group: &str, version: &str, row: &Row) -> Storage {
+    let (group, version) = match row.keeping {
+        Keeping::Nothing => return Storage::Virtual,
+        Keeping::Own => (group, version),
+        Keeping::SharedWith { group, version } => (group, version),
+    };
+    Storage::Table {
+        resource: GroupResource::new(group, row.plural),
+        api_version: api_version(group, version).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use std::any::type_name;
+use std::collections::HashSet;
+
+use k8s_openapi as k8s;
+
+use super::*;
+
+fn find(group: &str, version: &str, plural: &str) -> ResourceDefinition {
+    definitions()
+        .into_iter()
+        .find(|d| (&*d.group, &*d.version, &*d.plural) == (group, version, plural))
+        .unwrap_or_else(|| panic!("{group}/{version} {plural} is missing"))
+}
+
+fn check<T: k8s::Resource>() {
+    let found = find(T::GROUP, T::VERSION, T::URL_PATH_SEGMENT);
+    assert_eq!(&*found.kind, T::KIND);
+    let namespaced = type_name::<T::Scope>() == type_name::<k8s::NamespaceResourceScope>();
+    assert_eq!(found.namespaced(), namespaced, "{}", T::KIND);
+}
+
+macro_rules! check_all {
+    ($($path:path),* $(,)?) => {{ $(check::<$path>();)* [$(stringify!($path)),*].len() }};
+}
+
+#[test]
+fn agrees_with_the_published_types() {
+    use k8s::api::{
+        admissionregistration::v1 as admission, apiserverinternal::v1alpha1 as internal, apps::v1 as apps,
+        authentication::v1 as authn, authorization::v1 as authz, autoscaling, batch::v1 as batch,
+        certificates::v1 as certificates, coordination::v1 as coordination, core::v1 as core,
+        discovery::v1 as discovery, events::v1 as events, flowcontrol::v1 as flowcontrol,
+        networking::v1 as networking, node::v1 as node, policy::v1 as policy, rbac::v1 as rbac,
+        resource::v1 as resource, scheduling::v1 as scheduling, storage::v1 as storage,
+        storagemigration::v1 as storagemigration,
+    };
+    use k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
+    use k8s::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
+
+    let checked = check_all!(
+        core::ConfigMap,
+        core::Endpoints,
+        core::Event,
+        core::LimitRange,
+        core::Namespace,
+        core::Node,
+        core::PersistentVolumeClaim,
+        core::PersistentVolume,
+        core::Pod,
+        core::PodTemplate,
+        core::ReplicationController,
+        core::ResourceQuota,
+        core::Secret,
+        core::ServiceAccount,
+        core::Service,
+        admission::MutatingAdmissionPolicy,
+        admission::MutatingAdmissionPolicyBinding,
+        admission::MutatingWebhookConfiguration,
+        admission::ValidatingAdmissionPolicy,
+        admission::ValidatingAdmissionPolicyBinding,
+        admission::ValidatingWebhookConfiguration,
+        apiextensions::CustomResourceDefinition,
+        apiregistration::APIService,
+        apps::ControllerRevision,
+        apps::DaemonSet,
+        apps::Deployment,
+        apps::ReplicaSet,
+        apps::StatefulSet,
+        authn::SelfSubjectReview,
+        authn::TokenReview,
+        authz::LocalSubjectAccessReview,
+        authz::SelfSubjectAccessReview,
+        authz::SelfSubjectRulesReview,
+        authz::SubjectAccessReview,
+        autoscaling::v1::HorizontalPodAutoscaler,
+        autoscaling::v2::HorizontalPodAutoscaler,
+        batch::CronJob,
+        batch::Job,
+        certificates::CertificateSigningRequest,
+        certificates::ClusterTrustBundle,
+        certificates::PodCertificateRequest,
+        coordination::Lease,
+        discovery::EndpointSlice,
+        events::Event,
+        flowcontrol::FlowSchema,
+        flowcontrol::PriorityLevelConfiguration,
+        internal::StorageVersion,
+        networking::IngressClass,
+        networking::Ingress,
+        networking::IPAddress,
+        networking::NetworkPolicy,
+        networking::ServiceCIDR,
+        node::RuntimeClass,
+        policy::PodDisruptionBudget,
+        rbac::ClusterRoleBinding,
+        rbac::ClusterRole,
+        rbac::RoleBinding,
+        rbac::Role,
+        resource::DeviceClass,
+        resource::DeviceTaintRule,
+        resource::ResourceClaim,
+        resource::ResourceClaimTemplate,
+        resource::ResourceSlice,
+        scheduling::PriorityClass,
+        storage::CSIDriver,
+        storage::CSINode,
+        storage::CSIStorageCapacity,
+        storage::StorageClass,
+        storage::VolumeAttachment,
+        storage::VolumeAttributesClass,
+        storagemigration::StorageVersionMigration,
+    );
+    assert_eq!(checked, definitions().len(), "a definition is not compared");
+}
+
+#[test]
+fn names_are_unique_within_a_group_version() {
+    let mut taken = HashSet::new();
+    for d in definitions() {
+        let names =
+            [&d.plural, &d.singular].into_iter().chain(&d.short_names).cloned().collect::<HashSet<_>>();
+        for name in names {
+            assert!(taken.insert((d.api_version(), name.clone())), "{} {name} twice", d.api_version());
+        }
+        assert!(taken.insert((d.api_version(), d.kind.clone())), "{} twice", d.kind);
+    }
+}
+
+#[test]
+fn every_definition_is_sane() {
+    for d in definitions() {
+        assert!(d.plural.chars().all(|c| c.is_ascii_lowercase()), "{}", d.plural);
+        assert!(d.kind.starts_with(|c: char| c.is_ascii_uppercase()), "{}", d.kind);
+        assert!(d.verbs.is_sorted() && !d.verbs.is_empty(), "{}", d.plural);
+        assert!(d.subresources.is_sorted_by_key(|s| s.name.clone()), "{}", d.plural);
+        assert_eq!(d.storage == Storage::Virtual, d.verbs == [Verb::Create], "{}", d.plural);
+    }
+}
+
+#[test]
+fn shared_storage_has_one_version() {
+    let table = |group: &str, plural: &str, version: &str| Storage::Table {
+        resource: GroupResource::new(group, plural),
+        api_version: version.into(),
+    };
+    for (group, version) in [("", "v1"), ("events.k8s.io", "v1")] {
+        assert_eq!(find(group, version, "events").storage, table("", "events", "v1"));
+    }
+    for version in ["v1", "v2"] {
+        let stored = table("autoscaling", "horizontalpodautoscalers", "autoscaling/v2");
+        assert_eq!(find("autoscaling", version, "horizontalpodautoscalers").storage, stored);
+    }
+}
+
+#[test]
+fn exceptions_are_known() {
+    let namespaces = find("", "v1", "namespaces");
+    assert!(!namespaces.allows(Verb::DeleteCollection) && namespaces.allows(Verb::Delete));
+    assert_eq!(namespaces.subresource("finalize").unwrap().verbs, [Verb::Update]);
+    assert!(find("", "v1", "services").allows(Verb::DeleteCollection));
+    assert_eq!(&*find("", "v1", "endpoints").singular, "endpoints");
+    assert!(find("batch", "v1", "jobs").behavior.orphans_by_default);
+    assert!(!find("apps", "v1", "deployments").behavior.orphans_by_default);
+    assert!(!find("coordination.k8s.io", "v1", "leases").behavior.unconditional_update);
+    let scale = find("apps", "v1", "deployments").subresource("scale").unwrap().kind.clone().unwrap();
+    assert_eq!((&*scale.group, &*scale.version, &*scale.kind), ("autoscaling", "v1", "Scale"));
+}

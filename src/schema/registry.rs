@@ -1,0 +1,165 @@
+//! `Registry`: which resources are served, in the order in which discovery prints them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::names::{GroupResource, api_version};
+use super::resource::{ResourceDefinition, Storage};
+
+mod order;
+
+/// An immutable set of definitions. When a definition comes or goes (a CRD, say), a new registry is built from
+/// the whole list and swapped in, so that readers and the documents made from it never see half a change.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// In discovery order; the core group is among them.
+    groups: Vec<Group>,
+    /// Index into `groups`.
+    by_name: HashMap<Arc<str>, usize>,
+    by_storage: HashMap<GroupResource, Arc<ResourceDefinition>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Empty for the core group.
+    pub name: Arc<str>,
+    pub origin: Origin,
+    /// In discovery order: the first one is preferred. Never empty.
+    pub versions: Vec<GroupVersion>,
+}
+
+/// Discovery and OpenAPI describe custom resources a little differently from built-in ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    Custom,
+}
+
+#[derive(Clone, Debug)]
+pub struct GroupVersion {
+    /// Empty for the core group.
+    pub group: Arc<str>,
+    pub version: Arc<str>,
+    /// Sorted by plural. Never empty.
+    pub resources: Vec<Arc<ResourceDefinition>>,
+}
+
+impl Registry {
+    /// Of two definitions with the same group, version and plural the first one counts.
+    pub fn new(definitions: Vec<ResourceDefinition>) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_storage: HashMap<GroupResource, Arc<ResourceDefinition>> = HashMap::new();
+        for definition in definitions.into_iter().map(Arc::new) {
+            if group_version(&mut groups, &definition).add(&definition) {
+                keep_stored_version(&mut by_storage, definition);
+            }
+        }
+        for group in &mut groups {
+            group.versions.sort_by(|a, b| order::compare_versions(&a.version, &b.version));
+        }
+        groups.sort_by_cached_key(|group| (Reverse(order::group_priority(&group.name)), group.name.clone()));
+        let by_name = groups.iter().enumerate().map(|(i, group)| (group.name.clone(), i)).collect();
+        Self { groups, by_name, by_storage }
+    }
+
+    /// All groups in discovery order, the core group (named "") among them.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.by_name.get(name).map(|&i| &self.groups[i])
+    }
+
+    pub fn group_version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
+        self.group(group)?.versions.iter().find(|v| &*v.version == version)
+    }
+
+    pub fn group_version_exists(&self, group: &str, version: &str) -> bool {
+        self.group_version(group, version).is_some()
+    }
+
+    pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<Arc<ResourceDefinition>> {
+        let resources = &self.group_version(group, version)?.resources;
+        let at = resources.binary_search_by(|d| (*d.plural).cmp(plural)).ok()?;
+        Some(resources[at].clone())
+    }
+
+    /// `kind` is that of a single object, not of a list.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<ResourceDefinition>> {
+        let resources = &self.group_version(group, version)?.resources;
+        resources.iter().find(|d| &*d.kind == kind).cloned()
+    }
+
+    /// The definition in whose version the rows of a stored resource are encoded; where that version is not
+    /// served, any other version of the resource.
+    pub fn for_storage(&self, resource: &GroupResource) -> Option<Arc<ResourceDefinition>> {
+        self.by_storage.get(resource).cloned()
+    }
+
+    /// Every stored resource once, in no particular order.
+    pub fn stored(&self) -> impl Iterator<Item = (&GroupResource, &Arc<ResourceDefinition>)> {
+        self.by_storage.iter()
+    }
+
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<ResourceDefinition>> {
+        self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
+    }
+}
+
+impl GroupVersion {
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// The URL path without leading slash: `api/v1`, `apis/apps/v1`.
+    pub fn path(&self) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        format!("{root}/{}", self.api_version())
+    }
+
+    fn add(&mut self, definition: &Arc<ResourceDefinition>) -> bool {
+        match self.resources.binary_search_by(|d| d.plural.cmp(&definition.plural)) {
+            Ok(_) => false,
+            Err(at) => {
+                self.resources.insert(at, definition.clone());
+                true
+            }
+        }
+    }
+}
+
+fn group_version<'a>(groups: &'a mut Vec<Group>, definition: &ResourceDefinition) -> &'a mut GroupVersion {
+    let at = groups.iter().position(|g| g.name == definition.group).unwrap_or_else(|| {
+        let origin = order::origin(&definition.group);
+        groups.push(Group { name: definition.group.clone(), origin, versions: Vec::new() });
+        groups.len() - 1
+    });
+    let versions = &mut groups[at].versions;
+    let at = versions.iter().position(|v| v.version == definition.version).unwrap_or_else(|| {
+        versions.push(GroupVersion {
+            group: definition.group.clone(),
+            version: definition.version.clone(),
+            resources: Vec::new(),
+        });
+        versions.len() - 1
+    });
+    &mut versions[at]
+}
+
+fn keep_stored_version(
+    by_storage: &mut HashMap<GroupResource, Arc<ResourceDefinition>>,
+    definition: Arc<ResourceDefinition>,
+) {
+    let Storage::Table { resource, api_version } = &definition.storage else { return };
+    if *definition.api_version() == **api_version {
+        by_storage.insert(resource.clone(), definition);
+    } else {
+        by_storage.entry(resource.clone()).or_insert_with(|| definition.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;
