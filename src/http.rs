@@ -1,1 +1,3 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
+
+pub mod status;

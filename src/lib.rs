@@ -7,4 +7,10 @@ pub mod http;
 
 pub mod api;
 
+pub mod patch;
+
+pub mod storage;
+
 pub mod schema;
+
+pub mod gotext;

@@ -1,0 +1,1 @@
+//! Patch formats as pure functions over JSON values.
