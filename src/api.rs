@@ -1,3 +1,6 @@
 //! The verbs, one generic path for every resource.
 
+pub mod continue_token;
 pub mod error;
+pub mod meta;
+pub mod selector;
