@@ -3,4 +3,5 @@
 pub mod continue_token;
 pub mod error;
 pub mod meta;
+pub mod options;
 pub mod selector;
