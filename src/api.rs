@@ -1,3 +1,7 @@
 //! The verbs, one generic path for every resource.
 
+pub mod continue_token;
 pub mod error;
+pub mod meta;
+pub mod options;
+pub mod selector;

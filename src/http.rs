@@ -3,4 +3,5 @@
 pub mod discovery;
 pub mod document;
 pub mod openapi;
+pub mod status;
 pub mod table;

@@ -6,6 +6,7 @@
 pub mod http;
 
 pub mod api;
+pub mod patch;
 
 pub mod cache;
 pub mod storage;
@@ -13,4 +14,5 @@ pub mod storage;
 pub mod codec;
 pub mod schema;
 
+pub mod gotext;
 pub mod revision;
