@@ -1,3 +1,4 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
 
+pub mod negotiate;
 pub mod status;

@@ -1,5 +1,10 @@
 //! Patch formats as pure functions over JSON values.
 
+pub mod json;
+pub mod merge;
+
+use serde_json::Value;
+
 /// How a PATCH body is to be understood; decided by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
@@ -7,4 +12,37 @@ pub enum PatchKind {
     Merge,
     StrategicMerge,
     Apply,
+}
+
+/// Whether a body that decodes only in part is refused; `fieldValidation=Ignore` lets it through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoding {
+    Checked,
+    Unchecked,
+}
+
+/// Why a patch was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// 400: the patch itself is no patch.
+    #[error("{0}")]
+    Malformed(String),
+    /// 413.
+    #[error("The allowed maximum operations in a JSON patch is {limit}, got {found}")]
+    TooManyOperations { limit: usize, found: usize },
+    /// 422: it does not fit the object. Clients are not told why.
+    #[error("the patch does not apply")]
+    DoesNotApply,
+}
+
+/// What `encoding/json` calls a value in its errors.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }

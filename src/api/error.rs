@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::gotext;
+use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 
 /// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
@@ -107,6 +108,16 @@ impl Error {
     pub fn undecodable_patch(result: &str, why: &str) -> Self {
         let causes = vec![Cause::invalid("patch", gotext::quote(result), why)];
         Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
+    }
+}
+
+impl From<PatchError> for Error {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Malformed(text) => Self::BadRequest(text),
+            PatchError::TooManyOperations { limit, found } => Self::TooManyOperations { limit, found },
+            PatchError::DoesNotApply => Self::Unprocessable,
+        }
     }
 }
 
