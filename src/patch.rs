@@ -3,8 +3,6 @@
 pub mod json;
 pub mod merge;
 
-use serde_json::Value;
-
 /// How a PATCH body is to be understood; decided by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
@@ -33,16 +31,4 @@ pub enum PatchError {
     /// 422: it does not fit the object. Clients are not told why.
     #[error("the patch does not apply")]
     DoesNotApply,
-}
-
-/// What `encoding/json` calls a value in its errors.
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

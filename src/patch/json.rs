@@ -7,7 +7,8 @@ mod pointer;
 
 use serde_json::{Map, Value};
 
-use super::{PatchError, go_kind};
+use super::PatchError;
+use crate::gotext;
 use pointer::{Target, container};
 
 /// The largest number of operations of one patch.
@@ -42,7 +43,7 @@ pub fn operations(patch: &Value) -> Result<&[Value], PatchError> {
 }
 
 fn undecodable(value: &Value, kind: &str) -> PatchError {
-    let found = go_kind(value);
+    let found = gotext::json_kind(value);
     PatchError::Malformed(format!(
         "error decoding patch: json: cannot unmarshal {found} into Go value of type {kind}"
     ))

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Decoding, PatchError, go_kind};
+use super::{Decoding, PatchError};
+use crate::gotext;
 
 /// Applies `patch` to `document`. Unchecked, an array replaces the document, which then fails to decode.
 pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Value, PatchError> {
@@ -20,7 +21,7 @@ pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Va
         }
         (other, Decoding::Checked) => Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            go_kind(&other)
+            gotext::json_kind(&other)
         ))),
     }
 }
