@@ -100,4 +100,16 @@ mod tests {
         assert_eq!(clauses[0].param("alone"), None);
         assert_eq!(clauses[0].param("x"), None);
     }
+
+    #[test]
+    fn no_input_panics() {
+        use rand::{RngExt, SeedableRng};
+        let pieces = ["a/b", "*", "/", ";", ",", "=", " ", "q", "0.5", "as", "é", "nan"];
+        let mut rng = rand::rngs::SmallRng::seed_from_u64(5);
+        for _ in 0..20_000 {
+            let length = rng.random_range(0..14);
+            let text: String = (0..length).map(|_| pieces[rng.random_range(0..pieces.len())]).collect();
+            clauses(&text);
+        }
+    }
 }
