@@ -40,6 +40,19 @@ pub fn json(value: &serde_json::Value) -> String {
     out
 }
 
+/// What `encoding/json` calls a value of the wrong type.
+pub fn json_kind(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value;
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.
 pub fn is_printable(c: char) -> bool {
     // Rust escapes a leading combining mark, which Go prints; behind a letter both print it.

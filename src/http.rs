@@ -2,6 +2,7 @@
 
 pub mod discovery;
 pub mod document;
+pub mod negotiate;
 pub mod openapi;
 pub mod status;
 pub mod table;

@@ -1,5 +1,8 @@
 //! Patch formats as pure functions over JSON values.
 
+pub mod json;
+pub mod merge;
+
 /// How a PATCH body is to be understood; decided by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
@@ -7,4 +10,25 @@ pub enum PatchKind {
     Merge,
     StrategicMerge,
     Apply,
+}
+
+/// Whether a body that decodes only in part is refused; `fieldValidation=Ignore` lets it through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoding {
+    Checked,
+    Unchecked,
+}
+
+/// Why a patch was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// 400: the patch itself is no patch.
+    #[error("{0}")]
+    Malformed(String),
+    /// 413.
+    #[error("The allowed maximum operations in a JSON patch is {limit}, got {found}")]
+    TooManyOperations { limit: usize, found: usize },
+    /// 422: it does not fit the object. Clients are not told why.
+    #[error("the patch does not apply")]
+    DoesNotApply,
 }

@@ -1,8 +1,10 @@
 //! What can go wrong with a request, in the API's own terms. `http::status` turns each variant into a `Status`.
 
+mod fixed;
+
 use std::fmt;
 
-use crate::gotext;
+use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 
 /// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
@@ -102,11 +104,15 @@ impl Error {
     pub fn invalid_options(kind: &str, causes: Vec<Cause>) -> Self {
         Self::Invalid { kind: GroupKind::new("meta.k8s.io", kind), name: String::new(), causes }
     }
+}
 
-    /// 422 of a patch whose result cannot be decoded; `result` is its JSON text, `why` the decoder's.
-    pub fn undecodable_patch(result: &str, why: &str) -> Self {
-        let causes = vec![Cause::invalid("patch", gotext::quote(result), why)];
-        Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
+impl From<PatchError> for Error {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Malformed(text) => Self::BadRequest(text),
+            PatchError::TooManyOperations { limit, found } => Self::TooManyOperations { limit, found },
+            PatchError::DoesNotApply => Self::Unprocessable,
+        }
     }
 }
 

@@ -1,3 +1,189 @@
-//! `metadata`: formats of names and keys.
+//! The rules of `metadata`, as functions over its JSON object.
+//!
+//! They read an absent, null or wrongly typed field as empty: [`types::check`] goes first, for bodies that no schema
+//! has checked. The order of the fields is the encoder's business.
 
+pub mod create;
 pub mod format;
+pub mod owners;
+pub mod types;
+pub mod update;
+
+use rand::{Rng, RngExt};
+use serde_json::{Map, Value};
+
+use super::error::{Cause, Error};
+use crate::gotext;
+use crate::schema::resource::Scope;
+
+/// The JSON object under `metadata`.
+pub type Metadata = Map<String, Value>;
+
+/// The largest sum of annotation keys and values, in bytes.
+pub const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+const GENERATED_PREFIX_MAX: usize = 58;
+const GENERATED_SUFFIX: usize = 5;
+/// No vowels and no look-alikes (apimachinery `rand.String`).
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// What a kind demands of its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFormat {
+    /// RBAC and other kinds whose names carry colons.
+    PathSegment,
+    /// Most kinds, and all custom resources.
+    Dns1123Subdomain,
+    Dns1123Label,
+    Dns1035Label,
+}
+
+impl NameFormat {
+    /// What is wrong with a name.
+    pub fn check(self, name: &str) -> Vec<String> {
+        match self {
+            NameFormat::PathSegment => format::path_segment(name),
+            NameFormat::Dns1123Subdomain => format::dns1123_subdomain(name),
+            NameFormat::Dns1123Label => format::dns1123_label(name),
+            NameFormat::Dns1035Label => format::dns1035_label(name),
+        }
+    }
+
+    /// What is wrong with a prefix of generated names: a last dash is fine.
+    pub fn check_prefix(self, prefix: &str) -> Vec<String> {
+        match (self, prefix.strip_suffix('-')) {
+            (NameFormat::PathSegment, _) => format::path_segment_prefix(prefix),
+            (_, Some(stem)) if !stem.is_empty() => self.check(&format!("{stem}a")),
+            _ => self.check(prefix),
+        }
+    }
+}
+
+/// A name for `generateName`: the prefix, cut to 58 bytes, and five random characters.
+pub fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
+    let mut name = prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)].to_owned();
+    for _ in 0..GENERATED_SUFFIX {
+        name.push(char::from(ALPHABET[rng.random_range(0..ALPHABET.len())]));
+    }
+    name
+}
+
+/// Fills in the namespace of the URL, or 400 if the body names another. `None` for cluster-scoped resources.
+pub fn ensure_namespace(metadata: &mut Metadata, namespace: Option<&str>) -> Result<(), Error> {
+    match (text(metadata, "namespace"), namespace) {
+        (same, Some(namespace)) if same == namespace => {}
+        ("", Some(namespace)) => {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        (_, None) => {
+            metadata.shift_remove("namespace");
+        }
+        _ => {
+            let mismatch =
+                "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Error::bad_request(mismatch));
+        }
+    }
+    Ok(())
+}
+
+/// 400 unless the body's name is the one of the URL.
+pub fn check_name(metadata: &Metadata, name: &str) -> Result<(), Error> {
+    match text(metadata, "name") {
+        same if same == name => Ok(()),
+        "" => Err(Error::BadRequest(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        other => Err(Error::BadRequest(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        ))),
+    }
+}
+
+/// A text field; empty if absent.
+pub fn text<'a>(metadata: &'a Metadata, field: &str) -> &'a str {
+    metadata.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The entries of `labels` or `annotations`.
+pub fn pairs<'a>(metadata: &'a Metadata, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let entries = metadata.get(field).and_then(Value::as_object).into_iter().flatten();
+    entries.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+/// The value of a label, for [`crate::api::selector::label::LabelSelector::matches`].
+pub fn label<'a>(metadata: &'a Metadata, key: &str) -> Option<&'a str> {
+    metadata.get("labels")?.get(key).map(|value| value.as_str().unwrap_or_default())
+}
+
+pub fn finalizers(metadata: &Metadata) -> impl Iterator<Item = &str> {
+    metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+pub fn is_terminating(metadata: &Metadata) -> bool {
+    is_set(metadata, "deletionTimestamp")
+}
+
+fn is_set(metadata: &Metadata, field: &str) -> bool {
+    metadata.get(field).is_some_and(|value| !value.is_null())
+}
+
+/// What must hold of stored metadata, whatever the verb; upstream's order (apimachinery `ValidateObjectMeta`).
+fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
+    validate_namespace(metadata, scope, causes);
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n < 0) {
+        let why = "must be greater than or equal to 0";
+        causes.push(Cause::invalid("metadata.generation", generation, why));
+    }
+    for (key, value) in pairs(metadata, "labels") {
+        refuse("metadata.labels", key, format::label_key(key), causes);
+        refuse("metadata.labels", value, format::label_value(value), causes);
+    }
+    validate_annotations(metadata, causes);
+    owners::validate(metadata, causes);
+    validate_finalizers(metadata, causes);
+}
+
+fn validate_namespace(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
+    let field = "metadata.namespace";
+    match (scope, text(metadata, "namespace")) {
+        (Scope::Namespaced, "") => causes.push(Cause::required(field, "")),
+        (Scope::Namespaced, namespace) => refuse(field, namespace, format::dns1123_label(namespace), causes),
+        (Scope::Cluster, "") => {}
+        (Scope::Cluster, _) => causes.push(Cause::forbidden(field, "not allowed on this type")),
+    }
+}
+
+fn validate_annotations(metadata: &Metadata, causes: &mut Vec<Cause>) {
+    let field = "metadata.annotations";
+    let mut size = 0;
+    for (key, value) in pairs(metadata, "annotations") {
+        size += key.len() + value.len();
+        refuse(field, key, format::label_key(&key.to_lowercase()), causes);
+    }
+    if size > ANNOTATIONS_MAX {
+        causes.push(Cause::too_long(field, ANNOTATIONS_MAX));
+    }
+}
+
+fn validate_finalizers(metadata: &Metadata, causes: &mut Vec<Cause>) {
+    let field = "metadata.finalizers";
+    for finalizer in finalizers(metadata) {
+        refuse(field, finalizer, format::label_key(finalizer), causes);
+    }
+    let has = |name: &str| finalizers(metadata).any(|finalizer| finalizer == name);
+    if has("orphan") && has("foregroundDeletion") {
+        let list = gotext::json(&finalizers(metadata).collect::<Vec<_>>().into());
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid(field, list, why));
+    }
+}
+
+/// One cause per message about a text value.
+fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Vec<Cause>) {
+    let value = || gotext::quote(value);
+    causes.extend(messages.iter().map(|message| Cause::invalid(field, value(), message)));
+}
+
+#[cfg(test)]
+mod tests;

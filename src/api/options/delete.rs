@@ -171,12 +171,8 @@ fn strings<'a>(body: &'a Map<String, Value>, key: &str) -> Result<Vec<&'a str>, 
 /// `encoding/json`'s text for a value of the wrong type.
 fn mismatch(value: &Value, key: &str, kind: &str) -> String {
     let found = match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
         Value::Number(number) => format!("number {number}"),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        Value::Object(_) => "object".to_owned(),
+        other => gotext::json_kind(other).to_owned(),
     };
     if key.is_empty() {
         return format!("json: cannot unmarshal {found} into Go value of type {kind}");

@@ -94,4 +94,17 @@ mod tests {
         let text = r#"strconv.ParseInt: parsing "abc": invalid syntax"#;
         assert_eq!(query.integer("f"), Err(Error::bad_request(text)));
     }
+
+    #[test]
+    fn no_input_panics() {
+        use rand::{RngExt, SeedableRng};
+        let pieces = ["a", "%", "%4", "%41", "%ff", "&", "=", "+", ";", "é"];
+        let mut rng = rand::rngs::SmallRng::seed_from_u64(9);
+        for _ in 0..20_000 {
+            let length = rng.random_range(0..14);
+            let text: String = (0..length).map(|_| pieces[rng.random_range(0..pieces.len())]).collect();
+            let query = Query::parse(&text);
+            let _ = (query.flag("a"), query.integer("a"));
+        }
+    }
 }

@@ -1,0 +1,135 @@
+//! The failures whose whole text is fixed by upstream.
+
+use super::{Cause, Error, Subject};
+use crate::gotext;
+use crate::schema::names::{GroupKind, GroupResource};
+use crate::storage::Revision;
+
+/// Follows `Operation cannot be fulfilled on …: ` where a write lost against another.
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter";
+const PAGE_RESUMABLE: &str = ", or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+impl Error {
+    /// 410 of a list at an exact revision whose history is gone.
+    pub fn expired_list() -> Self {
+        let message = "The resourceVersion for the provided list is too old.".to_owned();
+        Self::Expired { message, continue_token: None }
+    }
+
+    /// 410 of a page whose history is gone; `token` goes on after the same key on the newest data.
+    pub fn expired_page(token: Option<String>) -> Self {
+        let end = if token.is_some() { PAGE_RESUMABLE } else { "." };
+        Self::Expired { message: format!("{PAGE_EXPIRED}{end}"), continue_token: token }
+    }
+
+    /// 410 of a watch from before `oldest`; goes into the stream, never into the HTTP status.
+    pub fn expired_watch(from: Revision, oldest: Revision) -> Self {
+        let message = format!("too old resource version: {from} ({oldest})");
+        Self::Expired { message, continue_token: None }
+    }
+
+    /// 409 of a write that expected another revision.
+    pub fn modified(resource: GroupResource, name: impl Into<String>) -> Self {
+        Self::Conflict {
+            subject: Subject::Resource(resource),
+            name: name.into(),
+            reason: MODIFIED.to_owned(),
+        }
+    }
+
+    /// 409 of a DELETE whose uid precondition does not hold.
+    pub fn uid_precondition(kind: GroupKind, name: impl Into<String>, wanted: &str, found: &str) -> Self {
+        let reason = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have been deleted and then recreated"
+        );
+        Self::Conflict { subject: Subject::Kind(kind), name: name.into(), reason }
+    }
+
+    /// 409 of a DELETE whose resourceVersion precondition does not hold.
+    pub fn revision_precondition(
+        kind: GroupKind,
+        name: impl Into<String>,
+        wanted: &str,
+        found: &str,
+    ) -> Self {
+        let reason = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). The object might have been modified"
+        );
+        Self::Conflict { subject: Subject::Kind(kind), name: name.into(), reason }
+    }
+
+    /// 409 of an apply that names a uid while there is no object.
+    pub fn uid_without_object(resource: GroupResource, name: impl Into<String>, uid: &str) -> Self {
+        let reason = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        Self::Conflict { subject: Subject::Resource(resource), name: name.into(), reason }
+    }
+
+    /// 422 of an update without revision, where the kind demands one. It names the plural where others name the kind.
+    pub fn revision_required(resource: &GroupResource, name: impl Into<String>) -> Self {
+        let causes = vec![Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update")];
+        let kind = GroupKind { group: resource.group.clone(), kind: resource.plural.clone() };
+        Self::Invalid { kind, name: name.into(), causes }
+    }
+
+    /// 422 of a patch whose result cannot be decoded; `result` is its JSON text, `why` the decoder's.
+    pub fn undecodable_patch(result: &str, why: &str) -> Self {
+        let causes = vec![Cause::invalid("patch", gotext::quote(result), why)];
+        Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
+    }
+
+    /// 504 after a write took too long; it may still happen.
+    pub fn deadline() -> Self {
+        let text = "request did not complete within requested timeout - context deadline exceeded";
+        Self::Timeout(text.to_owned())
+    }
+
+    /// 503 while the server goes down.
+    pub fn shutting_down() -> Self {
+        Self::Unavailable { message: "apiserver is shutting down".to_owned(), retry_after: 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let widgets = || GroupResource::new("example.com", "widgets");
+        let pod = || GroupKind::new("", "Pod");
+        let cases = [
+            (
+                Error::modified(widgets(), "x"),
+                "Operation cannot be fulfilled on widgets.example.com \"x\": the object has been modified; please apply your changes to the latest version and try again",
+            ),
+            (
+                Error::uid_precondition(pod(), "n", "A", "B"),
+                "Operation cannot be fulfilled on Pod \"n\": the UID in the precondition (A) does not match the UID in record (B). The object might have been deleted and then recreated",
+            ),
+            (
+                Error::revision_precondition(pod(), "n", "1", "2"),
+                "Operation cannot be fulfilled on Pod \"n\": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). The object might have been modified",
+            ),
+            (
+                Error::revision_required(&widgets(), "x"),
+                "widgets.example.com \"x\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+            ),
+            (
+                Error::expired_page(None),
+                "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
+            ),
+            (
+                Error::undecodable_patch("{\"a\":1}", "no"),
+                " \"\" is invalid: patch: Invalid value: \"{\\\"a\\\":1}\": no",
+            ),
+            (Error::expired_watch(Revision(3), Revision(9)), "too old resource version: 3 (9)"),
+        ];
+        for (error, want) in cases {
+            assert_eq!(error.to_string(), want);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Metadata of an object about to be created.
+
+use super::{Metadata, NameFormat, refuse, text, validate_common};
+use crate::api::error::{Cause, Error};
+use crate::gotext;
+use crate::schema::resource::Scope;
+
+/// What the server gives to each new object.
+#[derive(Clone, Debug)]
+pub struct Stamp<'a> {
+    pub uid: &'a str,
+    /// RFC 3339, UTC, whole seconds.
+    pub now: &'a str,
+}
+
+/// Replaces or drops what clients may not set (apiserver `WipeObjectMetaSystemFields`). A resourceVersion that is a
+/// number other than 0 is refused with upstream's 500; any other is dropped.
+pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) -> Result<(), Error> {
+    if gotext::parse_uint(text(metadata, "resourceVersion")).is_ok_and(|version| version != 0) {
+        let text = "resourceVersion should not be set on objects to be created";
+        return Err(Error::Unclassified(text.to_owned()));
+    }
+    for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata.shift_remove(field);
+    }
+    metadata.insert("uid".to_owned(), stamp.uid.into());
+    metadata.insert("creationTimestamp".to_owned(), stamp.now.into());
+    Ok(())
+}
+
+/// Does the server have to find a name?
+pub fn wants_generated_name(metadata: &Metadata) -> bool {
+    text(metadata, "name").is_empty() && !text(metadata, "generateName").is_empty()
+}
+
+/// Causes of a 422, once the name is generated and the namespace filled in.
+pub fn validate(metadata: &Metadata, scope: Scope, names: NameFormat) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let prefix = text(metadata, "generateName");
+    if !prefix.is_empty() {
+        refuse("metadata.generateName", prefix, names.check_prefix(prefix), &mut causes);
+    }
+    match text(metadata, "name") {
+        "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
+        name => refuse("metadata.name", name, names.check(name), &mut causes),
+    }
+    validate_common(metadata, scope, &mut causes);
+    causes
+}

@@ -1,0 +1,51 @@
+//! `metadata.ownerReferences` (apimachinery `ValidateOwnerReferences`).
+
+use serde_json::Value;
+
+use super::{Metadata, text};
+use crate::api::error::Cause;
+use crate::gotext;
+
+const FIELD: &str = "metadata.ownerReferences";
+
+pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
+    let Some(list) = metadata.get("ownerReferences").filter(|value| value.is_array()) else { return };
+    let references = list.as_array().into_iter().flatten().filter_map(Value::as_object);
+    let mut controller: Option<String> = None;
+    for (i, reference) in references.enumerate() {
+        validate_one(reference, &format!("{FIELD}[{i}]"), causes);
+        if reference.get("controller").and_then(Value::as_bool) != Some(true) {
+            continue;
+        }
+        let name = format!("{}/{}", text(reference, "kind"), text(reference, "name"));
+        match &controller {
+            None => controller = Some(name),
+            Some(first) => {
+                let why = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                causes.push(Cause::invalid(FIELD, gotext::json(list), &why));
+            }
+        }
+    }
+}
+
+fn validate_one(reference: &Metadata, field: &str, causes: &mut Vec<Cause>) {
+    let version = text(reference, "apiVersion");
+    let bare = version.split_once('/').map_or(version, |(_, version)| version);
+    if version.is_empty() {
+        causes.push(Cause::required(format!("{field}.apiVersion"), "must not be empty"));
+    } else if bare.is_empty() || bare.contains('/') {
+        let why = "must be <group>/<version> or <version>";
+        causes.push(Cause::invalid(format!("{field}.apiVersion"), gotext::quote(version), why));
+    }
+    for key in ["kind", "name", "uid"] {
+        if text(reference, key).is_empty() {
+            causes.push(Cause::required(format!("{field}.{key}"), "must not be empty"));
+        }
+    }
+    if version == "v1" && text(reference, "kind") == "Event" {
+        let value = gotext::json(&Value::Object(reference.clone()));
+        causes.push(Cause::invalid(field, value, "/v1, Kind=Event is disallowed from being an owner"));
+    }
+}

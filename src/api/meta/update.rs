@@ -1,0 +1,110 @@
+//! Metadata of an object about to be changed, beside what is stored.
+
+use serde_json::Value;
+
+use super::{Metadata, NameFormat, finalizers, is_set, is_terminating, refuse, text, validate_common};
+use crate::api::error::{Cause, Error, Subject};
+use crate::gotext;
+use crate::schema::names::GroupResource;
+use crate::schema::resource::Scope;
+use crate::storage::Revision;
+
+/// The revision that the body wants to replace; `None` for an empty one or 0. 400 if it is no number.
+pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error> {
+    match text(metadata, "resourceVersion") {
+        "" => Ok(None),
+        version => {
+            let number = gotext::parse_uint(version).map_err(Error::BadRequest)?;
+            Ok(Some(Revision(number)).filter(|revision| revision.0 > 0))
+        }
+    }
+}
+
+/// 409 for a PUT whose uid is not the stored one; checked before the revision.
+pub fn check_uid(new: &Metadata, old: &Metadata, resource: &GroupResource) -> Result<(), Error> {
+    let (wanted, stored) = (text(new, "uid"), text(old, "uid"));
+    if wanted.is_empty() || wanted == stored {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        subject: Subject::Resource(resource.clone()),
+        name: text(old, "name").to_owned(),
+        reason: format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"),
+    })
+}
+
+/// Puts back what an update cannot change (apiserver `BeforeUpdate`).
+pub fn prepare(new: &mut Metadata, old: &Metadata) {
+    restore(new, old, "generation");
+    new.shift_remove("selfLink");
+    if text(new, "uid").is_empty() {
+        restore(new, old, "uid");
+    }
+    for field in ["creationTimestamp", "deletionTimestamp"] {
+        if is_set(old, field) {
+            restore(new, old, field);
+        }
+    }
+    let grace = "deletionGracePeriodSeconds";
+    if is_set(old, grace) && !is_set(new, grace) {
+        restore(new, old, grace);
+    }
+}
+
+fn restore(new: &mut Metadata, old: &Metadata, field: &str) {
+    match old.get(field).filter(|value| !value.is_null()) {
+        Some(value) => new.insert(field.to_owned(), value.clone()),
+        None => new.shift_remove(field),
+    };
+}
+
+/// Causes of a 422, after [`prepare`]. Names keep the rules of path segments only: old objects stay editable.
+pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let names = NameFormat::PathSegment;
+    match text(new, "name") {
+        "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
+        name => refuse("metadata.name", name, names.check(name), &mut causes),
+    }
+    validate_common(new, scope, &mut causes);
+    if is_terminating(old) {
+        causes.extend(new_finalizers(new, old));
+    }
+    let immutable =
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    causes.extend(immutable.into_iter().filter_map(|field| changed(new, old, field)));
+    causes
+}
+
+/// Does storing this mean to delete it? (Terminating, no grace left, no finalizer left.)
+pub fn completes_deletion(metadata: &Metadata) -> bool {
+    let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    is_terminating(metadata) && grace == 0 && finalizers(metadata).next().is_none()
+}
+
+fn new_finalizers(new: &Metadata, old: &Metadata) -> Option<Cause> {
+    let known = |name: &str| finalizers(old).any(|old| old == name);
+    let mut extra: Vec<&str> = finalizers(new).filter(|name| !known(name)).collect();
+    extra.sort_unstable();
+    extra.dedup();
+    if extra.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = extra.into_iter().map(gotext::quote).collect();
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        list.join(", ")
+    );
+    Some(Cause::forbidden("metadata.finalizers", &why))
+}
+
+fn changed(new: &Metadata, old: &Metadata, field: &str) -> Option<Cause> {
+    let value = |metadata: &Metadata| match metadata.get(field) {
+        None | Some(Value::Null) => Value::Null,
+        Some(Value::String(text)) if text.is_empty() => Value::Null,
+        Some(value) => value.clone(),
+    };
+    let (new, old) = (value(new), value(old));
+    (new != old)
+        .then(|| Cause::invalid(format!("metadata.{field}"), gotext::json(&new), "field is immutable"))
+}

@@ -1,0 +1,240 @@
+//! Media types: what the client accepts, what it sends.
+
+mod accept;
+mod content;
+
+use crate::api::error::{Error, Refuser};
+
+use accept::{Clause, clauses};
+
+pub use content::{PatchTarget, body_type, patch_kind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaType {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+impl MediaType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MediaType::Json => "application/json",
+            MediaType::Yaml => "application/yaml",
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// The Content-Type of a watch's body; YAML has no stream form.
+    pub fn stream_content_type(self) -> Option<&'static str> {
+        match self {
+            MediaType::Json => Some("application/json"),
+            MediaType::Yaml => None,
+            MediaType::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
+        }
+    }
+
+    fn subtype(self) -> &'static str {
+        self.as_str().split_once('/').map_or("", |(_, subtype)| subtype)
+    }
+}
+
+/// Another form in which an object may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transform {
+    Table(MetaVersion),
+    PartialObjectMetadata(MetaVersion),
+    PartialObjectMetadataList(MetaVersion),
+    /// Aggregated discovery, v2.
+    ApiGroupDiscoveryList,
+}
+
+/// The version of `meta.k8s.io` in which a transform is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+/// Whether the requested object is a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Single,
+    List,
+}
+
+/// The Content-Type of aggregated discovery, the only one that shows its transform.
+pub const DISCOVERY_CONTENT_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// A media type of an endpoint, with the forms it can be had in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub media: MediaType,
+    /// The object as it is.
+    pub plain: bool,
+    pub metadata: bool,
+    pub table: bool,
+    pub discovery: bool,
+}
+
+impl Offer {
+    /// Objects as they are, nothing else: errors, legacy discovery.
+    pub const fn plain(media: MediaType) -> Self {
+        Self { media, plain: true, metadata: false, table: false, discovery: false }
+    }
+
+    /// GET, LIST, WATCH and writes of a resource.
+    pub const fn resource(media: MediaType) -> Self {
+        let table = !matches!(media, MediaType::Protobuf);
+        Self { metadata: true, table, ..Self::plain(media) }
+    }
+
+    /// `/api` and `/apis`.
+    pub const fn discovery(media: MediaType) -> Self {
+        Self { discovery: true, ..Self::plain(media) }
+    }
+
+    fn allows(&self, transform: Option<Transform>) -> bool {
+        match transform {
+            None => self.plain,
+            Some(Transform::Table(_)) => self.table,
+            Some(Transform::PartialObjectMetadata(_) | Transform::PartialObjectMetadataList(_)) => {
+                self.metadata
+            }
+            Some(Transform::ApiGroupDiscoveryList) => self.discovery,
+        }
+    }
+}
+
+/// The offers of resources, errors and discovery. YAML and protobuf join them with their codecs.
+pub const RESOURCE: &[Offer] = &[Offer::resource(MediaType::Json)];
+pub const PLAIN: &[Offer] = &[Offer::plain(MediaType::Json)];
+pub const DISCOVERY: &[Offer] = &[Offer::discovery(MediaType::Json)];
+
+/// How to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    pub media: MediaType,
+    pub transform: Option<Transform>,
+    /// Asked for by `;pretty=1`; see also [`wants_pretty`]. Never for watch events.
+    pub pretty: bool,
+}
+
+/// Picks the form of an answer. `accept` is the first Accept header; 406 if nothing fits.
+pub fn negotiate(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, Error> {
+    select(accept, offers).ok_or_else(|| {
+        let types: Vec<&str> = offers.iter().map(|offer| offer.media.as_str()).collect();
+        only(&types.join(", "))
+    })
+}
+
+/// Picks the form of a watch: a type without a stream form is no choice, even behind it stands one that has it.
+pub fn negotiate_stream(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, Error> {
+    let chosen = select(accept, offers).filter(|chosen| chosen.media.stream_content_type().is_some());
+    chosen.ok_or_else(|| {
+        let streaming = offers.iter().filter(|offer| offer.media.stream_content_type().is_some());
+        let types: Vec<String> =
+            streaming.map(|offer| format!("{};stream=watch", offer.media.as_str())).collect();
+        only(&types.join(", "))
+    })
+}
+
+/// Upstream's router looks at Accept before any handler of a built-in kind does: parameters cut off, one range must
+/// equal a type or be `*/*`; `application/*` is unknown to it. `types` in the order of the 406 text.
+pub fn check_route(accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
+    let Some(accept) = accept.filter(|accept| !accept.is_empty()) else { return Ok(()) };
+    let ranges = || accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+    let bare = |name: &str| name.split(';').next().unwrap_or_default().to_owned();
+    if ranges().any(|range| range == "*/*" || types.iter().any(|name| bare(name) == range)) {
+        return Ok(());
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", types.join(", "));
+    Err(Error::NotAcceptable { message, by: Refuser::Router })
+}
+
+/// Whether a person reads the answer: query `pretty`, else a well-known User-Agent (apiserver `isPrettyPrint`).
+pub fn wants_pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
+    match query.filter(|value| !value.is_empty()) {
+        Some(value) => crate::gotext::parse_bool(value) == Some(true),
+        None => {
+            let agents = ["curl", "Wget", "Mozilla/5.0"];
+            user_agent.is_some_and(|agent| agents.iter().any(|known| agent.starts_with(known)))
+        }
+    }
+}
+
+impl Negotiated {
+    /// 406 if the transform does not go with the shape of the object; `what` names the object's type.
+    pub fn check_shape(&self, shape: Shape, what: &str) -> Result<(), Error> {
+        let (asked, is) = match (self.transform, shape) {
+            (Some(Transform::PartialObjectMetadata(_)), Shape::List) => ("PartialObjectMetadata", "a list"),
+            (Some(Transform::PartialObjectMetadataList(_)), Shape::Single) => {
+                ("PartialObjectMetadataList", "not a list")
+            }
+            _ => return Ok(()),
+        };
+        let message = format!("you requested {asked}, but the requested object is {is} ({what})");
+        Err(Error::NotAcceptable { message, by: Refuser::Handler })
+    }
+}
+
+fn select(accept: Option<&str>, offers: &[Offer]) -> Option<Negotiated> {
+    let Some(accept) = accept.filter(|accept| !accept.is_empty()) else {
+        let media = offers.first()?.media;
+        return Some(Negotiated { media, transform: None, pretty: false });
+    };
+    let clauses = clauses(accept);
+    clauses.iter().find_map(|clause| offers.iter().find_map(|offer| accepted(clause, offer)))
+}
+
+fn accepted(clause: &Clause<'_>, offer: &Offer) -> Option<Negotiated> {
+    if !clause.matches("application", offer.media.subtype()) {
+        return None;
+    }
+    let transform = transform(clause)?;
+    let stream = match clause.param("stream").unwrap_or_default() {
+        "" => true,
+        "watch" => offer.media.stream_content_type().is_some(),
+        _ => false,
+    };
+    let server_version = match clause.param("sv").unwrap_or_default() {
+        "" => true,
+        "v1" => offer.metadata || offer.table,
+        _ => false,
+    };
+    let pretty = clause.param("pretty") == Some("1");
+    let fits = stream && server_version && offer.allows(transform);
+    fits.then_some(Negotiated { media: offer.media, transform, pretty })
+}
+
+/// `None` for a transform that nobody offers.
+fn transform(clause: &Clause<'_>) -> Option<Option<Transform>> {
+    let names = ["g", "v", "as"].map(|name| clause.param(name));
+    if names.iter().all(Option::is_none) {
+        return Some(None);
+    }
+    let [group, version, kind] = names.map(Option::unwrap_or_default);
+    if (group, version, kind) == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList") {
+        return Some(Some(Transform::ApiGroupDiscoveryList));
+    }
+    let version = match (group, version) {
+        ("meta.k8s.io", "v1") => MetaVersion::V1,
+        ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,
+        _ => return None,
+    };
+    Some(Some(match kind {
+        "Table" => Transform::Table(version),
+        "PartialObjectMetadata" => Transform::PartialObjectMetadata(version),
+        "PartialObjectMetadataList" => Transform::PartialObjectMetadataList(version),
+        _ => return None,
+    }))
+}
+
+fn only(types: &str) -> Error {
+    let message = format!("only the following media types are accepted: {types}");
+    Error::NotAcceptable { message, by: Refuser::Handler }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! JSON patch (RFC 6902) with the habits of evanphx/json-patch v4, which upstream uses.
+//!
+//! Negative indices count from the end, `replace` of an absent member adds it, and `test` takes an absent member for
+//! null. A patch applies as a whole or not at all.
+
+mod pointer;
+
+use serde_json::{Map, Value};
+
+use super::PatchError;
+use crate::gotext;
+use pointer::{Target, container};
+
+/// The largest number of operations of one patch.
+pub const MAX_OPERATIONS: usize = 10_000;
+/// How many bytes the `copy` operations of one patch may add.
+pub const MAX_COPIED: usize = 3 * 1024 * 1024;
+
+/// Applies `patch`, an array of operations, to `document`.
+pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
+    let operations = operations(patch)?;
+    let mut copied = 0;
+    for operation in operations {
+        step(&mut document, operation, &mut copied).ok_or(PatchError::DoesNotApply)?;
+    }
+    Ok(document)
+}
+
+/// Checks what can be told without the document, as upstream does before it reads the object.
+pub fn operations(patch: &Value) -> Result<&[Value], PatchError> {
+    let list = match patch {
+        Value::Array(list) => list.as_slice(),
+        Value::Null => &[],
+        other => return Err(undecodable(other, "jsonpatch.Patch")),
+    };
+    if let Some(bad) = list.iter().find(|item| !item.is_object() && !item.is_null()) {
+        return Err(undecodable(bad, "jsonpatch.Operation"));
+    }
+    if list.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, found: list.len() });
+    }
+    Ok(list)
+}
+
+fn undecodable(value: &Value, kind: &str) -> PatchError {
+    let found = gotext::json_kind(value);
+    PatchError::Malformed(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {kind}"
+    ))
+}
+
+/// One operation; `None` if it fails, whatever the reason.
+fn step(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
+    let operation = operation.as_object()?;
+    let path = operation.get("path")?.as_str()?;
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match operation.get("op")?.as_str()? {
+        "add" => add(document, path, value()),
+        "remove" => remove(document, path).map(drop),
+        "replace" => replace(document, path, value()),
+        "move" => {
+            let moved = remove(document, from(operation)?)?;
+            add(document, path, moved)
+        }
+        "copy" => {
+            let value = get(document, from(operation)?)?;
+            if !value.is_null() {
+                *copied = copied.saturating_add(value.to_string().len());
+            }
+            if *copied > MAX_COPIED { None } else { add(document, path, value) }
+        }
+        "test" => test(document, path, operation.get("value").unwrap_or(&Value::Null)),
+        _ => None,
+    }
+}
+
+fn from(operation: &Map<String, Value>) -> Option<&str> {
+    operation.get("from")?.as_str()
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
+    match container(document, path)? {
+        Target::Member(object, key) => {
+            object.insert(key, value);
+        }
+        Target::Element(array, key) if key == "-" => array.push(value),
+        Target::Element(array, key) => {
+            let at = pointer::index(&key, array.len() + 1)?;
+            array.insert(at, value);
+        }
+    }
+    Some(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Option<Value> {
+    match container(document, path)? {
+        Target::Member(object, key) => object.shift_remove(&key),
+        Target::Element(array, key) => {
+            let at = pointer::index(&key, array.len())?;
+            Some(array.remove(at))
+        }
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return None;
+        }
+        *document = value;
+        return Some(());
+    }
+    match container(document, path)? {
+        Target::Member(object, key) => {
+            object.insert(key, value);
+        }
+        Target::Element(array, key) => {
+            let at = pointer::index(&key, array.len())?;
+            *array.get_mut(at)? = value;
+        }
+    }
+    Some(())
+}
+
+/// An absent member reads as null.
+fn get(document: &mut Value, path: &str) -> Option<Value> {
+    match container(document, path)? {
+        Target::Member(object, key) => Some(object.get(&key).cloned().unwrap_or_default()),
+        Target::Element(array, key) => array.get(pointer::index(&key, array.len())?).cloned(),
+    }
+}
+
+fn test(document: &mut Value, path: &str, want: &Value) -> Option<()> {
+    let equal = if path.is_empty() { document == want } else { get(document, path)? == *want };
+    equal.then_some(())
+}
+
+#[cfg(test)]
+mod tests;

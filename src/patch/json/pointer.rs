@@ -1,0 +1,65 @@
+//! Paths of a JSON patch.
+
+use serde_json::{Map, Value};
+
+/// The last step of a path: where it is taken, and its name.
+pub enum Target<'a> {
+    Member(&'a mut Map<String, Value>, String),
+    Element(&'a mut Vec<Value>, String),
+}
+
+/// Finds the container of what `path` names. The text before the first slash does not count; a path without a slash
+/// names nothing.
+pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> {
+    let (_, steps) = path.split_once('/')?;
+    let (parents, last) = match steps.rsplit_once('/') {
+        Some((parents, last)) => (Some(parents), last),
+        None => (None, steps),
+    };
+    let mut at = document;
+    for step in parents.into_iter().flat_map(|parents| parents.split('/')) {
+        at = child(at, &decode(step))?;
+    }
+    match at {
+        Value::Object(object) => Some(Target::Member(object, decode(last))),
+        Value::Array(array) => Some(Target::Element(array, decode(last))),
+        _ => None,
+    }
+}
+
+fn child<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    match value {
+        Value::Object(object) => object.get_mut(key),
+        Value::Array(array) => {
+            let at = index(key, array.len())?;
+            array.get_mut(at)
+        }
+        _ => None,
+    }
+}
+
+/// A position below `length`; negative ones count from the end, a sign and leading zeros are fine.
+pub fn index(key: &str, length: usize) -> Option<usize> {
+    let number: i64 = key.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    let at = if number < 0 { number.checked_add(length)? } else { number };
+    if (0..length).contains(&at) { usize::try_from(at).ok() } else { None }
+}
+
+/// In one pass, so that `~01` is `~1`.
+fn decode(step: &str) -> String {
+    let mut out = String::with_capacity(step.len());
+    let mut rest = step;
+    while let Some((plain, after)) = rest.split_once('~') {
+        out.push_str(plain);
+        let (c, skip) = match after.as_bytes().first() {
+            Some(b'1') => ('/', 1),
+            Some(b'0') => ('~', 1),
+            _ => ('~', 0),
+        };
+        out.push(c);
+        rest = &after[skip..];
+    }
+    out.push_str(rest);
+    out
+}

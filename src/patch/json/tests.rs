@@ -1,0 +1,102 @@
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+
+use super::*;
+
+fn patched(document: &Value, patch: Value) -> Result<Value, PatchError> {
+    apply(document.clone(), &patch)
+}
+
+#[test]
+fn operations_that_apply() {
+    let doc = json!({"a": {"b": [1, 2, 3]}, "x/y": 1, "m~n": 2, "nil": null});
+    let cases = [
+        (json!([]), json!({})),
+        (json!(null), json!({})),
+        (json!([{"op": "add", "path": "/n", "value": 1}]), json!({"n": 1})),
+        (json!([{"op": "add", "path": "/n"}]), json!({"n": null})),
+        (json!([{"op": "replace", "path": "/n", "value": 1}]), json!({"n": 1})),
+        (json!([{"op": "replace", "path": "/x~1y", "value": 9}]), json!({"x/y": 9})),
+        (json!([{"op": "replace", "path": "/m~0n", "value": 9}]), json!({"m~n": 9})),
+        (json!([{"op": "replace", "path": "nil/m~0n", "value": 9}]), json!({"m~n": 9})),
+        (json!([{"op": "add", "path": "/a/b/-", "value": 4}]), json!({"a": {"b": [1, 2, 3, 4]}})),
+        (json!([{"op": "add", "path": "/a/b/-1", "value": 4}]), json!({"a": {"b": [1, 2, 3, 4]}})),
+        (json!([{"op": "add", "path": "/a/b/3", "value": 4}]), json!({"a": {"b": [1, 2, 3, 4]}})),
+        (json!([{"op": "add", "path": "/a/b/00", "value": 4}]), json!({"a": {"b": [4, 1, 2, 3]}})),
+        (json!([{"op": "replace", "path": "/a/b/-1", "value": 4}]), json!({"a": {"b": [1, 2, 4]}})),
+        (json!([{"op": "remove", "path": "/a/b/+1"}]), json!({"a": {"b": [1, 3]}})),
+        (json!([{"op": "copy", "from": "/gone", "path": "/n"}]), json!({"n": null})),
+        (json!([{"op": "copy", "from": "/a/b/0", "path": "/n"}]), json!({"n": 1})),
+        (json!([{"op": "test", "path": "/gone"}]), json!({})),
+        (json!([{"op": "test", "path": "/nil", "value": null}]), json!({})),
+        (json!([{"op": "test", "path": "/a", "value": {"b": [1, 2, 3]}}]), json!({})),
+    ];
+    for (patch, changes) in cases {
+        let mut want = doc.clone();
+        for (key, value) in changes.as_object().unwrap() {
+            want[key] = value.clone();
+        }
+        assert_eq!(patched(&doc, patch.clone()), Ok(want), "{patch}");
+    }
+    let moved = patched(&doc, json!([{"op": "move", "from": "/a/b", "path": "/a/c"}])).unwrap();
+    assert_eq!(moved["a"], json!({"c": [1, 2, 3]}));
+    assert_eq!(patched(&doc, json!([{"op": "replace", "path": "", "value": [1]}])), Ok(json!([1])));
+}
+
+#[test]
+fn operations_that_fail() {
+    let doc = json!({"a": {"b": [1, 2]}, "n": 1});
+    let cases = [
+        json!([null]),
+        json!([{"op": "frob", "path": "/a"}]),
+        json!([{"op": "add", "value": 1}]),
+        json!([{"op": "add", "path": "", "value": 1}]),
+        json!([{"op": "add", "path": "a", "value": 1}]),
+        json!([{"op": "add", "path": "/no/x", "value": 1}]),
+        json!([{"op": "add", "path": "/n/x", "value": 1}]),
+        json!([{"op": "add", "path": "/a/b/3", "value": 1}]),
+        json!([{"op": "add", "path": "/a/b/-4", "value": 1}]),
+        json!([{"op": "replace", "path": "/a/b/2", "value": 1}]),
+        json!([{"op": "replace", "path": "/a/b/-", "value": 1}]),
+        json!([{"op": "replace", "path": "", "value": 1}]),
+        json!([{"op": "remove", "path": "/no"}]),
+        json!([{"op": "remove", "path": ""}]),
+        json!([{"op": "move", "from": "/no", "path": "/a"}]),
+        json!([{"op": "copy", "path": "/x"}]),
+        json!([{"op": "test", "path": "/n", "value": 1.0}]),
+        json!([{"op": "test", "path": "/n"}]),
+        json!([{"op": "test", "path": "/a/b/5"}]),
+        json!([{"op": "replace", "path": "/n", "value": 2}, {"op": "remove", "path": "/no"}]),
+    ];
+    for patch in cases {
+        assert_eq!(patched(&doc, patch.clone()), Err(PatchError::DoesNotApply), "{patch}");
+    }
+}
+
+#[test]
+fn limits() {
+    let text = "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch";
+    assert_eq!(patched(&json!({}), json!({})), Err(PatchError::Malformed(text.into())));
+    assert!(matches!(patched(&json!({}), json!([1])), Err(PatchError::Malformed(_))));
+    let many = Value::Array(vec![json!({"op": "add", "path": "/a"}); MAX_OPERATIONS + 1]);
+    let limit = PatchError::TooManyOperations { limit: 10_000, found: 10_001 };
+    assert_eq!(patched(&json!({}), many), Err(limit));
+    let big = json!({"a": "x".repeat(1024 * 1024)});
+    let copy = |times: usize| Value::Array(vec![json!({"op": "copy", "from": "/a", "path": "/b"}); times]);
+    assert!(patched(&big, copy(2)).is_ok());
+    assert_eq!(patched(&big, copy(3)), Err(PatchError::DoesNotApply));
+}
+
+#[test]
+fn no_input_panics() {
+    let paths = ["", "/", "/a", "/a/0", "/a/-", "/a/-1", "/a/99999999999999999999", "/~", "/~1~", "a", "//"];
+    let names = ["add", "remove", "replace", "move", "copy", "test"];
+    let mut rng = rand::rngs::SmallRng::seed_from_u64(1);
+    for _ in 0..20_000 {
+        let mut pick = |list: &[&str]| list[rng.random_range(0..list.len())].to_owned();
+        let one =
+            json!({"op": pick(&names), "path": pick(&paths), "from": pick(&paths), "value": [pick(&paths)]});
+        let two = json!({"op": pick(&names), "path": pick(&paths), "from": pick(&paths)});
+        let _ = patched(&json!({"a": [1], "": {"": 2}}), json!([one, two]));
+    }
+}

@@ -1,0 +1,106 @@
+//! Merge patch (RFC 7386) with the habits of evanphx/json-patch v4, which upstream uses.
+
+use serde_json::{Map, Value};
+
+use super::{Decoding, PatchError};
+use crate::gotext;
+
+/// Applies `patch` to `document`. Unchecked, an array replaces the document, which then fails to decode.
+pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Value, PatchError> {
+    match (patch, decoding) {
+        (Value::Object(patch), _) => {
+            match &mut document {
+                Value::Object(object) => merge_objects(object, patch),
+                other => *other = without_nulls(Value::Object(patch)),
+            }
+            Ok(document)
+        }
+        (patch @ Value::Array(_), Decoding::Unchecked) => Ok(without_nulls(patch)),
+        (Value::Null, _) | (_, Decoding::Unchecked) => {
+            Err(PatchError::Malformed("Invalid JSON Patch".to_owned()))
+        }
+        (other, Decoding::Checked) => Err(PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            gotext::json_kind(&other)
+        ))),
+    }
+}
+
+fn merge_objects(object: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        if value.is_null() {
+            object.shift_remove(&key);
+            continue;
+        }
+        match object.get_mut(&key) {
+            Some(current) => merge(current, value),
+            None => {
+                object.insert(key, without_nulls(value));
+            }
+        }
+    }
+}
+
+fn merge(current: &mut Value, patch: Value) {
+    match (current, patch) {
+        (Value::Object(object), Value::Object(patch)) => merge_objects(object, patch),
+        // Upstream's library forgets to prune here: an array that replaces an object keeps its nulls.
+        (current @ Value::Object(_), patch) => *current = patch,
+        (current, patch) => *current = without_nulls(patch),
+    }
+}
+
+/// Drops null members at every depth; nulls that are elements of arrays stay.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let kept = object.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        scalar => scalar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn merging() {
+        let cases = [
+            (
+                json!({"a": 1}),
+                json!({"a": 2, "b": {"c": null, "d": {"e": null}}}),
+                json!({"a": 2, "b": {"d": {}}}),
+            ),
+            (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}})),
+            (json!({"a": [1, 2]}), json!({"a": [null, {"b": null}]}), json!({"a": [null, {}]})),
+            (json!({"a": {"x": 1}}), json!({"a": [{"b": null}]}), json!({"a": [{"b": null}]})),
+            (json!({"a": null}), json!({"a": {"b": null}}), json!({"a": {}})),
+            (json!({"a": 1}), json!({"gone": null}), json!({"a": 1})),
+            (json!({"a": 1}), json!({}), json!({"a": 1})),
+        ];
+        for (document, patch, want) in cases {
+            assert_eq!(apply(document, patch.clone(), Decoding::Checked), Ok(want), "{patch}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object() {
+        let text = |patch, decoding| apply(json!({"a": 1}), patch, decoding).map_err(|e| e.to_string());
+        let unmarshal = |kind: &str| {
+            Err(format!(
+                "error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            ))
+        };
+        assert_eq!(text(json!([]), Decoding::Checked), unmarshal("array"));
+        assert_eq!(text(json!("x"), Decoding::Checked), unmarshal("string"));
+        assert_eq!(text(json!(null), Decoding::Checked), Err("Invalid JSON Patch".into()));
+        assert_eq!(text(json!([{"a": null}]), Decoding::Unchecked), Ok(json!([{}])));
+        assert_eq!(text(json!(1), Decoding::Unchecked), Err("Invalid JSON Patch".into()));
+        assert_eq!(text(json!(null), Decoding::Unchecked), Err("Invalid JSON Patch".into()));
+    }
+}
