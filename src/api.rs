@@ -1,3 +1,4 @@
 //! The verbs, one generic path for every resource.
 
 pub mod error;
+pub mod quote;

@@ -162,7 +162,11 @@ impl Cause {
     pub fn not_supported(field: impl Into<String>, value: impl fmt::Display, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|v| format!("\"{v}\"")).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        Self::new(CauseReason::NotSupported, field, with_detail(&format!("Unsupported value: {value}"), &detail))
+        Self::new(
+            CauseReason::NotSupported,
+            field,
+            with_detail(&format!("Unsupported value: {value}"), &detail),
+        )
     }
 
     pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
