@@ -1,1 +1,6 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
+
+pub mod health;
+pub mod metrics;
+pub mod server;
+pub mod tls;
