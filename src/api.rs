@@ -1,4 +1,7 @@
 //! The verbs, one generic path for every resource.
 
+pub mod continue_token;
 pub mod error;
-pub mod quote;
+pub mod meta;
+pub mod options;
+pub mod selector;

@@ -3,4 +3,5 @@
 pub mod health;
 pub mod metrics;
 pub mod server;
+pub mod status;
 pub mod tls;

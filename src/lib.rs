@@ -11,4 +11,10 @@ pub mod auth;
 
 pub mod api;
 
+pub mod patch;
+
+pub mod storage;
+
 pub mod schema;
+
+pub mod gotext;

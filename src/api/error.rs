@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::gotext;
 use crate::schema::names::{GroupKind, GroupResource};
 
 /// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
@@ -33,14 +34,17 @@ pub enum Error {
     NotSupported { resource: GroupResource, verb: &'static str },
     /// 406.
     #[error("{message}")]
-    NotAcceptable { message: String },
+    NotAcceptable { message: String, by: Refuser },
     /// 409 on create.
     #[error("{}", already_exists(resource, name, *cause))]
     AlreadyExists { resource: GroupResource, name: String, cause: Exists },
     /// 409; `reason` follows `Operation cannot be fulfilled on … : `.
     #[error("Operation cannot be fulfilled on {subject} \"{name}\": {reason}")]
     Conflict { subject: Subject, name: String, reason: String },
-    /// 409 of admission while a namespace or object goes away; carries causes.
+    /// 409 of server-side apply; `message` is whole, the causes name managers and paths.
+    #[error("{message}")]
+    ApplyConflict { message: String, causes: Vec<Cause> },
+    /// 403 of admission while a namespace goes away; carries causes.
     #[error("{} is forbidden: {reason}", subject(resource, name))]
     ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },
     /// 410; `continue_token` lets a pager go on inconsistently.
@@ -49,11 +53,16 @@ pub enum Error {
     /// 413; bytes.
     #[error("Request entity too large: limit is {limit}")]
     TooLarge { limit: usize },
+    /// 413 of a JSON patch.
+    #[error(
+        "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {found}"
+    )]
+    TooManyOperations { limit: usize, found: usize },
     /// 415.
-    #[error("{0}")]
-    UnsupportedMediaType(String),
+    #[error("{message}")]
+    UnsupportedMediaType { message: String, by: Refuser },
     /// 422 with causes.
-    #[error("{} \"{name}\" is invalid: {}", kind, aggregate(causes))]
+    #[error("{}", invalid(kind, name, causes))]
     Invalid { kind: GroupKind, name: String, causes: Vec<Cause> },
     /// 422 of a patch that could not be applied; deliberately says no more, like upstream.
     #[error("the server rejected our request due to an error in our request")]
@@ -67,6 +76,11 @@ pub enum Error {
     /// 500 without a reason.
     #[error("{0}")]
     Unclassified(String),
+    /// 500 with reason ServerTimeout: the store is busy; `operation` is the verb.
+    #[error(
+        "The {operation} operation against {resource} could not be completed at this time, please try again."
+    )]
+    ServerTimeout { resource: GroupResource, operation: &'static str },
     /// 503; seconds.
     #[error("{message}")]
     Unavailable { message: String, retry_after: u32 },
@@ -76,6 +90,31 @@ pub enum Error {
     /// 504: a revision that the store has not reached.
     #[error("Timeout: Too large resource version: {requested}, current: {current}")]
     FutureRevision { requested: u64, current: u64 },
+}
+
+impl Error {
+    /// 400 with a text of its own.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::BadRequest(message.into())
+    }
+
+    /// 422 of request options; `kind` is `ListOptions`, `DeleteOptions`, …
+    pub fn invalid_options(kind: &str, causes: Vec<Cause>) -> Self {
+        Self::Invalid { kind: GroupKind::new("meta.k8s.io", kind), name: String::new(), causes }
+    }
+
+    /// 422 of a patch whose result cannot be decoded; `result` is its JSON text, `why` the decoder's.
+    pub fn undecodable_patch(result: &str, why: &str) -> Self {
+        let causes = vec![Cause::invalid("patch", gotext::quote(result), why)];
+        Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
+    }
+}
+
+/// Who turned a media type down: upstream's router answers with an empty `details`, its handlers with none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refuser {
+    Router,
+    Handler,
 }
 
 /// Why a create found the name taken.
@@ -125,6 +164,8 @@ pub enum CauseReason {
     TypeInvalid,
     TooMany,
     NamespaceTerminating,
+    FieldManagerConflict,
+    ResourceVersionTooLarge,
 }
 
 impl CauseReason {
@@ -140,6 +181,8 @@ impl CauseReason {
             CauseReason::TypeInvalid => "FieldValueTypeInvalid",
             CauseReason::TooMany => "FieldValueTooMany",
             CauseReason::NamespaceTerminating => "NamespaceTerminating",
+            CauseReason::FieldManagerConflict => "FieldManagerConflict",
+            CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
         }
     }
 }
@@ -169,11 +212,19 @@ impl Cause {
         )
     }
 
-    pub fn too_long(field: impl Into<String>, detail: &str) -> Self {
-        Self::new(CauseReason::TooLong, field, with_detail("Too long", detail))
+    /// `limit` in bytes.
+    pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        let detail = format!("may not be more than {limit} bytes");
+        Self::new(CauseReason::TooLong, field, with_detail("Too long", &detail))
     }
 
-    fn new(reason: CauseReason, field: impl Into<String>, message: String) -> Self {
+    /// `value` as for [`Cause::invalid`].
+    pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
+        Self::new(CauseReason::Duplicate, field, format!("Duplicate value: {value}"))
+    }
+
+    /// A cause with its whole message.
+    pub fn new(reason: CauseReason, field: impl Into<String>, message: String) -> Self {
         Self { reason, field: field.into(), message }
     }
 }
@@ -197,8 +248,13 @@ fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String
     }
 }
 
+fn invalid(kind: &GroupKind, name: &str, causes: &[Cause]) -> String {
+    let subject = format!("{kind} \"{name}\" is invalid");
+    if causes.is_empty() { subject } else { format!("{subject}: {}", aggregate(causes)) }
+}
+
 /// One cause stands bare, several as `[a, b]`; equal texts appear once (upstream's aggregate error).
-fn aggregate(causes: &[Cause]) -> String {
+pub fn aggregate(causes: &[Cause]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(causes.len());
     for cause in causes {
         let text = format!("{}: {}", cause.field, cause.message);

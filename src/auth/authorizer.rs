@@ -2,7 +2,7 @@
 
 use super::{MASTERS, User};
 use crate::api::error::Error;
-use crate::api::quote::quoted;
+use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 
 /// What a request wants to do. Of requests outside the resource API only `user`, `verb` and `path` count;
@@ -43,18 +43,18 @@ impl<'a> Attributes<'a> {
     }
 
     fn path_denial(&self) -> String {
-        format!("User {} cannot {} path {}", quoted(&self.user.name), self.verb, quoted(self.path))
+        format!("User {} cannot {} path {}", quote(&self.user.name), self.verb, quote(self.path))
     }
 
     fn resource_denial(&self) -> String {
-        let (user, group) = (quoted(&self.user.name), quoted(self.group));
+        let (user, group) = (quote(&self.user.name), quote(self.group));
         let resource = match self.subresource {
-            "" => quoted(self.resource),
-            subresource => quoted(&format!("{}/{subresource}", self.resource)),
+            "" => quote(self.resource),
+            subresource => quote(&format!("{}/{subresource}", self.resource)),
         };
         let place = match self.namespace {
             "" => "at the cluster scope".to_owned(),
-            namespace => format!("in the namespace {}", quoted(namespace)),
+            namespace => format!("in the namespace {}", quote(namespace)),
         };
         format!("User {user} cannot {} resource {resource} in API group {group} {place}", self.verb)
     }

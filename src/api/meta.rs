@@ -1,0 +1,3 @@
+//! `metadata`: formats of names and keys.
+
+pub mod format;

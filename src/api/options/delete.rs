@@ -1,0 +1,255 @@
+//! Options of DELETE and deletecollection: from the body, or from the query if there is no body.
+
+use serde_json::{Map, Value};
+
+use super::DryRun;
+use super::query::Query;
+use crate::api::error::{Cause, Error};
+use crate::gotext;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    pub dry_run: DryRun,
+    /// Seconds, as sent; may be negative.
+    pub grace_period: Option<i64>,
+    pub dependents: Dependents,
+    pub preconditions: Preconditions,
+}
+
+/// What shall become of the objects that name this one as their owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dependents {
+    /// The object's finalizers decide, else the kind.
+    #[default]
+    Unspecified,
+    Policy(Propagation),
+    /// The deprecated `orphanDependents`: true as `Orphan`; false as `Background`, but answered with 202.
+    Orphan(bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Foreground,
+    Background,
+    Orphan,
+}
+
+/// What must hold of the object, compared as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// `body` is the decoded body, `None` if that was empty. A body beats the query entirely.
+    pub fn parse(body: Option<&Value>, query: &Query) -> Result<Self, Error> {
+        match body {
+            Some(body) => Raw::from_body(body).map_err(Error::BadRequest)?.validate(),
+            None => Raw::from_query(query)?.validate(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Raw<'a> {
+    dry_run: Vec<&'a str>,
+    grace_period: Option<i64>,
+    orphan: Option<bool>,
+    policy: Option<&'a str>,
+    uid: Option<&'a str>,
+    resource_version: Option<&'a str>,
+}
+
+impl<'a> Raw<'a> {
+    fn from_query(query: &'a Query) -> Result<Self, Error> {
+        let given = |name| query.get(name).filter(|value| !value.is_empty());
+        Ok(Self {
+            dry_run: query.all("dryRun").collect(),
+            grace_period: query.integer("gracePeriodSeconds")?,
+            orphan: query.flag("orphanDependents"),
+            policy: query.get("propagationPolicy"),
+            uid: given("uid"),
+            resource_version: given("resourceVersion"),
+        })
+    }
+
+    fn from_body(body: &'a Value) -> Result<Self, String> {
+        let Some(body) = body.as_object() else { return Err(mismatch(body, "", "v1.DeleteOptions")) };
+        if text(body, "kind", "string")?.is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {
+            return Err("decoded object cannot be converted to DeleteOptions".to_owned());
+        }
+        let preconditions = match body.get("preconditions") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(preconditions)) => Some(preconditions),
+            Some(other) => return Err(mismatch(other, "preconditions", "v1.Preconditions")),
+        };
+        let precondition = |key, kind| match preconditions {
+            Some(preconditions) => text(preconditions, key, kind),
+            None => Ok(None),
+        };
+        Ok(Self {
+            dry_run: strings(body, "dryRun")?,
+            grace_period: integer(body, "gracePeriodSeconds")?,
+            orphan: boolean(body, "orphanDependents")?,
+            policy: text(body, "propagationPolicy", "v1.DeletionPropagation")?,
+            uid: precondition("uid", "types.UID")?,
+            resource_version: precondition("resourceVersion", "string")?,
+        })
+    }
+
+    fn validate(self) -> Result<DeleteOptions, Error> {
+        let mut causes = Vec::new();
+        let dependents = self.dependents(&mut causes);
+        let dry_run = DryRun::validate(&self.dry_run, &mut causes);
+        if !causes.is_empty() {
+            return Err(Error::invalid_options("DeleteOptions", causes));
+        }
+        let preconditions = Preconditions {
+            uid: self.uid.map(str::to_owned),
+            resource_version: self.resource_version.map(str::to_owned),
+        };
+        Ok(DeleteOptions { dry_run, grace_period: self.grace_period, dependents, preconditions })
+    }
+
+    fn dependents(&self, causes: &mut Vec<Cause>) -> Dependents {
+        let Some(policy) = self.policy else {
+            return self.orphan.map_or(Dependents::Unspecified, Dependents::Orphan);
+        };
+        let field = "propagationPolicy";
+        let value = gotext::json(&policy.into());
+        if self.orphan.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            causes.push(Cause::invalid(field, &value, why));
+        }
+        Dependents::Policy(match policy {
+            "Foreground" => Propagation::Foreground,
+            "Background" => Propagation::Background,
+            "Orphan" => Propagation::Orphan,
+            _ => {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                causes.push(Cause::not_supported(field, &value, &supported));
+                return Dependents::Unspecified;
+            }
+        })
+    }
+}
+
+fn text<'a>(body: &'a Map<String, Value>, key: &str, kind: &str) -> Result<Option<&'a str>, String> {
+    match body.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(mismatch(other, key, kind)),
+    }
+}
+
+fn integer(body: &Map<String, Value>, key: &str) -> Result<Option<i64>, String> {
+    match body.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| mismatch(value, key, "int64")),
+    }
+}
+
+fn boolean(body: &Map<String, Value>, key: &str) -> Result<Option<bool>, String> {
+    match body.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_bool().map(Some).ok_or_else(|| mismatch(value, key, "bool")),
+    }
+}
+
+fn strings<'a>(body: &'a Map<String, Value>, key: &str) -> Result<Vec<&'a str>, String> {
+    match body.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            let item = |item: &'a Value| item.as_str().ok_or_else(|| mismatch(item, key, "string"));
+            items.iter().map(item).collect()
+        }
+        Some(other) => Err(mismatch(other, key, "[]string")),
+    }
+}
+
+/// `encoding/json`'s text for a value of the wrong type.
+fn mismatch(value: &Value, key: &str, kind: &str) -> String {
+    let found = match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) => format!("number {number}"),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    };
+    if key.is_empty() {
+        return format!("json: cannot unmarshal {found} into Go value of type {kind}");
+    }
+    format!("json: cannot unmarshal {found} into Go struct field DeleteOptions.{key} of type {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn body(body: Value) -> Result<DeleteOptions, Error> {
+        DeleteOptions::parse(Some(&body), &Query::parse("propagationPolicy=Orphan"))
+    }
+
+    #[test]
+    fn from_body() {
+        assert_eq!(body(json!({})), Ok(DeleteOptions::default()));
+        let options = body(json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "dryRun": ["All"],
+            "propagationPolicy": "Foreground", "preconditions": {"uid": "u", "resourceVersion": "5"},
+        }))
+        .unwrap();
+        assert_eq!(options.grace_period, Some(0));
+        assert_eq!(options.dry_run, DryRun::Yes);
+        assert_eq!(options.dependents, Dependents::Policy(Propagation::Foreground));
+        assert_eq!(options.preconditions.uid.as_deref(), Some("u"));
+        assert_eq!(options.preconditions.resource_version.as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn from_query() {
+        let parse = |query: &str| DeleteOptions::parse(None, &Query::parse(query));
+        assert_eq!(parse(""), Ok(DeleteOptions::default()));
+        let options = parse("gracePeriodSeconds=-3&orphanDependents=false&uid=u&resourceVersion=").unwrap();
+        assert_eq!(options.grace_period, Some(-3));
+        assert_eq!(options.dependents, Dependents::Orphan(false));
+        assert_eq!(options.preconditions, Preconditions { uid: Some("u".into()), resource_version: None });
+        assert!(parse("gracePeriodSeconds=x").is_err());
+    }
+
+    #[test]
+    fn refusals() {
+        let invalid = "DeleteOptions.meta.k8s.io \"\" is invalid: ";
+        let cases = [
+            (
+                json!({"propagationPolicy": "Foreground", "orphanDependents": true}),
+                format!(
+                    "{invalid}propagationPolicy: Invalid value: \"Foreground\": orphanDependents and deletionPropagation cannot be both set"
+                ),
+            ),
+            (
+                json!({"propagationPolicy": "x"}),
+                format!(
+                    "{invalid}propagationPolicy: Unsupported value: \"x\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                ),
+            ),
+            (
+                json!({"dryRun": ["none"]}),
+                format!("{invalid}dryRun: Unsupported value: [\"none\"]: supported values: \"All\""),
+            ),
+            (
+                json!({"gracePeriodSeconds": "x"}),
+                "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+                    .to_owned(),
+            ),
+            (json!({"kind": "Pod"}), "decoded object cannot be converted to DeleteOptions".to_owned()),
+            (json!([]), "json: cannot unmarshal array into Go value of type v1.DeleteOptions".to_owned()),
+        ];
+        for (value, want) in cases {
+            assert_eq!(body(value).unwrap_err().to_string(), want);
+        }
+    }
+}

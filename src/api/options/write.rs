@@ -1,0 +1,189 @@
+//! Options of create, update and patch.
+
+use super::DryRun;
+use super::query::Query;
+use crate::api::error::{Cause, Error};
+use crate::gotext;
+use crate::patch::PatchKind;
+
+/// The longest field manager, in bytes.
+pub const FIELD_MANAGER_MAX: usize = 128;
+
+/// What all writes of an object share; create and update have nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// As sent; see [`WriteOptions::manager`].
+    pub field_manager: Option<String>,
+    pub field_validation: FieldValidation,
+    pub dry_run: DryRun,
+}
+
+/// What becomes of unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// What apply does about fields of other managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflicts {
+    Refuse,
+    Force,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchOptions {
+    pub write: WriteOptions,
+    /// Always [`Conflicts::Refuse`] unless the patch is an apply.
+    pub conflicts: Conflicts,
+}
+
+impl WriteOptions {
+    /// For POST: `CreateOptions`.
+    pub fn parse_create(query: &Query) -> Result<Self, Error> {
+        Self::parse(query, "CreateOptions")
+    }
+
+    /// For PUT: `UpdateOptions`.
+    pub fn parse_update(query: &Query) -> Result<Self, Error> {
+        Self::parse(query, "UpdateOptions")
+    }
+
+    /// The field manager of an update: the one sent, else the product in the User-Agent
+    /// (apiserver `managerOrUserAgent`).
+    pub fn manager(&self, user_agent: &str) -> String {
+        match &self.field_manager {
+            Some(manager) => manager.clone(),
+            None => product(user_agent),
+        }
+    }
+
+    fn parse(query: &Query, kind: &str) -> Result<Self, Error> {
+        let mut causes = Vec::new();
+        let options = Self::validate(query, &mut causes);
+        if causes.is_empty() { Ok(options) } else { Err(Error::invalid_options(kind, causes)) }
+    }
+
+    fn validate(query: &Query, causes: &mut Vec<Cause>) -> Self {
+        let manager = query.text("fieldManager");
+        validate_manager(manager, causes);
+        let dry_run: Vec<&str> = query.all("dryRun").collect();
+        Self {
+            field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
+            dry_run: DryRun::validate(&dry_run, causes),
+            field_validation: validation(query.text("fieldValidation"), causes),
+        }
+    }
+}
+
+impl PatchOptions {
+    pub fn parse(query: &Query, patch: PatchKind) -> Result<Self, Error> {
+        let mut causes = Vec::new();
+        let force = query.flag("force");
+        if patch == PatchKind::Apply {
+            if query.text("fieldManager").is_empty() {
+                causes.push(Cause::required("fieldManager", "is required for apply patch"));
+            }
+        } else if force.is_some() {
+            causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        let write = WriteOptions::validate(query, &mut causes);
+        if !causes.is_empty() {
+            return Err(Error::invalid_options("PatchOptions", causes));
+        }
+        let conflicts = if force == Some(true) { Conflicts::Force } else { Conflicts::Refuse };
+        Ok(Self { write, conflicts })
+    }
+}
+
+fn validate_manager(manager: &str, causes: &mut Vec<Cause>) {
+    if manager.len() > FIELD_MANAGER_MAX {
+        causes.push(Cause::too_long("fieldManager", FIELD_MANAGER_MAX));
+    }
+    for (i, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
+        let why = format!("invalid character U+{:04X} (at position {i})", u32::from(c));
+        causes.push(Cause::invalid("fieldManager", gotext::quote(manager), &why));
+    }
+}
+
+fn validation(text: &str, causes: &mut Vec<Cause>) -> FieldValidation {
+    match text {
+        "" | "Warn" => FieldValidation::Warn,
+        "Ignore" => FieldValidation::Ignore,
+        "Strict" => FieldValidation::Strict,
+        other => {
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            causes.push(Cause::not_supported("fieldValidation", gotext::quote(other), &supported));
+            FieldValidation::Warn
+        }
+    }
+}
+
+fn product(user_agent: &str) -> String {
+    let mut manager = String::new();
+    let product = user_agent.split('/').next().unwrap_or_default();
+    for c in product.chars().filter(|c| gotext::is_printable(*c)) {
+        if manager.len() + c.len_utf8() > FIELD_MANAGER_MAX {
+            break;
+        }
+        manager.push(c);
+    }
+    manager
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(query: &str, patch: PatchKind) -> String {
+        PatchOptions::parse(&Query::parse(query), patch).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn patch_validation() {
+        let long = format!("fieldManager={}", "a".repeat(129));
+        let cases = [
+            ("", PatchKind::Apply, "fieldManager: Required value: is required for apply patch"),
+            ("force=false", PatchKind::Json, "force: Forbidden: may not be specified for non-apply patch"),
+            (&long, PatchKind::Merge, "fieldManager: Too long: may not be more than 128 bytes"),
+            (
+                "fieldManager=a%01",
+                PatchKind::Apply,
+                r#"fieldManager: Invalid value: "a\x01": invalid character U+0001 (at position 1)"#,
+            ),
+            ("dryRun=x", PatchKind::Merge, r#"dryRun: Unsupported value: ["x"]: supported values: "All""#),
+            ("dryRun=", PatchKind::Merge, r#"dryRun: Unsupported value: [""]: supported values: "All""#),
+            (
+                "fieldValidation=strict",
+                PatchKind::Merge,
+                r#"fieldValidation: Unsupported value: "strict": supported values: "", "Ignore", "Strict", "Warn""#,
+            ),
+            (
+                "force&dryRun=x",
+                PatchKind::Merge,
+                r#"[force: Forbidden: may not be specified for non-apply patch, dryRun: Unsupported value: ["x"]: supported values: "All"]"#,
+            ),
+        ];
+        for (query, patch, want) in cases {
+            assert_eq!(text(query, patch), format!("PatchOptions.meta.k8s.io \"\" is invalid: {want}"));
+        }
+    }
+
+    #[test]
+    fn options() {
+        let query = Query::parse("fieldManager=m&force&dryRun=All&dryRun=All&fieldValidation=Strict");
+        let options = PatchOptions::parse(&query, PatchKind::Apply).unwrap();
+        assert_eq!(options.conflicts, Conflicts::Force);
+        assert_eq!(options.write.field_validation, FieldValidation::Strict);
+        assert_eq!(options.write.dry_run, DryRun::Yes);
+        assert_eq!(options.write.manager("kubectl/v1.37"), "m");
+        let create = WriteOptions::parse_create(&Query::parse("force=1")).unwrap();
+        assert_eq!(create, WriteOptions::default());
+        assert_eq!(create.manager("kube\x01ctl/v1.37 (linux)"), "kubectl");
+        let error = WriteOptions::parse_update(&Query::parse("dryRun=x")).unwrap_err();
+        assert!(error.to_string().starts_with("UpdateOptions.meta.k8s.io \"\" is invalid: dryRun: "));
+    }
+}

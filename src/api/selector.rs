@@ -1,0 +1,5 @@
+//! Label and field selectors: grammar, texts of refusal, matching.
+
+pub mod field;
+pub mod label;
+pub mod selectable;

@@ -1,0 +1,220 @@
+//! How Go spells and reads values: the parts of its standard library whose texts became Kubernetes' wire contract.
+
+use std::time::Duration;
+
+/// Go's `%q`: a double-quoted literal in which only printable characters stand for themselves.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            c if is_printable(c) => out.push(c),
+            c if u32::from(c) < 0x80 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if u32::from(c) < 0x1_0000 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.
+pub fn json(value: &serde_json::Value) -> String {
+    let plain = value.to_string();
+    let mut out = String::with_capacity(plain.len());
+    for c in plain.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.
+pub fn is_printable(c: char) -> bool {
+    // Rust escapes a leading combining mark, which Go prints; behind a letter both print it.
+    matches!(c, '"' | '\'' | '\\') || ['a', c].iter().collect::<String>().escape_debug().nth(1) == Some(c)
+}
+
+/// `strconv.ParseInt(text, 10, 64)`; the error is Go's whole text.
+pub fn parse_int(text: &str) -> Result<i64, String> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    text.parse().map_err(|_| number_error("ParseInt", text, digits))
+}
+
+/// `strconv.ParseUint(text, 10, 64)`; the error is Go's whole text.
+pub fn parse_uint(text: &str) -> Result<u64, String> {
+    // Rust takes a leading plus, Go's unsigned parser does not.
+    if text.starts_with('+') { None } else { text.parse().ok() }
+        .ok_or_else(|| number_error("ParseUint", text, text))
+}
+
+fn number_error(function: &str, text: &str, digits: &str) -> String {
+    let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let why = if numeric { "value out of range" } else { "invalid syntax" };
+    format!("strconv.{function}: parsing {}: {why}", quote(text))
+}
+
+/// `strconv.ParseBool`, errors as `None`.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// `time.ParseDuration`; negative durations come back as zero, and the error is Go's whole text.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let (negative, mut rest) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut nanos: u64 = 0;
+    while !rest.is_empty() {
+        let (amount, after) = split_at(rest, |c| !c.is_ascii_digit() && c != '.');
+        let (unit, after) = split_at(after, |c| c.is_ascii_digit() || c == '.');
+        let value = decimal(amount).ok_or_else(invalid)?;
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration {}", quote(text)));
+        }
+        let scale = unit_nanos(unit)
+            .ok_or_else(|| format!("time: unknown unit {} in duration {}", quote(unit), quote(text)))?;
+        nanos = value
+            .nanos(scale)
+            .and_then(|part| nanos.checked_add(part))
+            .filter(|sum| i64::try_from(*sum).is_ok())
+            .ok_or_else(invalid)?;
+        rest = after;
+    }
+    Ok(if negative { Duration::ZERO } else { Duration::from_nanos(nanos) })
+}
+
+fn split_at(text: &str, end: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(end).unwrap_or(text.len()))
+}
+
+struct Decimal<'a> {
+    whole: u64,
+    fraction: &'a str,
+}
+
+fn decimal(text: &str) -> Option<Decimal<'_>> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let whole = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    Some(Decimal { whole, fraction })
+}
+
+impl Decimal<'_> {
+    fn nanos(&self, scale: u64) -> Option<u64> {
+        let mut total = self.whole.checked_mul(scale)?;
+        // Eighteen digits are finer than a nanosecond of any unit, and cannot overflow.
+        let digits = self.fraction.get(..18).unwrap_or(self.fraction);
+        if let Ok(fraction) = digits.parse::<u128>() {
+            let part = fraction * u128::from(scale) / 10u128.pow(digits.len() as u32);
+            total = total.checked_add(u64::try_from(part).ok()?)?;
+        }
+        Some(total)
+    }
+}
+
+fn unit_nanos(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_like_go() {
+        let cases = [
+            ("abc", r#""abc""#),
+            ("a\"\\", r#""a\"\\""#),
+            ("a\x01\x7f\n", r#""a\x01\x7f\n""#),
+            ("é\u{301}\u{200b}", "\"é\u{301}\\u200b\""),
+            ("'", "\"'\""),
+            ("\u{e0001}", "\"\\U000e0001\""),
+        ];
+        for (text, want) in cases {
+            assert_eq!(quote(text), want);
+        }
+        assert_eq!(json(&serde_json::json!(["a<b", 1])), r#"["a\u003cb",1]"#);
+    }
+
+    #[test]
+    fn numbers_fail_with_gos_words() {
+        assert_eq!(parse_int("+5"), Ok(5));
+        assert_eq!(parse_int("-5"), Ok(-5));
+        assert_eq!(parse_int("abc").unwrap_err(), r#"strconv.ParseInt: parsing "abc": invalid syntax"#);
+        assert_eq!(parse_int("").unwrap_err(), r#"strconv.ParseInt: parsing "": invalid syntax"#);
+        assert_eq!(
+            parse_int("9223372036854775808").unwrap_err(),
+            r#"strconv.ParseInt: parsing "9223372036854775808": value out of range"#
+        );
+        assert_eq!(parse_uint("007"), Ok(7));
+        for bad in ["+1", "-1", "", "1.0"] {
+            assert_eq!(
+                parse_uint(bad).unwrap_err(),
+                format!("strconv.ParseUint: parsing \"{bad}\": invalid syntax")
+            );
+        }
+    }
+
+    #[test]
+    fn durations() {
+        let ok = [
+            ("0", 0),
+            ("10s", 10_000),
+            ("1h2m3.5s", 3_723_500),
+            (".5s", 500),
+            ("1.s", 1_000),
+            ("+1s", 1_000),
+            ("-1s", 0),
+        ];
+        for (text, millis) in ok {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        let bad = [
+            ("abc", r#"time: invalid duration "abc""#),
+            ("", r#"time: invalid duration """#),
+            ("-", r#"time: invalid duration "-""#),
+            ("1..2s", r#"time: invalid duration "1..2s""#),
+            ("10", r#"time: missing unit in duration "10""#),
+            ("1x", r#"time: unknown unit "x" in duration "1x""#),
+            ("9999999999999h", r#"time: invalid duration "9999999999999h""#),
+        ];
+        for (text, want) in bad {
+            assert_eq!(parse_duration(text).unwrap_err(), want);
+        }
+    }
+}
