@@ -2,7 +2,11 @@
 
 pub mod discovery;
 pub mod document;
+pub mod health;
+pub mod metrics;
 pub mod negotiate;
 pub mod openapi;
+pub mod server;
 pub mod status;
 pub mod table;
+pub mod tls;

@@ -5,6 +5,8 @@
 
 pub mod http;
 
+pub mod auth;
+
 pub mod api;
 pub mod patch;
 

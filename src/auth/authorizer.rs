@@ -1,0 +1,165 @@
+//! Authorization: what a request wants to do, who decides, and how a refusal reads.
+
+use super::{MASTERS, User};
+use crate::api::error::Error;
+use crate::gotext::quote;
+use crate::schema::names::GroupResource;
+
+/// What a request wants to do. Of requests outside the resource API only `user`, `verb` and `path` count;
+/// `resource` is empty there.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    pub user: &'a User,
+    /// An API verb, or the HTTP method in lower case outside the resource API.
+    pub verb: &'a str,
+    /// Empty for the core group.
+    pub group: &'a str,
+    pub version: &'a str,
+    pub resource: &'a str,
+    pub subresource: &'a str,
+    /// Empty at the cluster scope.
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub path: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// Of a request outside the resource API, such as `/metrics`.
+    pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
+        let (group, version, resource) = ("", "", "");
+        Self { user, verb, group, version, resource, subresource: "", namespace: "", name: "", path }
+    }
+
+    /// Upstream's `responsewriters.Forbidden`; `reason` is what the authorizer adds, often nothing.
+    pub fn forbidden(&self, reason: &str) -> Error {
+        let what = if self.resource.is_empty() { self.path_denial() } else { self.resource_denial() };
+        let what = without_markup(&what);
+        let reason = if reason.is_empty() { what } else { format!("{what}: {reason}") };
+        if self.resource.is_empty() {
+            return Error::ForbiddenPath(format!("forbidden: {reason}"));
+        }
+        let resource = GroupResource::new(self.group, self.resource);
+        Error::Forbidden { resource, name: self.name.to_owned(), reason }
+    }
+
+    fn path_denial(&self) -> String {
+        format!("User {} cannot {} path {}", quote(&self.user.name), self.verb, quote(self.path))
+    }
+
+    fn resource_denial(&self) -> String {
+        let (user, group) = (quote(&self.user.name), quote(self.group));
+        let resource = match self.subresource {
+            "" => quote(self.resource),
+            subresource => quote(&format!("{}/{subresource}", self.resource)),
+        };
+        let place = match self.namespace {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace {}", quote(namespace)),
+        };
+        format!("User {user} cannot {} resource {resource} in API group {group} {place}", self.verb)
+    }
+}
+
+/// Upstream's errors never look like HTML, for the sake of browsers that guess.
+fn without_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// What an [`Authorizer`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Allow,
+    /// `reason` goes to the client; may be empty.
+    Deny {
+        reason: String,
+    },
+}
+
+/// Decides from what it holds in memory: it is asked on every request and must not wait.
+pub trait Authorizer: Send + Sync {
+    fn decide(&self, attributes: &Attributes<'_>) -> Decision;
+
+    /// [`Self::decide`] as a result, with upstream's 403.
+    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Error> {
+        match self.decide(attributes) {
+            Decision::Allow => Ok(()),
+            Decision::Deny { reason } => Err(attributes.forbidden(&reason)),
+        }
+    }
+}
+
+/// Members of `system:masters` may do everything, everybody else nothing.
+///
+/// RBAC's place: an `auth::rbac` authorizer will be asked after this one has not allowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MastersOnly;
+
+impl Authorizer for MastersOnly {
+    fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        if attributes.user.is_in(MASTERS) {
+            Decision::Allow
+        } else {
+            Decision::Deny { reason: String::new() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str, groups: &[&str]) -> User {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        User { name: name.to_owned(), groups, ..User::default() }
+    }
+
+    fn get_pod(user: &User) -> Attributes<'_> {
+        Attributes {
+            version: "v1",
+            resource: "pods",
+            namespace: "ns",
+            name: "x",
+            ..Attributes::of_path(user, "get", "/api/v1/namespaces/ns/pods/x")
+        }
+    }
+
+    #[test]
+    fn masters_may_and_others_may_not() {
+        let admin = user("root", &[MASTERS]);
+        assert_eq!(MastersOnly.authorize(&get_pod(&admin)), Ok(()));
+        assert_eq!(MastersOnly.authorize(&Attributes::of_path(&admin, "get", "/metrics")), Ok(()));
+        assert!(MastersOnly.authorize(&get_pod(&user("u", &["system:authenticated"]))).is_err());
+    }
+
+    #[test]
+    fn refusals_read_like_upstream() {
+        let u = user("u", &[]);
+        let texts = [
+            (
+                get_pod(&u),
+                r#"pods "x" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "ns""#,
+            ),
+            (
+                Attributes { name: "", namespace: "", verb: "list", ..get_pod(&u) },
+                r#"pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope"#,
+            ),
+            (
+                Attributes { group: "apps", resource: "deployments", subresource: "status", ..get_pod(&u) },
+                r#"deployments.apps "x" is forbidden: User "u" cannot get resource "deployments/status" in API group "apps" in the namespace "ns""#,
+            ),
+            (Attributes::of_path(&u, "get", "/metrics"), r#"forbidden: User "u" cannot get path "/metrics""#),
+        ];
+        for (attributes, text) in texts {
+            assert_eq!(MastersOnly.authorize(&attributes).unwrap_err().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_escaped() {
+        let mallory = user("<b>\"\n", &[]);
+        assert_eq!(
+            Attributes::of_path(&mallory, "get", "/x").forbidden("no").to_string(),
+            r#"forbidden: User "&lt;b&gt;\"\n" cannot get path "/x": no"#
+        );
+    }
+}

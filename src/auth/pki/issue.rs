@@ -1,0 +1,232 @@
+//! Issuing certificates, and telling whether one that exists still fits.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PublicKeyData as _, SerialNumber,
+};
+use rustls::pki_types::CertificateDer;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::files::{self, Access};
+use super::{Error, ServingNames, certificates};
+use crate::auth::MASTERS;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
+const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// A start this long before the end issues anew: only a start can, so it is generous.
+const RENEW_BEFORE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// Clients whose clocks are slow must not refuse a certificate that was just made.
+const CLOCK_SKEW: Duration = DAY;
+
+/// The names by which pods and people reach an API server; 10.96.0.1 is `kubernetes.default.svc`.
+const WELL_KNOWN_NAMES: [&str; 5] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+const WELL_KNOWN_ADDRESSES: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+    IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1)),
+];
+
+/// What a certificate is for.
+pub(super) enum Profile<'a> {
+    Serving(&'a ServingNames),
+    Admin,
+}
+
+/// A key and the certificate for it, both PEM.
+pub(super) struct Leaf {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+pub(super) struct Ca {
+    pub(super) der: CertificateDer<'static>,
+    pub(super) pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Ca {
+    pub(super) fn ensure(dir: &Path, now: SystemTime) -> Result<Self, Error> {
+        let (key_path, path) = (dir.join("ca.key"), dir.join("ca.crt"));
+        let key = ensure_key(&key_path)?;
+        if files::try_read(&path)?.is_none() {
+            let made = ca_params(now).self_signed(&key).map_err(|error| cannot_issue(&path, &error))?;
+            files::create(&path, made.pem().as_bytes(), Access::Everybody)?;
+        }
+        let pem = files::read(&path)?;
+        let der = first(certificates(&path, &pem)?, &path)?;
+        check_ca(&der, &key, now, dir)?;
+        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|error| cannot_issue(&path, &error))?;
+        Ok(Self { der, pem: String::from_utf8_lossy(&pem).into_owned(), issuer })
+    }
+
+    /// `<name>.key` and `<name>.crt`, the latter issued when there is none that fits.
+    pub(super) fn leaf(
+        &self,
+        dir: &Path,
+        name: &str,
+        profile: &Profile<'_>,
+        now: SystemTime,
+    ) -> Result<Leaf, Error> {
+        let (key_path, path) = (dir.join(format!("{name}.key")), dir.join(format!("{name}.crt")));
+        let key = ensure_key(&key_path)?;
+        if let Some(certificate) = files::try_read(&path)?
+            && self.still_fits(&certificate, &key, profile, now)
+        {
+            let certificate = String::from_utf8_lossy(&certificate).into_owned();
+            return Ok(Leaf { certificate, key: key.serialize_pem() });
+        }
+        let params = leaf_params(profile, now).map_err(|error| cannot_issue(&path, &error))?;
+        let made = params.signed_by(&key, &self.issuer).map_err(|error| cannot_issue(&path, &error))?;
+        files::replace(&path, made.pem().as_bytes(), Access::Everybody)?;
+        Ok(Leaf { certificate: made.pem(), key: key.serialize_pem() })
+    }
+
+    fn still_fits(&self, pem: &[u8], key: &KeyPair, profile: &Profile<'_>, now: SystemTime) -> bool {
+        let Ok(chain) = certificates(Path::new(""), pem) else { return false };
+        let Some(Ok((_, certificate))) = chain.first().map(|der| X509Certificate::from_der(der)) else {
+            return false;
+        };
+        let Ok((_, ca)) = X509Certificate::from_der(&self.der) else { return false };
+        certificate.public_key().raw == key.subject_public_key_info()
+            && valid_at(&certificate, now)
+            && valid_at(&certificate, now + RENEW_BEFORE)
+            && certificate.issuer() == ca.subject()
+            && certificate.verify_signature(Some(ca.public_key())).is_ok()
+            && profile.covered_by(&certificate)
+    }
+}
+
+impl Profile<'_> {
+    fn covered_by(&self, certificate: &X509Certificate<'_>) -> bool {
+        match self {
+            Profile::Admin => true,
+            Profile::Serving(names) => alternative_names(names).is_subset(&names_in(certificate)),
+        }
+    }
+}
+
+/// Made exclusively, then always read back: of two processes that start at once, one makes the key and both use it.
+fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
+    if files::try_read(path)?.is_none() {
+        let key = KeyPair::generate().map_err(|error| cannot_issue(path, &error))?;
+        files::create(path, key.serialize_pem().as_bytes(), Access::Owner)?;
+    }
+    let bad = |reason: String| Error::BadKey { path: path.to_owned(), reason };
+    let pem = String::from_utf8(files::read(path)?).map_err(|error| bad(error.to_string()))?;
+    KeyPair::from_pem(&pem).map_err(|error| bad(error.to_string()))
+}
+
+fn check_ca(der: &CertificateDer<'_>, key: &KeyPair, now: SystemTime, dir: &Path) -> Result<(), Error> {
+    let path = dir.join("ca.crt");
+    let (_, certificate) = X509Certificate::from_der(der)
+        .map_err(|error| Error::BadCertificate { path: path.clone(), reason: error.to_string() })?;
+    if certificate.public_key().raw != key.subject_public_key_info() {
+        return Err(Error::Mismatch { certificate: path, key: dir.join("ca.key") });
+    }
+    if !certificate.is_ca() {
+        return Err(Error::BadCertificate { path, reason: "it is not a CA's".to_owned() });
+    }
+    if !valid_at(&certificate, now) {
+        return Err(Error::Expired { path });
+    }
+    Ok(())
+}
+
+fn ca_params(now: SystemTime) -> CertificateParams {
+    let mut params = params(now, CA_LIFETIME);
+    params.distinguished_name.push(DnType::CommonName, "rowplane-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    params
+}
+
+fn leaf_params(profile: &Profile<'_>, now: SystemTime) -> Result<CertificateParams, rcgen::Error> {
+    let mut leaf = params(now, LEAF_LIFETIME);
+    leaf.use_authority_key_identifier_extension = true;
+    leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    match profile {
+        Profile::Serving(names) => {
+            let names: Vec<String> = alternative_names(names).into_iter().collect();
+            leaf.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
+            leaf.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+            leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        }
+        Profile::Admin => {
+            leaf.distinguished_name.push(DnType::OrganizationName, MASTERS);
+            leaf.distinguished_name.push(DnType::CommonName, "kubernetes-admin");
+            leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        }
+    }
+    Ok(leaf)
+}
+
+fn params(now: SystemTime, lifetime: Duration) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.not_before = (now - CLOCK_SKEW).into();
+    params.not_after = (now + lifetime).into();
+    // By default the serial number follows from the key, and a renewed certificate would repeat it.
+    params.serial_number = Some(SerialNumber::from(rand::random::<u64>()));
+    params
+}
+
+/// Names and addresses as text; rcgen tells them apart again.
+fn alternative_names(names: &ServingNames) -> BTreeSet<String> {
+    let addresses = WELL_KNOWN_ADDRESSES.iter().chain([&names.bind_address]).map(IpAddr::to_string);
+    let hosts = names.hostname.iter().chain(&names.extra).filter(|name| is_host(name)).cloned();
+    WELL_KNOWN_NAMES.iter().map(|name| (*name).to_owned()).chain(addresses).chain(hosts).collect()
+}
+
+/// What a certificate can hold as a name or address.
+fn is_host(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._*:".contains(&b))
+}
+
+fn names_in(certificate: &X509Certificate<'_>) -> BTreeSet<String> {
+    let Ok(Some(extension)) = certificate.subject_alternative_name() else { return BTreeSet::new() };
+    extension.value.general_names.iter().filter_map(name_text).collect()
+}
+
+fn name_text(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            address.ok().map(|address| address.to_string())
+        }
+        _ => None,
+    }
+}
+
+fn valid_at(certificate: &X509Certificate<'_>, time: SystemTime) -> bool {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    validity.not_before.timestamp() <= seconds && seconds <= validity.not_after.timestamp()
+}
+
+fn first(chain: Vec<CertificateDer<'static>>, path: &Path) -> Result<CertificateDer<'static>, Error> {
+    chain.into_iter().next().ok_or_else(|| Error::BadCertificate {
+        path: path.to_owned(),
+        reason: "no PEM certificate in it".to_owned(),
+    })
+}
+
+fn cannot_issue(path: &Path, error: &rcgen::Error) -> Error {
+    Error::Issue { path: path.to_owned(), reason: error.to_string() }
+}

@@ -1,0 +1,215 @@
+//! kube-apiserver's `--token-auth-file`: CSV lines of token, user name, uid and optionally `"group1,group2"`.
+
+use std::collections::HashMap;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+use std::str::Chars;
+use std::sync::Arc;
+
+use super::User;
+
+/// The users by their token.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    users: HashMap<String, Arc<User>>,
+}
+
+/// A token file that cannot be used. Its text never holds a token.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read token file {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("token file {}: {source}", path.display())]
+    Parse { path: PathBuf, source: ParseError },
+}
+
+/// What is wrong with which line, counted from 1.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct ParseError {
+    pub line: usize,
+    pub problem: Problem,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("must have at least 3 columns (token, user name, user uid), found {0}")]
+    Columns(usize),
+    #[error("the token is empty")]
+    EmptyToken,
+    #[error("the user name is empty")]
+    EmptyUser,
+    #[error("the token appears a second time")]
+    Duplicate,
+    #[error("bare \" in a non-quoted field")]
+    BareQuote,
+    #[error("extraneous or missing \" in a quoted field")]
+    Quote,
+}
+
+impl Tokens {
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|source| Error::Parse { path: path.to_owned(), source })
+    }
+
+    /// Stricter than upstream, which warns about empty and repeated tokens and goes on.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut users = HashMap::new();
+        let mut records = Records::new(text.strip_prefix('\u{feff}').unwrap_or(text));
+        while let Some((line, record)) = records.next_record()? {
+            let (token, user) = entry(record).map_err(|problem| ParseError { line, problem })?;
+            if users.insert(token, Arc::new(user)).is_some() {
+                return Err(ParseError { line, problem: Problem::Duplicate });
+            }
+        }
+        Ok(Self { users })
+    }
+
+    pub fn user(&self, token: &str) -> Option<&Arc<User>> {
+        self.users.get(token)
+    }
+}
+
+fn entry(record: Vec<String>) -> Result<(String, User), Problem> {
+    let columns = record.len();
+    let mut fields = record.into_iter();
+    let (Some(token), Some(name), Some(uid)) = (fields.next(), fields.next(), fields.next()) else {
+        return Err(Problem::Columns(columns));
+    };
+    if token.is_empty() {
+        return Err(Problem::EmptyToken);
+    }
+    if name.is_empty() {
+        return Err(Problem::EmptyUser);
+    }
+    let groups = fields.next().map(|list| split_groups(&list)).unwrap_or_default();
+    Ok((token, User { name, uid, groups, ..User::default() }.authenticated()))
+}
+
+fn split_groups(list: &str) -> Vec<String> {
+    list.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect()
+}
+
+/// A reader of CSV by the rules of Go's `encoding/csv`: blank lines are skipped, `""` in a quoted field
+/// is a quote, and quoted fields may hold commas and line ends.
+struct Records<'a> {
+    chars: Peekable<Chars<'a>>,
+    line: usize,
+}
+
+impl<'a> Records<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { chars: text.chars().peekable(), line: 1 }
+    }
+
+    /// The next record and the line on which it starts.
+    fn next_record(&mut self) -> Result<Option<(usize, Vec<String>)>, ParseError> {
+        while self.take_line_end() {}
+        if self.chars.peek().is_none() {
+            return Ok(None);
+        }
+        let start = self.line;
+        let mut record = Vec::new();
+        loop {
+            record.push(self.field()?);
+            if self.chars.next_if_eq(&',').is_none() {
+                self.take_line_end();
+                return Ok(Some((start, record)));
+            }
+        }
+    }
+
+    fn field(&mut self) -> Result<String, ParseError> {
+        if self.chars.next_if_eq(&'"').is_some() { self.quoted() } else { self.bare() }
+    }
+
+    fn bare(&mut self) -> Result<String, ParseError> {
+        let mut field = String::new();
+        while let Some(c) = self.chars.next_if(|c| !matches!(c, ',' | '\n')) {
+            if c == '"' {
+                return Err(self.error(Problem::BareQuote));
+            }
+            field.push(c);
+        }
+        if self.chars.peek() != Some(&',') && field.ends_with('\r') {
+            field.pop();
+        }
+        Ok(field)
+    }
+
+    fn quoted(&mut self) -> Result<String, ParseError> {
+        let mut field = String::new();
+        loop {
+            match self.chars.next() {
+                None => return Err(self.error(Problem::Quote)),
+                Some('"') if self.chars.next_if_eq(&'"').is_some() => field.push('"'),
+                Some('"') => break,
+                Some(c) => {
+                    self.line += usize::from(c == '\n');
+                    field.push(c);
+                }
+            }
+        }
+        match self.chars.peek() {
+            None | Some(',' | '\n' | '\r') => Ok(field),
+            Some(_) => Err(self.error(Problem::Quote)),
+        }
+    }
+
+    fn take_line_end(&mut self) -> bool {
+        let carriage_return = self.chars.next_if_eq(&'\r').is_some();
+        let line_feed = self.chars.next_if_eq(&'\n').is_some();
+        self.line += usize::from(line_feed);
+        carriage_return || line_feed
+    }
+
+    fn error(&self, problem: Problem) -> ParseError {
+        ParseError { line: self.line, problem }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_groups_and_quotes() {
+        let text = "t1,alice,1,\"devs,ops\"\r\n\r\nt2,bob,2,devs\n\"t\"\"3\",\"eve, x\",\"\"\n";
+        let tokens = Tokens::parse(text).unwrap();
+        assert_eq!(tokens.user("t1").unwrap().groups, ["devs", "ops", "system:authenticated"]);
+        assert_eq!(tokens.user("t2").unwrap().groups, ["devs", "system:authenticated"]);
+        let eve = tokens.user("t\"3").unwrap();
+        assert_eq!((eve.name.as_str(), eve.uid.as_str()), ("eve, x", ""));
+        assert!(tokens.user("t4").is_none());
+    }
+
+    #[test]
+    fn an_empty_file_holds_nobody() {
+        assert!(Tokens::parse("").unwrap().users.is_empty());
+        assert!(Tokens::parse("\n\r\n").unwrap().users.is_empty());
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let cases = [
+            ("a,b,c\nt,alice\n", 2, Problem::Columns(2)),
+            ("\n\n,alice,1\n", 3, Problem::EmptyToken),
+            ("t,,1\n", 1, Problem::EmptyUser),
+            ("t,a,1\nt,b,2\n", 2, Problem::Duplicate),
+            ("t,a\"b,1\n", 1, Problem::BareQuote),
+            ("t,a,1\nt,\"b,2\n", 3, Problem::Quote),
+            ("t,\"b\"x,2\n", 1, Problem::Quote),
+        ];
+        for (text, line, problem) in cases {
+            assert_eq!(Tokens::parse(text).unwrap_err(), ParseError { line, problem }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Tokens::load(Path::new("/nonexistent/tokens.csv")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot read token file /nonexistent/tokens.csv: "));
+    }
+}

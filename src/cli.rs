@@ -1,0 +1,1 @@
+//! Subcommands, flags, start-up and shutdown.

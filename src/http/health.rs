@@ -1,0 +1,256 @@
+//! `/healthz`, `/livez` and `/readyz`, in the text format of upstream's `healthz` package.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use crate::api::options::query::Query;
+use crate::gotext::quote;
+
+/// One of the three health endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Deprecated upstream, and still asked for by load balancers.
+    Healthz,
+    /// Restart the process if this fails.
+    Livez,
+    /// Send no requests while this fails.
+    Readyz,
+}
+
+impl Endpoint {
+    pub const ALL: [Endpoint; 3] = [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Endpoint::Healthz => "healthz",
+            Endpoint::Livez => "livez",
+            Endpoint::Readyz => "readyz",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|endpoint| endpoint.name() == name)
+    }
+}
+
+type CheckFn = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
+
+struct Check {
+    name: String,
+    endpoints: Vec<Endpoint>,
+    run: Box<CheckFn>,
+}
+
+/// The named checks of a server, run in the order in which they were added.
+pub struct HealthChecks {
+    checks: Vec<Check>,
+}
+
+impl Default for HealthChecks {
+    /// With upstream's `ping`, which passes as long as anybody answers.
+    fn default() -> Self {
+        let mut checks = Self { checks: Vec::new() };
+        checks.add("ping", &Endpoint::ALL, || async { Ok(()) });
+        checks
+    }
+}
+
+impl HealthChecks {
+    /// `check` says why it fails: to the log, and to whoever asks for this check alone.
+    pub fn add<F, R>(&mut self, name: &str, endpoints: &[Endpoint], check: F)
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let run = Box::new(move || check().boxed());
+        self.checks.push(Check { name: name.to_owned(), endpoints: endpoints.to_vec(), run });
+    }
+
+    /// Answers `/readyz`, `/readyz/<check>` and their like; `None` is a path that does not exist.
+    pub async fn answer(&self, path: &str, query: &str) -> Option<Answer> {
+        let path = path.strip_prefix('/')?;
+        let (endpoint, check) = match path.split_once('/') {
+            None => (path, None),
+            Some((endpoint, check)) => (endpoint, Some(check)),
+        };
+        let endpoint = Endpoint::from_name(endpoint)?;
+        match check {
+            None => Some(self.all(endpoint, &Query::parse(query)).await),
+            Some(name) => self.single(endpoint, name).await,
+        }
+    }
+
+    async fn all(&self, endpoint: Endpoint, query: &Query) -> Answer {
+        let name = endpoint.name();
+        let mut excluded: BTreeSet<&str> = query.all("exclude").collect();
+        let mut lines = String::new();
+        let mut healthy = true;
+        for check in self.checks.iter().filter(|check| check.endpoints.contains(&endpoint)) {
+            if excluded.remove(check.name.as_str()) {
+                lines.push_str(&format!("[+]{} excluded: ok\n", check.name));
+            } else if let Err(reason) = (check.run)().await {
+                tracing::info!(endpoint = name, check = check.name, reason, "health check failed");
+                lines.push_str(&format!("[-]{} failed: reason withheld\n", check.name));
+                healthy = false;
+            } else {
+                lines.push_str(&format!("[+]{} ok\n", check.name));
+            }
+        }
+        if !excluded.is_empty() {
+            let names: Vec<String> = excluded.into_iter().map(quote).collect();
+            let names = names.join(",");
+            lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        match (healthy, query.get("verbose")) {
+            (false, _) => Answer::failed(format!("{lines}{name} check failed\n")),
+            (true, None) => Answer::passed("ok".to_owned()),
+            (true, Some(_)) => Answer::passed(format!("{lines}{name} check passed\n")),
+        }
+    }
+
+    async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Answer> {
+        let check = self.checks.iter().find(|c| c.name == name && c.endpoints.contains(&endpoint))?;
+        Some(match (check.run)().await {
+            Ok(()) => Answer::passed("ok".to_owned()),
+            Err(reason) => Answer::failed(format!("internal server error: {reason}\n")),
+        })
+    }
+}
+
+impl fmt::Debug for HealthChecks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.checks.iter().map(|check| &check.name)).finish()
+    }
+}
+
+/// A plain text answer with its status code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: String,
+}
+
+impl Answer {
+    fn passed(body: String) -> Self {
+        Self { status: StatusCode::OK, body }
+    }
+
+    fn failed(body: String) -> Self {
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, body }
+    }
+
+    fn not_found() -> Self {
+        Self { status: StatusCode::NOT_FOUND, body: "404 page not found\n".to_owned() }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
+
+/// The routes of the three endpoints and of their single checks.
+pub fn routes<S>(checks: Arc<HealthChecks>) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let answer = move |uri: Uri| {
+        let checks = checks.clone();
+        async move { checks.answer(uri.path(), uri.query().unwrap_or("")).await.unwrap_or_else(Answer::not_found) }
+    };
+    Endpoint::ALL.into_iter().fold(Router::new(), |router, endpoint| {
+        let name = endpoint.name();
+        router
+            .route(&format!("/{name}"), any(answer.clone()))
+            .route(&format!("/{name}/{{*check}}"), any(answer.clone()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    fn checks(database: Result<(), &'static str>) -> HealthChecks {
+        let mut checks = HealthChecks::default();
+        checks.add("database", &[Endpoint::Healthz, Endpoint::Readyz], move || async move {
+            database.map_err(str::to_owned)
+        });
+        checks.add("poststarthook/crd", &[Endpoint::Readyz], || async { Ok(()) });
+        checks
+    }
+
+    async fn answer(checks: &HealthChecks, path: &str, query: &str) -> (u16, String) {
+        let answer = checks.answer(path, query).await.unwrap();
+        (answer.status.as_u16(), answer.body)
+    }
+
+    #[tokio::test]
+    async fn healthy() {
+        let checks = checks(Ok(()));
+        assert_eq!(answer(&checks, "/livez", "").await, (200, "ok".into()));
+        let verbose = "[+]ping ok\n[+]database ok\n[+]poststarthook/crd ok\nreadyz check passed\n";
+        assert_eq!(answer(&checks, "/readyz", "verbose").await, (200, verbose.into()));
+        assert_eq!(answer(&checks, "/livez", "verbose=1").await.1, "[+]ping ok\nlivez check passed\n");
+        assert_eq!(answer(&checks, "/readyz/poststarthook/crd", "").await, (200, "ok".into()));
+    }
+
+    #[tokio::test]
+    async fn failing_is_always_verbose_and_withholds_the_reason() {
+        let checks = checks(Err("secret"));
+        let text = "[+]ping ok\n[-]database failed: reason withheld\nhealthz check failed\n";
+        assert_eq!(answer(&checks, "/healthz", "").await, (500, text.into()));
+        assert_eq!(answer(&checks, "/livez", "").await, (200, "ok".into()));
+        let single = (500, "internal server error: secret\n".into());
+        assert_eq!(answer(&checks, "/healthz/database", "").await, single);
+    }
+
+    #[tokio::test]
+    async fn excluding() {
+        let checks = checks(Err("down"));
+        let query = "verbose&exclude=database&exclude=b&exclude=a";
+        let text = "[+]ping ok\n[+]database excluded: ok\n\
+            warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nhealthz check passed\n";
+        assert_eq!(answer(&checks, "/healthz", query).await, (200, text.into()));
+        let escaped = "exclude=database&exclude=poststarthook%2Fcrd";
+        assert_eq!(answer(&checks, "/readyz", escaped).await, (200, "ok".into()));
+    }
+
+    #[tokio::test]
+    async fn unknown_paths() {
+        let checks = checks(Ok(()));
+        for path in ["/other", "/livez/database", "/readyz/", "readyz", "/"] {
+            assert_eq!(checks.answer(path, "").await, None, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn over_http() {
+        let router: Router = routes(Arc::new(checks(Err("down"))));
+        for (uri, status, body) in [
+            ("/livez", 200, "ok"),
+            ("/healthz/ping", 200, "ok"),
+            ("/readyz/database", 500, "internal server error: down\n"),
+            ("/readyz/none", 404, "404 page not found\n"),
+        ] {
+            let request = axum::http::Request::get(uri).body(axum::body::Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), body);
+        }
+    }
+}

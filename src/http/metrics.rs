@@ -1,0 +1,228 @@
+//! Metrics under kube-apiserver's names where it has one, `rowplane_*` otherwise, and their text at `/metrics`.
+//!
+//! Handles are asked for once per label set and then cost an atomic operation: [`Metrics::request`] is a
+//! lookup in a map, everything it returns is not.
+
+mod process;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{
+    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
+};
+
+pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
+
+const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+/// Histograms keep every sample until somebody sorts them into buckets; this bounds how many.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
+const COMMIT_SECONDS: &str = "rowplane_commit_duration_seconds";
+const COMMIT_SIZE: &str = "rowplane_commit_batch_size";
+
+/// Upstream's buckets of `apiserver_request_duration_seconds`.
+const REQUEST_BUCKETS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+const COMMIT_BUCKETS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 5.0];
+const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+
+const COUNTERS: [(&str, &str); 2] = [
+    ("apiserver_request_total", "Counter of apiserver requests, by response code too."),
+    ("apiserver_watch_events_total", "Number of events sent in watch clients"),
+];
+const HISTOGRAMS: [(&str, &str); 3] = [
+    (REQUEST_SECONDS, "Response latency distribution in seconds."),
+    (COMMIT_SECONDS, "Time to make one group of writes durable."),
+    (COMMIT_SIZE, "Number of writes committed together."),
+];
+const GAUGES: [(&str, &str); 7] = [
+    ("apiserver_longrunning_requests", "Gauge of all active long-running apiserver requests."),
+    ("apiserver_current_inflight_requests", "Requests being worked on, per request kind."),
+    ("kubernetes_build_info", "A constant 1, labeled by what is known of the build."),
+    ("process_resident_memory_bytes", "Resident memory size in bytes."),
+    ("process_start_time_seconds", "Start time of the process since unix epoch in seconds."),
+    ("rowplane_cache_lag_revisions", "Revisions by which the watch cache is behind the store."),
+    ("rowplane_compaction_lag_revisions", "Revisions by which removing dead rows is behind compaction."),
+];
+
+/// The metrics of one server.
+#[derive(Debug)]
+pub struct Metrics {
+    recorder: Arc<PrometheusRecorder>,
+    handle: PrometheusHandle,
+    requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>>>,
+    reading: Gauge,
+    mutating: Gauge,
+    resident_memory: Gauge,
+}
+
+impl Metrics {
+    /// `version` is the document of `/version`: it becomes `kubernetes_build_info`.
+    pub fn new(version: &serde_json::Value) -> Result<Self, BuildError> {
+        let recorder = Arc::new(builder()?.build_recorder());
+        describe(&recorder);
+        let metrics = Self {
+            handle: recorder.handle(),
+            requests: RwLock::default(),
+            reading: in_flight(&recorder, RequestKind::ReadOnly),
+            mutating: in_flight(&recorder, RequestKind::Mutating),
+            resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
+            recorder,
+        };
+        metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
+        metrics.gauge("kubernetes_build_info", build_labels(version)).set(1.0);
+        Ok(metrics)
+    }
+
+    /// Makes these the metrics to which `metrics`' macros in other modules record. The first of several
+    /// servers in a process wins, as the macros cannot tell servers apart.
+    pub fn install(&self) {
+        if metrics::set_global_recorder(self.recorder.clone()).is_err() {
+            tracing::debug!("another server of this process has the global metrics recorder");
+        }
+    }
+
+    /// The metrics of requests with these labels. Labels must come from what is served, never from what a
+    /// client wrote: every set of labels is kept for good.
+    pub fn request(&self, labels: &RequestLabels) -> Arc<RequestMetrics> {
+        let known = self.requests.read().unwrap_or_else(PoisonError::into_inner).get(labels).cloned();
+        known.unwrap_or_else(|| {
+            let mut requests = self.requests.write().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(RequestMetrics::new(self.recorder.clone(), labels));
+            requests.entry(labels.clone()).or_insert_with(new).clone()
+        })
+    }
+
+    /// Counts a request as being worked on until the guard goes; not for long-running ones.
+    pub fn in_flight(&self, kind: RequestKind) -> InFlight {
+        InFlight::new(match kind {
+            RequestKind::ReadOnly => self.reading.clone(),
+            RequestKind::Mutating => self.mutating.clone(),
+        })
+    }
+
+    /// The counter of events sent to watchers of a resource; ask once per watch.
+    pub fn watch_events(&self, group: &str, version: &str, resource: &str) -> Counter {
+        let labels = [("group", group), ("version", version), ("resource", resource)];
+        let labels: Vec<Label> = labels.map(|(name, value)| Label::new(name, value.to_owned())).into();
+        counter(&self.recorder, "apiserver_watch_events_total", labels)
+    }
+
+    /// By how much the watch cache is behind the store.
+    pub fn cache_lag(&self) -> Gauge {
+        self.gauge("rowplane_cache_lag_revisions", Vec::new())
+    }
+
+    /// By how much the removal of dead rows is behind compaction.
+    pub fn compaction_lag(&self) -> Gauge {
+        self.gauge("rowplane_compaction_lag_revisions", Vec::new())
+    }
+
+    /// The recorder of commits, for the store.
+    pub fn commits(&self) -> CommitMetrics {
+        let histogram = |name| self.recorder.register_histogram(&Key::from_static_name(name), &METADATA);
+        CommitMetrics { size: histogram(COMMIT_SIZE), duration: histogram(COMMIT_SECONDS) }
+    }
+
+    /// The text of `/metrics`.
+    pub fn render(&self) -> String {
+        if let Some(bytes) = process::resident_memory() {
+            self.resident_memory.set(bytes);
+        }
+        self.handle.render()
+    }
+
+    /// [`Self::render`] as a response.
+    pub fn respond(&self) -> Response {
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        ([(header::CONTENT_TYPE, kind)], self.render()).into_response()
+    }
+
+    /// Keeps the memory of unread histograms small; runs until it is dropped.
+    pub async fn run_upkeep(&self) {
+        let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+        loop {
+            ticks.tick().await;
+            self.handle.run_upkeep();
+        }
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        gauge(&self.recorder, name, labels)
+    }
+}
+
+/// Records what the store commits.
+#[derive(Clone, Debug)]
+pub struct CommitMetrics {
+    size: metrics::Histogram,
+    duration: metrics::Histogram,
+}
+
+impl CommitMetrics {
+    pub fn committed(&self, writes: usize, took: Duration) {
+        self.size.record(u32::try_from(writes).unwrap_or(u32::MAX));
+        self.duration.record(took);
+    }
+}
+
+fn builder() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full(REQUEST_SECONDS.to_owned()), &REQUEST_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(COMMIT_SECONDS.to_owned()), &COMMIT_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(COMMIT_SIZE.to_owned()), &SIZE_BUCKETS)
+}
+
+fn describe(recorder: &PrometheusRecorder) {
+    for (name, text) in COUNTERS {
+        recorder.describe_counter(name.into(), None, text.into());
+    }
+    for (name, text) in HISTOGRAMS {
+        recorder.describe_histogram(name.into(), None, text.into());
+    }
+    for (name, text) in GAUGES {
+        recorder.describe_gauge(name.into(), None, text.into());
+    }
+}
+
+fn gauge(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Gauge {
+    recorder.register_gauge(&Key::from_parts(name, labels), &METADATA)
+}
+
+fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
+    recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+}
+
+fn in_flight(recorder: &PrometheusRecorder, kind: RequestKind) -> Gauge {
+    let labels = vec![Label::from_static_parts("request_kind", kind.as_str())];
+    gauge(recorder, "apiserver_current_inflight_requests", labels)
+}
+
+fn build_labels(version: &serde_json::Value) -> Vec<Label> {
+    const FIELDS: [(&str, &str); 9] = [
+        ("build_date", "buildDate"),
+        ("compiler", "compiler"),
+        ("git_commit", "gitCommit"),
+        ("git_tree_state", "gitTreeState"),
+        ("git_version", "gitVersion"),
+        ("go_version", "goVersion"),
+        ("major", "major"),
+        ("minor", "minor"),
+        ("platform", "platform"),
+    ];
+    let text = |field: &str| version.get(field).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+    FIELDS.iter().map(|(label, field)| Label::new(*label, text(field))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! What is recorded of a request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Key, Label, Recorder as _};
+use metrics_exporter_prometheus::PrometheusRecorder;
+
+use super::{METADATA, REQUEST_SECONDS, counter, gauge};
+
+/// What tells requests apart in metrics. All of it empty but `verb` outside the resource API, where
+/// upstream puts the path into `subresource`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RequestLabels {
+    /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`,
+    /// `DELETECOLLECTION`.
+    pub verb: &'static str,
+    pub group: Arc<str>,
+    pub version: Arc<str>,
+    pub resource: Arc<str>,
+    pub subresource: Arc<str>,
+    pub scope: Scope,
+}
+
+/// Upstream's `scope` label: how much a request reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Outside the resource API.
+    None,
+    Resource,
+    Namespace,
+    Cluster,
+}
+
+impl Scope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::None => "",
+            Scope::Resource => "resource",
+            Scope::Namespace => "namespace",
+            Scope::Cluster => "cluster",
+        }
+    }
+}
+
+/// Upstream's `request_kind` label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    ReadOnly,
+    Mutating,
+}
+
+impl RequestKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RequestKind::ReadOnly => "readOnly",
+            RequestKind::Mutating => "mutating",
+        }
+    }
+}
+
+/// The metrics of one set of [`RequestLabels`].
+#[derive(Debug)]
+pub struct RequestMetrics {
+    recorder: Arc<PrometheusRecorder>,
+    labels: Vec<Label>,
+    duration: Histogram,
+    long_running: Gauge,
+    /// By status code; hardly ever more than a handful.
+    finished: RwLock<HashMap<u16, Counter>>,
+}
+
+impl RequestMetrics {
+    pub(super) fn new(recorder: Arc<PrometheusRecorder>, labels: &RequestLabels) -> Self {
+        let labels = label_list(labels);
+        let key = Key::from_parts(REQUEST_SECONDS, labels.clone());
+        Self {
+            duration: recorder.register_histogram(&key, &METADATA),
+            long_running: gauge(&recorder, "apiserver_longrunning_requests", labels.clone()),
+            finished: RwLock::default(),
+            labels,
+            recorder,
+        }
+    }
+
+    /// Counts an answered request.
+    pub fn finished(&self, code: u16, took: Duration) {
+        self.duration.record(took);
+        let finished = self.finished.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = finished.get(&code) {
+            counter.increment(1);
+            return;
+        }
+        drop(finished);
+        let mut finished = self.finished.write().unwrap_or_else(PoisonError::into_inner);
+        finished.entry(code).or_insert_with(|| self.counter_of(code)).increment(1);
+    }
+
+    /// Counts a watch, or what else has no end of its own, as active until the guard goes.
+    pub fn long_running(&self) -> LongRunning {
+        LongRunning(Active::new(self.long_running.clone()))
+    }
+
+    fn counter_of(&self, code: u16) -> Counter {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("code", code.to_string()));
+        counter(&self.recorder, "apiserver_request_total", labels)
+    }
+}
+
+fn label_list(labels: &RequestLabels) -> Vec<Label> {
+    vec![
+        Label::from_static_parts("verb", labels.verb),
+        Label::new("group", labels.group.to_string()),
+        Label::new("version", labels.version.to_string()),
+        Label::new("resource", labels.resource.to_string()),
+        Label::new("subresource", labels.subresource.to_string()),
+        Label::from_static_parts("scope", labels.scope.as_str()),
+        Label::from_static_parts("component", "apiserver"),
+    ]
+}
+
+/// While it lives, a long-running request is active.
+#[must_use]
+#[derive(Debug)]
+pub struct LongRunning(#[expect(dead_code, reason = "held for its drop")] Active);
+
+/// While it lives, a request is being worked on.
+#[must_use]
+#[derive(Debug)]
+pub struct InFlight(#[expect(dead_code, reason = "held for its drop")] Active);
+
+impl InFlight {
+    pub(super) fn new(gauge: Gauge) -> Self {
+        Self(Active::new(gauge))
+    }
+}
+
+/// One more in a gauge until it is dropped.
+#[derive(Debug)]
+struct Active(Gauge);
+
+impl Active {
+    fn new(gauge: Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}

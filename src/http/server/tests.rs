@@ -1,0 +1,232 @@
+//! A real listener, and clients that speak TLS to it.
+
+use std::time::SystemTime;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode};
+use axum::routing::get;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use std::convert::Infallible;
+
+use super::*;
+use crate::auth::pki::{Overrides, Pki, ServingNames};
+use crate::http::tls::ServingCertificate;
+
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A CA, and a client with one of its certificates or without.
+struct Site {
+    pki: Pki,
+    _dir: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let bind_address = [127, 0, 0, 1].into();
+        let names = ServingNames { bind_address, hostname: None, extra: Vec::new() };
+        let pki = Pki::ensure(dir.path(), &names, &Overrides::default(), SystemTime::now()).unwrap();
+        Self { pki, _dir: dir }
+    }
+
+    fn tls(&self) -> Tls {
+        let (chain, key) = (self.pki.serving_chain.clone(), self.pki.serving_key.clone_key());
+        Tls::new(ServingCertificate { chain, key }, self.pki.client_roots.clone()).unwrap()
+    }
+
+    fn client(&self, protocol: &[u8], admin_of: Option<&Site>) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.pki.client_roots[0].clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match admin_of {
+            None => builder.with_no_client_auth(),
+            Some(site) => {
+                let chain = CertificateDer::from_pem_slice(site.pki.admin_certificate.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(site.pki.admin_key.as_bytes()).unwrap();
+                // The server hints at the CAs it knows; a foreign certificate is sent all the same.
+                let provider = rustls::crypto::ring::default_provider();
+                let key = provider.key_provider.load_private_key(key).unwrap();
+                let certified = rustls::sign::CertifiedKey::new(vec![chain], key);
+                let resolver = rustls::sign::SingleCertAndKey::from(certified);
+                builder.with_client_cert_resolver(Arc::new(resolver))
+            }
+        };
+        config.alpn_protocols = vec![protocol.to_vec()];
+        TlsConnector::from(Arc::new(config))
+    }
+}
+
+/// A server in a task, and the token that ends it.
+struct Running {
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    async fn start(site: &Site, grace: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(serve(listener, site.tls(), router(), shutdown.clone(), grace));
+        Self { address, shutdown, task }
+    }
+
+    async fn connect(&self, client: TlsConnector) -> tokio_rustls::client::TlsStream<TcpStream> {
+        let tcp = TcpStream::connect(self.address).await.unwrap();
+        client.connect(ServerName::try_from("kubernetes").unwrap(), tcp).await.unwrap()
+    }
+
+    async fn http1(&self, client: TlsConnector) -> http1::SendRequest<Body> {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.connect(client).await)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    async fn http2(&self, client: TlsConnector) -> http2::SendRequest<Body> {
+        let stream = TokioIo::new(self.connect(client).await);
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+}
+
+/// `/who` names the user; `/watch` streams until the server drains; `/stuck` never ends; `/panic` does.
+fn router() -> Router {
+    async fn who(Extension(connection): Extension<Arc<ConnectionInfo>>) -> String {
+        connection.identity.as_ref().map_or("nobody".to_owned(), |user| user.name.clone())
+    }
+    async fn watch(Extension(connection): Extension<Arc<ConnectionInfo>>) -> Body {
+        let started = futures_util::stream::iter([Ok::<_, Infallible>("started\n")]);
+        let ended = futures_util::stream::once(async move {
+            connection.draining.cancelled().await;
+            Ok("ended\n")
+        });
+        Body::from_stream(futures_util::StreamExt::chain(started, ended))
+    }
+    async fn stuck() -> Body {
+        let started = futures_util::stream::iter([Ok::<_, Infallible>("started\n")]);
+        Body::from_stream(futures_util::StreamExt::chain(started, futures_util::stream::pending()))
+    }
+    async fn panic() -> StatusCode {
+        std::panic::panic_any("on purpose")
+    }
+    Router::new()
+        .route("/who", get(who))
+        .route("/watch", get(watch))
+        .route("/stuck", get(stuck))
+        .route("/panic", get(panic))
+}
+
+fn to(path: &str) -> Request<Body> {
+    let uri = format!("https://kubernetes{path}");
+    Request::builder().uri(uri).header("host", "kubernetes").body(Body::empty()).unwrap()
+}
+
+async fn text(response: Response<Incoming>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn client_certificates_become_users_in_both_protocols() {
+    let (site, foreign) = (Site::new(), Site::new());
+    let server = Running::start(&site, GRACE).await;
+    for (admin_of, name) in [(Some(&site), "kubernetes-admin"), (None, "nobody"), (Some(&foreign), "nobody")]
+    {
+        let mut client = server.http1(site.client(b"http/1.1", admin_of)).await;
+        assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, name);
+        let mut client = server.http2(site.client(b"h2", admin_of)).await;
+        assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, name);
+    }
+}
+
+#[tokio::test]
+async fn shutdown_ends_watches_and_then_the_server() {
+    let site = Site::new();
+    let server = Running::start(&site, GRACE).await;
+    let mut one = server.http1(site.client(b"http/1.1", None)).await;
+    let mut two = server.http2(site.client(b"h2", None)).await;
+    let _idle = server.connect(site.client(b"h2", None)).await;
+    let first = one.send_request(to("/watch")).await.unwrap();
+    let second = two.send_request(to("/watch")).await.unwrap();
+    server.shutdown.cancel();
+    assert_eq!(text(first).await, "started\nended\n");
+    assert_eq!(text(second).await, "started\nended\n");
+    server.task.await.unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_outlives_the_grace_is_dropped() {
+    let site = Site::new();
+    let server = Running::start(&site, Duration::ZERO).await;
+    let mut client = server.http2(site.client(b"h2", None)).await;
+    let mut stuck = client.send_request(to("/stuck")).await.unwrap().into_body();
+    assert!(stuck.frame().await.unwrap().is_ok());
+    server.shutdown.cancel();
+    server.task.await.unwrap();
+    // An error or an end, but not a wait.
+    while let Some(Ok(_)) = stuck.frame().await {}
+}
+
+#[tokio::test]
+async fn a_panic_is_the_request_s_alone() {
+    let site = Site::new();
+    let server = Running::start(&site, GRACE).await;
+    let mut client = server.http2(site.client(b"h2", None)).await;
+    let response = client.send_request(to("/panic")).await.unwrap();
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, "nobody");
+}
+
+#[tokio::test]
+async fn plain_http_is_told_so() {
+    let site = Site::new();
+    let server = Running::start(&site, GRACE).await;
+    let mut tcp = TcpStream::connect(server.address).await.unwrap();
+    tcp.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let _ = tcp.read_to_string(&mut answer).await;
+    assert!(answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_malformed_request_is_answered() {
+    let site = Site::new();
+    let server = Running::start(&site, GRACE).await;
+    let mut stream = server.connect(site.client(b"http/1.1", None)).await;
+    stream.write_all(b"GET /\x01 nonsense\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 400 "), "{:?}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test]
+async fn silence_and_garbage_do_not_stop_the_listener() {
+    let site = Site::new();
+    let server = Running::start(&site, GRACE).await;
+    let _silent = TcpStream::connect(server.address).await.unwrap();
+    let mut garbage = TcpStream::connect(server.address).await.unwrap();
+    garbage.write_all(&[0x16, 3, 1, 0, 5, 0xff, 0xff, 0xff, 0xff, 0xff]).await.unwrap();
+    let mut client = server.http1(site.client(b"http/1.1", None)).await;
+    assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, "nobody");
+    server.shutdown.cancel();
+    drop(client);
+    server.task.await.unwrap();
+}
