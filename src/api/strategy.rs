@@ -1,7 +1,7 @@
 //! What a kind does beyond the generic path, as pure functions over its objects.
 //!
 //! A [`Strategy`] is looked up per request ([`Strategy::of`]) and is a handful of copies; the exceptions are the
-//! table in [`kinds`], the unusual kinds have a file of their own. The rules are those of upstream's
+//! table in `kinds.rs`, the unusual kinds have a file of their own. The rules are those of upstream's
 //! `pkg/registry/<group>/<kind>/strategy.go`. Defaulting and validation are not here.
 //!
 //! Wrong types count as absent throughout.
@@ -9,7 +9,6 @@
 mod apiextensions;
 mod certificates;
 mod daemon_set;
-mod fields;
 mod generation;
 mod job;
 mod kinds;
@@ -18,8 +17,7 @@ mod pod;
 mod status;
 mod volume;
 
-use serde_json::{Map, Value};
-
+use super::fields::{self, Object};
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
 use crate::auth::User;
@@ -27,8 +25,6 @@ use crate::schema::resource::ResourceDefinition;
 
 use generation::Generation;
 use status::{StatusMetadata, StatusRule};
-
-type Object = Map<String, Value>;
 
 /// Who writes, and when.
 #[derive(Clone, Copy, Debug)]

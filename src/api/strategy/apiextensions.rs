@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 /// The status lists every version in which objects may have been stored.
 pub(super) fn remember_stored_version(object: &mut Object) {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 use crate::auth::User;
 
 /// Whoever could choose these would get certificates for others.

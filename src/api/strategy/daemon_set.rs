@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 

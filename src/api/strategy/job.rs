@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 
 const KUBERNETES: &str = "kubernetes";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 /// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
 const DEFAULT_GRACE: i64 = 30;

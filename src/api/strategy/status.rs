@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusRule {

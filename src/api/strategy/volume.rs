@@ -1,6 +1,6 @@
 //! Persistent volumes tell since when they are in their phase (`pkg/registry/core/persistentvolume/strategy.go`).
 
-use super::{Object, fields};
+use crate::api::fields::{self, Object};
 
 const SINCE: &str = "lastPhaseTransitionTime";
 
