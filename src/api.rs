@@ -7,6 +7,7 @@ pub mod error;
 pub mod fields;
 pub mod meta;
 pub mod options;
+pub mod reviews;
 pub mod scale;
 pub mod selector;
 pub mod strategy;
