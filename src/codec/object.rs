@@ -162,6 +162,12 @@ impl Object {
         raw_string(text, &span)
     }
 
+    /// Whether the word occurs in the object at all: a cheap no to "is it being deleted?".
+    pub fn has_deletion_timestamp(&self) -> bool {
+        const WORD: &[u8] = b"\"deletionTimestamp\"";
+        self.json.windows(WORD.len()).any(|window| window == WORD)
+    }
+
     /// The same content under another revision: what a DELETED event carries.
     pub fn at_revision(&self, revision: Revision) -> Object {
         let Some(map) = self.to_map().ok() else {
