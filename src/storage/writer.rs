@@ -57,7 +57,8 @@ impl Store {
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        // The writer died with the batch, or the runtime ended: before or after the commit, nobody can tell.
+        answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
 }
 
