@@ -5,9 +5,11 @@
 
 pub mod admission;
 pub mod continue_token;
+pub mod convert;
 pub mod create;
 pub mod delete;
 pub mod deletecollection;
+pub mod deletion;
 pub mod error;
 pub mod get;
 pub mod list;
@@ -15,8 +17,12 @@ pub mod meta;
 pub mod modify;
 pub mod options;
 pub mod patch;
+pub mod rescale;
 pub mod resource;
+pub mod reviews;
+pub mod scale;
 pub mod selector;
+pub mod strategy;
 pub mod update;
 pub mod watch;
 

@@ -1,5 +1,6 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
+pub mod application;
 pub mod args;
 pub mod config;
 pub mod datastore;

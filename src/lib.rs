@@ -8,6 +8,7 @@ pub mod cli;
 pub mod http;
 
 pub mod auth;
+pub mod controllers;
 
 pub mod api;
 pub mod patch;

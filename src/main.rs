@@ -7,9 +7,5 @@ use rowplane::cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), async |environment: cli::serve::Environment| {
-        let checks = std::sync::Arc::new(environment.health);
-        let router = rowplane::http::health::routes(checks);
-        Ok(cli::serve::Application { router, stop: Box::pin(async {}) })
-    })
+    cli::main(std::env::args_os(), cli::application::build)
 }

@@ -23,7 +23,7 @@ pub async fn admit_create(api: &Api, target: Target<'_>, namespace: Option<&str>
             name: namespace.to_owned(),
         });
     };
-    let terminating = found.has_deletion_timestamp()
+    let terminating = found.mentions("deletionTimestamp")
         && super::metadata(&found.to_map()?).is_some_and(meta::is_terminating);
     if terminating {
         return Err(refused(target, namespace));

@@ -8,7 +8,9 @@ use super::modify::put_mutation;
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
+use super::strategy::Writer;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now};
+use crate::auth::User;
 use crate::storage::{Expect, Written};
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
@@ -23,6 +25,7 @@ impl Api {
         namespace: &str,
         mut object: ObjectMap,
         options: &WriteOptions,
+        user: &User,
     ) -> Result<Answer, Error> {
         meta::types::check(metadata_mut(&mut object)).map_err(|why| unreadable(resource, &why))?;
         let in_path = resource.definition.namespaced().then_some(namespace);
@@ -30,7 +33,7 @@ impl Api {
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
-            let candidate = prepared(resource, object.clone(), generate.then_some(&*prefix))?;
+            let candidate = prepared(resource, object.clone(), generate.then_some(&*prefix), user)?;
             let name = meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
             admission::admit_create(self, target, in_path).await?;
@@ -64,6 +67,7 @@ impl Api {
         let state = self.cache.any();
         let found = state.get(target.resource.id, target.namespace, target.name);
         let terminating = found
+            .filter(|object| object.mentions("deletionTimestamp"))
             .and_then(|object| object.to_map().ok())
             .is_some_and(|object| super::metadata(&object).is_some_and(meta::is_terminating));
         let cause = match (terminating, generated) {
@@ -84,16 +88,17 @@ pub(super) fn prepared(
     resource: &Resource,
     mut object: ObjectMap,
     prefix: Option<&str>,
+    user: &User,
 ) -> Result<ObjectMap, Error> {
-    let uid = Uuid::new_v4().to_string();
-    let stamp = Stamp { uid: &uid, now: &now() };
+    let (uid, now) = (Uuid::new_v4().to_string(), now());
+    let stamp = Stamp { uid: &uid, now: &now };
     let metadata = metadata_mut(&mut object);
     meta::create::prepare(metadata, &stamp)?;
     if let Some(prefix) = prefix {
         metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
     }
     metadata.retain(|_, value| !value.is_null());
-    resource.strategy.prepare_create(&mut object);
+    resource.strategy.prepare_create(&mut object, &Writer { user, now: &now });
     Ok(object)
 }
 

@@ -6,8 +6,9 @@ use super::error::Error;
 use super::meta;
 use super::modify::Modified;
 use super::options::write::{FieldValidation, PatchOptions};
-use super::update::{Part, UidRule, check_place, next_version};
+use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target, metadata_mut};
+use crate::auth::User;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json, merge};
 
@@ -20,13 +21,14 @@ impl Api {
         kind: PatchKind,
         body: &[u8],
         options: &PatchOptions,
+        user: &User,
     ) -> Result<Modified, Error> {
         let patch = Patch::parse(kind, body, options.write.field_validation)?;
         self.modify(target, options.write.dry_run, |current| {
             let current = current.ok_or_else(|| target.not_found())?;
             let mut new = patched(target, &patch, &current.object)?;
             check_place(target, &mut new)?;
-            next_version(target, part, new, current, UidRule::Immutable)
+            next_version(target, Change { part, uid: UidRule::Immutable, user }, new, current)
         })
         .await
     }

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
-use super::{ObjectMap, strategy};
+use super::ObjectMap;
 use crate::codec::object::Object;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
@@ -53,7 +53,7 @@ impl Resource {
         Self {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
-            strategy: strategy::of(&definition),
+            strategy: Strategy::of(&definition),
             stored_version,
             conversion,
             definition,

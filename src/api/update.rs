@@ -7,7 +7,9 @@ use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
 use super::resource::Resource;
-use super::{Api, ObjectMap, Target, admission, create, metadata_mut};
+use super::strategy::Writer;
+use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
+use crate::auth::User;
 
 /// Which part of an object a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,14 @@ pub(super) enum UidRule {
     Immutable,
 }
 
+/// Who changes what of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub part: Part,
+    pub uid: UidRule,
+    pub user: &'a User,
+}
+
 impl Api {
     /// Replaces the object, or a part of it, by `body`, which the caller has checked to be of this kind and version.
     pub async fn update(
@@ -36,6 +46,7 @@ impl Api {
         part: Part,
         mut body: ObjectMap,
         options: &WriteOptions,
+        user: &User,
     ) -> Result<Modified, Error> {
         let resource = target.resource;
         meta::types::check(metadata_mut(&mut body)).map_err(|why| create::unreadable(resource, &why))?;
@@ -46,9 +57,12 @@ impl Api {
             admission::admit_update_or_create(self, target).await?;
         }
         self.modify(target, options.dry_run, |current| match current {
-            Some(current) => next_version(target, part, body.clone(), current, UidRule::Precondition),
+            Some(current) => {
+                let change = Change { part, uid: UidRule::Precondition, user };
+                next_version(target, change, body.clone(), current)
+            }
             None if creates => {
-                let object = create::prepared(resource, body.clone(), None)?;
+                let object = create::prepared(resource, body.clone(), None, user)?;
                 create::validate(resource, &object, target.name)?;
                 Ok(Next::Put(object))
             }
@@ -69,16 +83,15 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
 /// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.
 pub(super) fn next_version(
     target: Target<'_>,
-    part: Part,
+    change: Change<'_>,
     mut new: ObjectMap,
     current: &Current,
-    uid: UidRule,
 ) -> Result<Next, Error> {
     let resource = target.resource;
     let empty = ObjectMap::new();
     let old_metadata = super::metadata(&current.object).unwrap_or(&empty);
     let metadata = metadata_mut(&mut new);
-    if uid == UidRule::Precondition {
+    if change.uid == UidRule::Precondition {
         meta::update::check_uid(metadata, old_metadata, &resource.group_resource())?;
     }
     check_revision(target, metadata, current)?;
@@ -86,9 +99,10 @@ pub(super) fn next_version(
     meta::update::prepare(metadata, old_metadata);
     // Metadata of the new version says what it was made from; the store replaces it.
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
-    match part {
+    let writer = Writer { user: change.user, now: &now() };
+    match change.part {
         Part::Main => resource.strategy.prepare_update(&mut new, &current.object),
-        Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object),
+        Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
     }
     let causes =

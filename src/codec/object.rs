@@ -162,10 +162,12 @@ impl Object {
         raw_string(text, &span)
     }
 
-    /// Whether the word occurs in the object at all: a cheap no to "is it being deleted?".
-    pub fn has_deletion_timestamp(&self) -> bool {
-        const WORD: &[u8] = b"\"deletionTimestamp\"";
-        self.json.windows(WORD.len()).any(|window| window == WORD)
+    /// Whether a member of this name occurs anywhere in the object: a cheap no to "is it being deleted?" or "has it
+    /// owners?" that needs no parse.
+    pub fn mentions(&self, name: &str) -> bool {
+        let found = memchr::memmem::find_iter(&self.json, name.as_bytes());
+        let quoted = |at: usize| at > 0 && self.json[at - 1] == b'"' && self.json.get(at + name.len()) == Some(&b'"');
+        found.into_iter().any(quoted)
     }
 
     /// The same content under another revision: what a DELETED event carries.

@@ -42,7 +42,7 @@ impl Context<'_> {
         }
         let encoder = self.encoder(&negotiated)?;
         let answer =
-            self.app.api.create(self.resource()?, self.path.namespace_text(), object, &options).await?;
+            self.app.api.create(self.resource()?, self.path.namespace_text(), object, &options, &self.user).await?;
         Ok(response::json(StatusCode::CREATED, encoder.answer(&answer)?))
     }
 
@@ -54,11 +54,11 @@ impl Context<'_> {
         let target = self.target()?;
         if self.is_scale() {
             let scale = typed_object("Scale", "autoscaling/v1", &bytes)?;
-            let scale = self.app.api.update_scale(target, scale, &options).await?;
+            let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
             return Ok(self.value(StatusCode::OK, scale));
         }
         let object = object(self.definition, &bytes)?;
-        let modified = self.app.api.update(target, self.part(), object, &options).await?;
+        let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
@@ -74,10 +74,10 @@ impl Context<'_> {
         let options = PatchOptions::parse(&self.query, kind)?;
         let target = self.target()?;
         if self.is_scale() {
-            let scale = self.app.api.patch_scale(target, kind, &bytes, &options).await?;
+            let scale = self.app.api.patch_scale(target, kind, &bytes, &options, &self.user).await?;
             return Ok(self.value(StatusCode::OK, scale));
         }
-        let modified = self.app.api.patch(target, self.part(), kind, &bytes, &options).await?;
+        let modified = self.app.api.patch(target, self.part(), kind, &bytes, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
