@@ -7,7 +7,7 @@ mod autoscaler;
 mod event;
 mod metrics;
 
-use super::fields::Object;
+use super::ObjectMap;
 
 /// A way from one version to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn conversion(from_api_version: &str, to_api_version: &str, kind: &str) -> O
 
 impl Conversion {
     /// The object in the other version, `apiVersion` included.
-    pub fn convert(&self, object: Object) -> Object {
+    pub fn convert(&self, object: ObjectMap) -> ObjectMap {
         let mut converted = match self.step {
             Step::EventToCore => event::to_core(object),
             Step::EventFromCore => event::from_core(object),

@@ -2,15 +2,14 @@
 
 use serde_json::{Map, Value};
 
-/// An object of any kind, or a part of one.
-pub type Object = Map<String, Value>;
+use super::ObjectMap;
 
-pub fn object<'a>(parent: &'a Object, key: &str) -> Option<&'a Object> {
+pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)
 }
 
 /// The object under `key`, made if there is none.
-pub fn object_mut<'a>(parent: &'a mut Object, key: &str) -> &'a mut Object {
+pub fn object_mut<'a>(parent: &'a mut ObjectMap, key: &str) -> &'a mut ObjectMap {
     let value = parent.entry(key).or_insert(Value::Null);
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -22,28 +21,28 @@ pub fn object_mut<'a>(parent: &'a mut Object, key: &str) -> &'a mut Object {
 }
 
 /// A text at a path; empty if absent.
-pub fn text<'a>(parent: &'a Object, path: &[&str]) -> &'a str {
+pub fn text<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a str {
     at(parent, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub fn at<'a>(parent: &'a Object, path: &[&str]) -> Option<&'a Value> {
+pub fn at<'a>(parent: &'a ObjectMap, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(parent.get(*first)?, |value, key| value.get(*key))
 }
 
-pub fn items<'a>(parent: &'a Object, path: &[&str]) -> &'a [Value] {
+pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {
     at(parent, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Puts back what the stored object has under `key`, if anything.
-pub fn restore(new: &mut Object, old: &Object, key: &str) {
+pub fn restore(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     match old.get(key).filter(|value| !value.is_null()) {
         Some(value) => new.insert(key.to_owned(), value.clone()),
         None => new.shift_remove(key),
     };
 }
 
-pub fn restore_metadata(new: &mut Object, old: &Object, key: &str) {
+pub fn restore_metadata(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     let nothing = Map::new();
     restore(object_mut(new, "metadata"), object(old, "metadata").unwrap_or(&nothing), key);
 }

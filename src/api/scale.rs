@@ -6,29 +6,29 @@
 use serde_json::{Value, json};
 
 use super::error::{Cause, Error};
-use super::fields::{self, Object};
+use super::{ObjectMap, fields};
 use crate::schema::names::GroupKind;
 
 /// What upstream's defaulting gives to a parent that says nothing.
 const DEFAULT_REPLICAS: i64 = 1;
 
 /// The `autoscaling/v1 Scale` of a parent. A zero in the spec is left out, as `encoding/json` does.
-pub fn of_parent(parent: &Object) -> Object {
-    let mut metadata = Object::new();
+pub fn of(parent: &ObjectMap) -> ObjectMap {
+    let mut metadata = ObjectMap::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = fields::at(parent, &["metadata", field]) {
             metadata.insert(field.to_owned(), value.clone());
         }
     }
     let number = |path: &[&str]| fields::at(parent, path).and_then(Value::as_i64);
-    let mut spec = Object::new();
+    let mut spec = ObjectMap::new();
     match number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS) {
         0 => {}
         replicas => {
             spec.insert("replicas".to_owned(), replicas.into());
         }
     }
-    let mut status = Object::new();
+    let mut status = ObjectMap::new();
     status.insert("replicas".to_owned(), number(&["status", "replicas"]).unwrap_or(0).into());
     let selector = selector_text(parent);
     if !selector.is_empty() {
@@ -43,29 +43,29 @@ pub fn of_parent(parent: &Object) -> Object {
     });
     match scale {
         Value::Object(scale) => scale,
-        _ => Object::new(),
+        _ => ObjectMap::new(),
     }
 }
 
 /// Sets the parent's replicas to those of `scale`; 422 if there are less than none. No number means zero.
-pub fn apply(scale: &Object, mut parent: Object) -> Result<Object, Error> {
+pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";
         return Err(Error::Invalid {
             kind: GroupKind::new("autoscaling", "Scale"),
-            name: fields::text(scale, &["metadata", "name"]).to_owned(),
+            name: name.to_owned(),
             causes: vec![Cause::invalid("spec.replicas", replicas, why)],
         });
     }
-    fields::object_mut(&mut parent, "spec").insert("replicas".to_owned(), replicas.into());
-    Ok(parent)
+    fields::object_mut(parent, "spec").insert("replicas".to_owned(), replicas.into());
+    Ok(())
 }
 
 /// The parent's selector as text, sorted by key (apimachinery `labels.Selector.String`). Replication controllers have
 /// plain pairs, all others `matchLabels` and `matchExpressions`.
-fn selector_text(parent: &Object) -> String {
-    let empty = Object::new();
+fn selector_text(parent: &ObjectMap) -> String {
+    let empty = ObjectMap::new();
     let selector = fields::at(parent, &["spec", "selector"]).and_then(Value::as_object).unwrap_or(&empty);
     let structured = selector.keys().any(|key| matches!(key.as_str(), "matchLabels" | "matchExpressions"));
     let pairs = if structured { fields::object(selector, "matchLabels").unwrap_or(&empty) } else { selector };
@@ -82,7 +82,7 @@ fn selector_text(parent: &Object) -> String {
     texts.join(",")
 }
 
-fn expression(expression: &Object) -> Option<(&str, String)> {
+fn expression(expression: &ObjectMap) -> Option<(&str, String)> {
     let key = fields::text(expression, &["key"]);
     let mut values: Vec<&str> =
         fields::items(expression, &["values"]).iter().filter_map(Value::as_str).collect();
@@ -103,7 +103,7 @@ fn expression(expression: &Object) -> Option<(&str, String)> {
 mod tests {
     use super::*;
 
-    fn object(value: Value) -> Object {
+    fn object(value: Value) -> ObjectMap {
         value.as_object().unwrap().clone()
     }
 
@@ -131,13 +131,13 @@ mod tests {
             "spec": {"replicas": 3},
             "status": {"replicas": 2, "selector": "a in (1),b=c,c notin (x,y),d,!z"},
         });
-        assert_eq!(Value::Object(of_parent(&object(parent))), want);
+        assert_eq!(Value::Object(of(&object(parent))), want);
     }
 
     #[test]
     fn of_little() {
         let parts = |parent: Value| {
-            let scale = of_parent(&object(parent));
+            let scale = of(&object(parent));
             (scale["spec"].clone(), scale["status"].clone())
         };
         let controller = json!({"spec": {"replicas": 0, "selector": {"b": "2", "a": "1"}}});
@@ -151,8 +151,11 @@ mod tests {
 
     #[test]
     fn onto_a_parent() {
-        let parent = || object(json!({"metadata": {"name": "d"}, "spec": {"replicas": 3, "paused": true}}));
-        let scaled = |spec: Value| apply(&object(json!({"metadata": {"name": "d"}, "spec": spec})), parent());
+        let scaled = |spec: Value| {
+            let mut parent =
+                object(json!({"metadata": {"name": "d"}, "spec": {"replicas": 3, "paused": true}}));
+            apply(&mut parent, &object(json!({"spec": spec})), "d").map(|()| parent)
+        };
         assert_eq!(scaled(json!({"replicas": 5})).unwrap()["spec"], json!({"replicas": 5, "paused": true}));
         assert_eq!(scaled(json!({})).unwrap()["spec"], json!({"replicas": 0, "paused": true}));
         assert_eq!(

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::metrics;
-use crate::api::fields::{self, Object};
+use crate::api::{ObjectMap, fields};
 use crate::gotext;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -15,7 +15,7 @@ const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 /// What an autoscaler without metrics aims at (`autoscaling.DefaultCPUUtilization`).
 const DEFAULT_CPU: i64 = 80;
 
-pub(super) fn to_v1(mut object: Object) -> Object {
+pub(super) fn to_v1(mut object: ObjectMap) -> ObjectMap {
     // Whatever a client of v2 put there would be read back as fields.
     for name in [METRICS, BEHAVIOR, CURRENT_METRICS, CONDITIONS] {
         take_annotation(&mut object, name);
@@ -25,7 +25,7 @@ pub(super) fn to_v1(mut object: Object) -> Object {
     object
 }
 
-fn spec_to_v1(object: &mut Object) {
+fn spec_to_v1(object: &mut ObjectMap) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let mut metrics = take_items(spec, "metrics");
     let behavior = spec.shift_remove("behavior").filter(|behavior| !behavior.is_null());
@@ -43,7 +43,7 @@ fn spec_to_v1(object: &mut Object) {
     }
 }
 
-fn status_to_v1(object: &mut Object) {
+fn status_to_v1(object: &mut ObjectMap) {
     let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
     let current = take_items(status, "currentMetrics");
     let conditions = take_items(status, "conditions");
@@ -58,7 +58,7 @@ fn status_to_v1(object: &mut Object) {
     annotate_items(object, CONDITIONS, &conditions, |items| items.to_vec().into());
 }
 
-pub(super) fn to_v2(mut object: Object) -> Object {
+pub(super) fn to_v2(mut object: ObjectMap) -> ObjectMap {
     let [others, behavior, current, conditions] =
         [METRICS, BEHAVIOR, CURRENT_METRICS, CONDITIONS].map(|name| take_annotation(&mut object, name));
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
@@ -70,7 +70,7 @@ pub(super) fn to_v2(mut object: Object) -> Object {
     object
 }
 
-fn spec_to_v2(spec: &mut Object, others: Option<Value>, behavior: Option<Value>) {
+fn spec_to_v2(spec: &mut ObjectMap, others: Option<Value>, behavior: Option<Value>) {
     let mut metrics = items_of(others).map(|items| metrics::nested_specs(&items)).unwrap_or_default();
     let cpu = spec.shift_remove("targetCPUUtilizationPercentage").filter(|cpu| !cpu.is_null());
     if cpu.is_some() || metrics.is_empty() {
@@ -83,7 +83,7 @@ fn spec_to_v2(spec: &mut Object, others: Option<Value>, behavior: Option<Value>)
     }
 }
 
-fn status_to_v2(status: &mut Object, current: Option<Value>, conditions: Option<Value>) {
+fn status_to_v2(status: &mut ObjectMap, current: Option<Value>, conditions: Option<Value>) {
     let cpu = status.shift_remove("currentCPUUtilizationPercentage").filter(|cpu| !cpu.is_null());
     let of_field = |cpu| {
         vec![json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": cpu}}})]
@@ -100,7 +100,7 @@ fn status_to_v2(status: &mut Object, current: Option<Value>, conditions: Option<
     }
 }
 
-fn take_items(parent: &mut Object, key: &str) -> Vec<Value> {
+fn take_items(parent: &mut ObjectMap, key: &str) -> Vec<Value> {
     match parent.shift_remove(key) {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),
@@ -115,7 +115,7 @@ fn items_of(value: Option<Value>) -> Option<Vec<Value>> {
 }
 
 /// Takes an annotation off; text that is no JSON is dropped, as upstream does.
-fn take_annotation(object: &mut Object, name: &str) -> Option<Value> {
+fn take_annotation(object: &mut ObjectMap, name: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut)?;
     let text = annotations.shift_remove(name)?;
@@ -125,13 +125,13 @@ fn take_annotation(object: &mut Object, name: &str) -> Option<Value> {
     serde_json::from_str(text.as_str()?).ok()
 }
 
-fn annotate_items(object: &mut Object, name: &str, items: &[Value], encode: impl Fn(&[Value]) -> Value) {
+fn annotate_items(object: &mut ObjectMap, name: &str, items: &[Value], encode: impl Fn(&[Value]) -> Value) {
     if !items.is_empty() {
         annotate(object, name, &encode(items));
     }
 }
 
-fn annotate(object: &mut Object, name: &str, value: &Value) {
+fn annotate(object: &mut ObjectMap, name: &str, value: &Value) {
     let metadata = fields::object_mut(object, "metadata");
     let annotations = fields::object_mut(metadata, "annotations");
     annotations.insert(name.to_owned(), gotext::json(value).into());
@@ -147,7 +147,7 @@ fn with_keys(value: Value, first: fn(&char) -> char) -> Value {
                 rest.next().map(|c| first(&c)).into_iter().chain(rest).collect::<String>()
             };
             let present = object.into_iter().filter(|(_, value)| !value.is_null());
-            present.map(|(key, value)| (rename(key), with_keys(value, first))).collect::<Object>().into()
+            present.map(|(key, value)| (rename(key), with_keys(value, first))).collect::<ObjectMap>().into()
         }
         Value::Array(items) => items.into_iter().map(|item| with_keys(item, first)).collect(),
         other => other,

@@ -1,6 +1,6 @@
 //! Events differ in the names of their fields (`pkg/apis/events/v1/conversion.go`).
 
-use crate::api::fields::Object;
+use crate::api::ObjectMap;
 
 /// In the core group, in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
@@ -13,16 +13,16 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-pub(super) fn from_core(object: Object) -> Object {
+pub(super) fn from_core(object: ObjectMap) -> ObjectMap {
     renamed(object, NAMES)
 }
 
-pub(super) fn to_core(object: Object) -> Object {
+pub(super) fn to_core(object: ObjectMap) -> ObjectMap {
     renamed(object, NAMES.map(|(core, own)| (own, core)))
 }
 
 /// A field with a name of the other version is none of this version, so it does not get across.
-fn renamed(object: Object, names: [(&str, &str); 7]) -> Object {
+fn renamed(object: ObjectMap, names: [(&str, &str); 7]) -> ObjectMap {
     let foreign = |key: &str| names.iter().any(|(_, to)| *to == key);
     let entries = object.into_iter().filter(|(key, _)| !foreign(key));
     let rename = |key: String| match names.iter().find(|(from, _)| *from == key) {

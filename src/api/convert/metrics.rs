@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::api::fields::{self, Object};
+use crate::api::{ObjectMap, fields};
 
 /// A source of metrics, and where its fields are: in the flat form, in the nested one.
 type Shape = (&'static str, &'static [(&'static str, &'static [&'static str])]);
@@ -72,16 +72,16 @@ pub(super) fn cpu_utilization<'a>(metric: &'a Value, place: &str) -> Option<&'a 
     resource.get(place)?.get("averageUtilization").filter(|value| is_cpu && !value.is_null())
 }
 
-fn each(metrics: &[Value], convert: impl Fn(&Object) -> Object) -> Value {
+fn each(metrics: &[Value], convert: impl Fn(&ObjectMap) -> ObjectMap) -> Value {
     metrics.iter().filter_map(Value::as_object).map(|metric| Value::Object(convert(metric))).collect()
 }
 
-fn flat(metric: &Object, shapes: &[Shape]) -> Object {
+fn flat(metric: &ObjectMap, shapes: &[Shape]) -> ObjectMap {
     let mut out = metric.clone();
     for (source, fields) in shapes {
         let Some(nested) = fields::object(metric, source) else { continue };
         let present = fields.iter().filter_map(|(name, path)| Some((*name, fields::at(nested, path)?)));
-        let flat: Object =
+        let flat: ObjectMap =
             present.filter(|(_, value)| !value.is_null()).map(|(n, v)| (n.to_owned(), v.clone())).collect();
         out.insert((*source).to_owned(), Value::Object(flat));
     }
@@ -89,11 +89,11 @@ fn flat(metric: &Object, shapes: &[Shape]) -> Object {
 }
 
 /// `place` is there even if empty.
-fn nested(metric: &Object, shapes: &[Shape], place: &str) -> Object {
+fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
     let mut out = metric.clone();
     for (source, fields) in shapes {
         let Some(flat) = fields::object(metric, source) else { continue };
-        let mut nested = Object::new();
+        let mut nested = ObjectMap::new();
         for (name, path) in fields.iter() {
             if let Some(value) = flat.get(*name).filter(|value| !value.is_null()) {
                 set(&mut nested, path, value.clone());
@@ -110,7 +110,7 @@ fn nested(metric: &Object, shapes: &[Shape], place: &str) -> Object {
 }
 
 /// The flat form has no types of targets; each follows from the values.
-fn nested_spec(metric: &Object) -> Object {
+fn nested_spec(metric: &ObjectMap) -> ObjectMap {
     let mut out = nested(metric, SPECS, "target");
     for (source, _) in SPECS {
         let Some(source) = out.get_mut(*source).and_then(Value::as_object_mut) else { continue };
@@ -127,7 +127,7 @@ fn nested_spec(metric: &Object) -> Object {
     out
 }
 
-fn set(object: &mut Object, path: &[&str], value: Value) {
+fn set(object: &mut ObjectMap, path: &[&str], value: Value) {
     match path {
         [] => {}
         [last] => {

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Reviewer, like};
+use super::{Sources, like};
 use crate::api::error::{Cause, Error};
-use crate::api::fields::{self, Object};
+use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Authorizer, Decision};
 use crate::auth::{MASTERS, User};
 use crate::gotext;
@@ -13,39 +13,39 @@ use crate::schema::names::GroupKind;
 const RESOURCE: &str = "resourceAttributes";
 const PATH: &str = "nonResourceAttributes";
 
-pub(super) fn review_subject(question: Object, reviewer: &Reviewer<'_>) -> Result<Object, Error> {
+pub(super) fn review_subject(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
     causes.extend(subject_cause(&question));
     causes.extend(metadata_cause(&question, &[], "must be empty"));
     refuse(causes)?;
     let user = subject(&question);
-    Ok(decided(question, &user, reviewer.authorizer))
+    Ok(decided(question, &user, sources.authorizer))
 }
 
-pub(super) fn review_self(question: Object, reviewer: &Reviewer<'_>) -> Result<Object, Error> {
+pub(super) fn review_self(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
     causes.extend(metadata_cause(&question, &[], "must be empty"));
     refuse(causes)?;
-    Ok(decided(question, reviewer.user, reviewer.authorizer))
+    Ok(decided(question, sources.user, sources.authorizer))
 }
 
-pub(super) fn review_local(question: Object, reviewer: &Reviewer<'_>) -> Result<Object, Error> {
+pub(super) fn review_local(question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let mut causes = attribute_causes(&question);
     causes.extend(subject_cause(&question));
     causes.extend(metadata_cause(&question, &["namespace"], "must be empty except for namespace"));
     causes.extend(local_causes(&question));
     refuse(causes)?;
     let user = subject(&question);
-    Ok(decided(question, &user, reviewer.authorizer))
+    Ok(decided(question, &user, sources.authorizer))
 }
 
 /// The rules of the asking user in a namespace. Members of `system:masters` stand above the authorizer and may do
 /// everything; nobody else has rules before there is a rule resolver.
-pub(super) fn review_rules(question: &Object, reviewer: &Reviewer<'_>) -> Result<Object, Error> {
+pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     if fields::text(question, &["spec", "namespace"]).is_empty() {
         return Err(Error::bad_request("no namespace on request"));
     }
-    let status = if reviewer.user.is_in(MASTERS) {
+    let status = if sources.user.is_in(MASTERS) {
         json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -68,11 +68,11 @@ fn refuse(causes: Vec<Cause>) -> Result<(), Error> {
     Err(Error::Invalid { kind: GroupKind::new("authorization.k8s.io", ""), name: String::new(), causes })
 }
 
-fn attributes<'a>(question: &'a Object, which: &str) -> Option<&'a Object> {
+fn attributes<'a>(question: &'a ObjectMap, which: &str) -> Option<&'a ObjectMap> {
     fields::object(question, "spec").and_then(|spec| fields::object(spec, which))
 }
 
-fn attribute_causes(question: &Object) -> Vec<Cause> {
+fn attribute_causes(question: &ObjectMap) -> Vec<Cause> {
     match (attributes(question, RESOURCE), attributes(question, PATH)) {
         (Some(_), Some(path)) => {
             let why = "cannot be specified in combination with resourceAttributes";
@@ -86,14 +86,14 @@ fn attribute_causes(question: &Object) -> Vec<Cause> {
     }
 }
 
-fn subject_cause(question: &Object) -> Option<Cause> {
+fn subject_cause(question: &ObjectMap) -> Option<Cause> {
     let named = !fields::text(question, &["spec", "user"]).is_empty();
     let grouped = !fields::items(question, &["spec", "groups"]).is_empty();
     let why = "at least one of user or group must be specified";
     (!named && !grouped).then(|| Cause::invalid("spec.user", r#""""#, why))
 }
 
-fn metadata_cause(question: &Object, allowed: &[&str], why: &str) -> Option<Cause> {
+fn metadata_cause(question: &ObjectMap, allowed: &[&str], why: &str) -> Option<Cause> {
     let metadata = fields::object(question, "metadata")?;
     let ignored = |key: &str| key == "managedFields" || allowed.contains(&key);
     let filled = metadata.iter().any(|(key, value)| !ignored(key) && !is_empty(value));
@@ -111,7 +111,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn local_causes(question: &Object) -> Vec<Cause> {
+fn local_causes(question: &ObjectMap) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Some(resource) = attributes(question, RESOURCE) {
         let namespace = fields::text(resource, &["namespace"]);
@@ -128,12 +128,12 @@ fn local_causes(question: &Object) -> Vec<Cause> {
 }
 
 /// As upstream's internal type prints itself, which has no names of JSON.
-fn go_path_attributes(path: &Object) -> String {
+fn go_path_attributes(path: &ObjectMap) -> String {
     gotext::json(&json!({"Path": fields::text(path, &["path"]), "Verb": fields::text(path, &["verb"])}))
 }
 
 /// The user in question. No groups are added: upstream asks about just what is said.
-fn subject(question: &Object) -> User {
+fn subject(question: &ObjectMap) -> User {
     let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = fields::at(question, &["spec", "extra"]).and_then(Value::as_object).into_iter().flatten();
     User {
@@ -147,7 +147,7 @@ fn subject(question: &Object) -> User {
 }
 
 /// The question with the authorizer's word. A refusal is no opinion, never a veto, so `denied` is not set.
-fn decided(mut question: Object, user: &User, authorizer: &dyn Authorizer) -> Object {
+fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
     let decision = authorizer.decide(&request(&question, user));
     let status = match decision {
         Decision::Allow => json!({"allowed": true}),
@@ -158,7 +158,7 @@ fn decided(mut question: Object, user: &User, authorizer: &dyn Authorizer) -> Ob
     question
 }
 
-fn request<'a>(question: &'a Object, user: &'a User) -> Attributes<'a> {
+fn request<'a>(question: &'a ObjectMap, user: &'a User) -> Attributes<'a> {
     if let Some(resource) = attributes(question, RESOURCE) {
         let text = |field| fields::text(resource, &[field]);
         return Attributes {

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{Reviewer, like};
+use super::{Sources, like};
 use crate::api::error::Error;
-use crate::api::fields::{self, Object};
+use crate::api::{ObjectMap, fields};
 use crate::auth::User;
 
 /// What upstream's bearer token authenticator says of tokens that nobody accepts.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
-pub(super) fn review_token(mut question: Object, reviewer: &Reviewer<'_>) -> Result<Object, Error> {
+pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     let token = fields::text(&question, &["spec", "token"]);
     if token.is_empty() {
         return Err(Error::bad_request("token is required for TokenReview in authentication"));
     }
-    let status = match audiences(&question, reviewer).and_then(|audiences| {
-        let user = (reviewer.authenticate)(token)?;
+    let status = match audiences(&question, sources).and_then(|audiences| {
+        let user = (sources.authenticate)(token)?;
         Some((user, audiences))
     }) {
         None => json!({"user": {}, "error": INVALID_TOKEN}),
@@ -34,27 +34,26 @@ pub(super) fn review_token(mut question: Object, reviewer: &Reviewer<'_>) -> Res
 
 /// Those of the wanted audiences that the token serves. Tokens here know no audience, so they serve the server's own
 /// (upstream `WrapAudienceAgnosticToken`); `None` if that is none of the wanted.
-fn audiences(question: &Object, reviewer: &Reviewer<'_>) -> Option<Vec<String>> {
+fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a str>> {
     let wanted = fields::items(question, &["spec", "audiences"]);
     if wanted.is_empty() {
-        return Some(reviewer.audiences.to_vec());
+        return Some(sources.audiences.to_vec());
     }
-    let served: Vec<String> =
-        reviewer.audiences.iter().filter(|own| wanted.iter().any(|w| w == own.as_str())).cloned().collect();
-    Some(served).filter(|served| !served.is_empty())
+    let served = sources.audiences.iter().filter(|own| wanted.iter().any(|wanted| wanted == **own));
+    Some(served.copied().collect::<Vec<_>>()).filter(|served| !served.is_empty())
 }
 
 /// Nothing of the question but its version and kind comes back.
-pub(super) fn review_self(question: &Object, reviewer: &Reviewer<'_>) -> Object {
+pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let mut answer = like(question);
-    answer.insert("metadata".to_owned(), json!({"creationTimestamp": reviewer.now}));
-    answer.insert("status".to_owned(), json!({"userInfo": user_info(reviewer.user)}));
+    answer.insert("metadata".to_owned(), json!({"creationTimestamp": sources.now}));
+    answer.insert("status".to_owned(), json!({"userInfo": user_info(sources.user)}));
     answer
 }
 
 /// `authentication.k8s.io/v1 UserInfo`; empty parts are left out.
 fn user_info(user: &User) -> Value {
-    let mut info = Object::new();
+    let mut info = ObjectMap::new();
     if !user.name.is_empty() {
         info.insert("username".to_owned(), user.name.as_str().into());
     }

@@ -16,8 +16,8 @@ fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
 fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value) -> Result<Value, String> {
     let user = user("me", if master { &[MASTERS] } else { &["devs"] });
     let authenticate = |token: &str| (token == "secret").then(|| Arc::new(self::user("bob", &["b"])));
-    let audiences = ["api".to_owned(), "more".to_owned()];
-    let reviewer = Reviewer {
+    let audiences = ["api", "more"];
+    let sources = Sources {
         user: &user,
         authorizer,
         authenticate: &authenticate,
@@ -25,7 +25,7 @@ fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value
         now: "2026-07-01T10:00:00Z",
     };
     let question = question.as_object().unwrap().clone();
-    let answer = Review::of_kind(kind).unwrap().answer(question, &reviewer);
+    let answer = Review::of_kind(kind).unwrap().answer(question, &sources);
     answer.map(Value::Object).map_err(|error| error.to_string())
 }
 
@@ -173,4 +173,28 @@ fn rules() {
         json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
     );
     assert_eq!(ask("SelfSubjectRulesReview", true, json!({})), Err("no namespace on request".to_owned()));
+}
+
+#[test]
+fn through_the_door() {
+    let tokens = crate::auth::token_file::Tokens::parse("secret,bob,7\n").unwrap();
+    let me = user("me", &[MASTERS]);
+    let reviewer =
+        Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
+    let ask = |kind: &str, namespace, question: Value| {
+        let definitions = crate::schema::builtin::definitions();
+        let definition = definitions.iter().find(|definition| &*definition.kind == kind).unwrap();
+        reviewer.answer(definition, namespace, question.as_object().unwrap().clone())
+    };
+    let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).unwrap();
+    assert_eq!(token["status"]["user"]["username"], "bob");
+    let attributes = json!({"namespace": "n"});
+    let local = json!({"spec": {"user": "u", "resourceAttributes": attributes}});
+    let local = ask("LocalSubjectAccessReview", Some("n"), local).unwrap();
+    assert_eq!(
+        (&local["metadata"], &local["status"]),
+        (&json!({"namespace": "n"}), &json!({"allowed": false}))
+    );
+    assert!(ask("LocalSubjectAccessReview", Some("n"), json!({"metadata": {"namespace": "m"}})).is_err());
+    assert!(matches!(ask("Pod", None, json!({})), Err(Error::UnknownResource)));
 }
