@@ -12,6 +12,7 @@ mod reference_stream;
 mod report;
 mod scratch;
 mod stats;
+mod tap;
 mod target;
 mod verbs;
 mod watches;

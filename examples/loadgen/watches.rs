@@ -17,7 +17,7 @@ use crate::objects::{Maker, mark_patch};
 use crate::report::{self, Table};
 use crate::scratch::{Collection, Scratch};
 use crate::stats::Latencies;
-use crate::{Context, Result};
+use crate::{Context, Result, tap};
 
 const BURST: usize = 16;
 const MAX_EVENTS: u64 = 2_000_000_000;
@@ -31,14 +31,14 @@ const STALLED_BESIDE: usize = 100;
 
 /// Counts what the watchers of a group have received.
 #[derive(Default)]
-struct Tally {
+pub struct Tally {
     delivered: AtomicU64,
     goal: AtomicU64,
     reached: Notify,
 }
 
 impl Tally {
-    fn add(&self, events: u64) {
+    pub fn add(&self, events: u64) {
         let before = self.delivered.fetch_add(events, Ordering::AcqRel);
         let goal = self.goal.load(Ordering::Acquire);
         if before < goal && before + events >= goal {
@@ -70,17 +70,23 @@ struct Group {
 
 impl Group {
     async fn open(context: &Context, collection: &Collection, watchers: usize) -> Result<Self> {
-        let streams = context.sharing(context.args.watchers_per_connection);
         let (tally, mut tasks) = (Arc::new(Tally::default()), JoinSet::new());
         let path = watch_path(context, collection).await?;
-        let mut connection = None;
-        for i in 0..watchers {
-            if i % streams == 0 {
-                connection = Some(Connection::open(&context.target, context.protocol).await?);
+        match context.protocol {
+            Protocol::Http1 => {
+                for _ in 0..watchers {
+                    let connection = Connection::open(&context.target, Protocol::Http1).await?;
+                    tasks.spawn(count(open_watch(&connection, &path).await?, tally.clone()));
+                }
             }
-            let connection = connection.as_ref().expect("the first watcher opened one");
-            let body = open_watch(connection, &path).await?;
-            tasks.spawn(count(body, tally.clone()));
+            Protocol::Http2 => {
+                let (mut missing, each) = (watchers, context.args.watchers_per_connection.max(1));
+                while missing > 0 {
+                    let watches = missing.min(each);
+                    tasks.spawn(tap::open(&context.target, &path, watches, tally.clone()).await?);
+                    missing -= watches;
+                }
+            }
         }
         Ok(Self { tally, watchers: watchers as u64, tasks })
     }
