@@ -1,7 +1,107 @@
 //! The verbs, one generic path for every resource.
+//!
+//! [`Api`] is what a verb needs; each verb tells its story in a file of its own. Objects come in and go out as JSON
+//! maps in the version of the request and are kept in the version the resource is stored in.
 
+pub mod admission;
 pub mod continue_token;
+pub mod convert;
+pub mod create;
+pub mod delete;
+pub mod deletecollection;
+pub mod deletion;
 pub mod error;
+pub mod get;
+pub mod list;
 pub mod meta;
+pub mod modify;
 pub mod options;
+pub mod patch;
+pub mod rescale;
+pub mod resource;
+pub mod reviews;
+pub mod scale;
 pub mod selector;
+pub mod strategy;
+pub mod update;
+pub mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+
+use self::continue_token::TokenKeys;
+use self::resource::{Resource, Resources};
+use crate::cache::Cache;
+use crate::codec::object::Object;
+use crate::storage::{Key, Store};
+
+/// What verbs work with. Cheap to share behind an `Arc`.
+pub struct Api {
+    pub store: Store,
+    pub cache: Cache,
+    pub resources: Resources,
+    pub token_keys: ArcSwap<TokenKeys>,
+    pub config: Config,
+}
+
+/// Settings of the verbs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
+    pub min_request_timeout: Duration,
+}
+
+/// One object of a resource. Cluster-scoped objects have an empty namespace.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub resource: &'a Resource,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// A JSON object in some version of its kind.
+pub type ObjectMap = Map<String, Value>;
+
+/// What a write leaves behind.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The stored object, in the version it is stored in.
+    Stored(Arc<Object>),
+    /// An object that is not stored (a dry run, the last state of a deleted one), in the request's version.
+    Unstored(ObjectMap),
+}
+
+impl Target<'_> {
+    fn key(&self) -> Key {
+        Key::new(self.resource.id, self.namespace, self.name)
+    }
+
+    fn not_found(&self) -> error::Error {
+        error::Error::NotFound { resource: self.resource.group_resource(), name: self.name.to_owned() }
+    }
+}
+
+/// The `metadata` of an object; made if it is missing, so that callers can write to it.
+pub fn metadata_mut(object: &mut ObjectMap) -> &mut meta::Metadata {
+    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    match metadata {
+        Value::Object(metadata) => metadata,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+/// The `metadata` of an object, if there is one.
+pub fn metadata(object: &ObjectMap) -> Option<&meta::Metadata> {
+    object.get("metadata").and_then(Value::as_object)
+}
+
+/// The time as `creationTimestamp` has it: UTC, whole seconds.
+pub fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -31,6 +31,11 @@ impl User {
         }
     }
 
+    /// The server itself, as its controllers write.
+    pub fn apiserver() -> Self {
+        Self { name: "system:apiserver".to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() }
+    }
+
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }

@@ -114,7 +114,8 @@ impl Cache {
             return Ok(state);
         }
         let future = |current| Error::Future { requested: revision, current };
-        if !self.shared.backend.shared() {
+        // Alone, the store tells at once whether waiting is of use: its commits are on their way here.
+        if !self.shared.backend.shared() && self.clock().await?.revision < revision {
             return Err(future(state.revision));
         }
         self.shared.behind.notify_one();

@@ -1,1 +1,70 @@
-//! Subcommands, flags, start-up and shutdown.
+//! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
+
+pub mod application;
+pub mod args;
+pub mod config;
+pub mod datastore;
+pub mod error;
+mod logging;
+pub mod serve;
+mod signals;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use self::args::{Cli, Command};
+use self::error::Error;
+use self::serve::{Application, BuildError, Environment};
+
+/// The whole program: parses `arguments`, runs what they ask for, and says in one line why it could not.
+///
+/// `build` makes the application of `rowplane serve`.
+pub fn main<B>(arguments: impl IntoIterator<Item = OsString>, build: B) -> ExitCode
+where
+    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+{
+    match run(arguments, build) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rowplane: {}", error.one_line());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B) -> Result<(), Error>
+where
+    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+{
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),
+        Err(error) => return Err(Error::usage(&error)),
+    };
+    match cli.command() {
+        Command::Serve(arguments) => {
+            let config = arguments.into_config()?;
+            logging::init(config.log);
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .thread_name("rowplane")
+                .build()
+                .map_err(Error::Runtime)?;
+            let served = runtime.block_on(serve::serve(config, build));
+            // What has not ended in its grace is not waited for.
+            runtime.shutdown_background();
+            served
+        }
+    }
+}
+
+/// `--help` and `--version` come as errors that are none.
+fn is_answer(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,19 @@
 //! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
 
+pub mod app;
+mod body;
 pub mod discovery;
 pub mod document;
+mod documents;
+mod encode;
 pub mod health;
 pub mod metrics;
 pub mod negotiate;
 pub mod openapi;
+mod request_body;
+mod request_path;
+mod resource;
+mod response;
 pub mod server;
 pub mod status;
 pub mod table;

@@ -3,9 +3,12 @@
 //! A module imports only from modules below it in this list; `ARCHITECTURE.md` is the map.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+
 pub mod http;
 
 pub mod auth;
+pub mod controllers;
 
 pub mod api;
 pub mod patch;

@@ -104,10 +104,14 @@ impl Scan {
         Self { resource, namespace: None, after: None, limit: None }
     }
 
-    /// The (namespace, name) after which the scan begins.
+    /// The (namespace, name) after which the scan begins; never in another namespace than the scan's own.
     fn start(&self) -> (&str, &str) {
-        let namespace = self.namespace.as_deref().unwrap_or("");
-        self.after.as_ref().map_or((namespace, ""), |(namespace, name)| (namespace, name))
+        match (self.namespace.as_deref(), &self.after) {
+            (None, None) => ("", ""),
+            (None, Some((namespace, name))) => (namespace, name),
+            (Some(only), Some((namespace, name))) if only == &**namespace => (only, name),
+            (Some(only), _) => (only, ""),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
+use crate::storage;
 
 /// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -103,6 +104,30 @@ impl Error {
     /// 422 of request options; `kind` is `ListOptions`, `DeleteOptions`, …
     pub fn invalid_options(kind: &str, causes: Vec<Cause>) -> Self {
         Self::Invalid { kind: GroupKind::new("meta.k8s.io", kind), name: String::new(), causes }
+    }
+}
+
+impl From<storage::Error> for Error {
+    fn from(error: storage::Error) -> Self {
+        match error {
+            storage::Error::Compacted { .. } => Self::expired_list(),
+            storage::Error::Future { requested, current } => {
+                Self::FutureRevision { requested: requested.0, current: current.0 }
+            }
+            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } => {
+                Self::Unavailable { message: error.to_string(), retry_after: 1 }
+            }
+            // The write may still have happened, as with a deadline.
+            storage::Error::Unknown(_) => Self::deadline(),
+            storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
+            storage::Error::Closed => Self::shutting_down(),
+        }
+    }
+}
+
+impl From<Undecodable> for Error {
+    fn from(error: Undecodable) -> Self {
+        Self::Internal(error.to_string())
     }
 }
 

@@ -82,6 +82,7 @@ impl Feed {
                 Err(error) => return Err(error),
             };
             let full = changes.rows.len() == PAGE as usize;
+            metrics::gauge!("rowplane_cache_lag_revisions").set((changes.through.0 - at.0) as f64);
             self.apply(changes.rows.into_iter().map(Applied::from));
             if !full {
                 return Ok(());

@@ -12,8 +12,9 @@ use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, ResourceId};
 
-/// Events taken at a time: a burst is drained in one go, and a reader that is far behind takes bounded memory.
-const STEP: usize = 1024;
+/// Events taken at a time: about 256 KB of small objects. A burst is drained in one go, a reader that is far behind
+/// takes bounded memory, and its socket is asked between steps.
+const STEP: usize = 128;
 /// Changes with two values each, read from the table at a time.
 const TABLE_STEP: u32 = 200;
 

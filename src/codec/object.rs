@@ -162,6 +162,14 @@ impl Object {
         raw_string(text, &span)
     }
 
+    /// Whether a member of this name occurs anywhere in the object: a cheap no to "is it being deleted?" or "has it
+    /// owners?" that needs no parse.
+    pub fn mentions(&self, name: &str) -> bool {
+        let found = memchr::memmem::find_iter(&self.json, name.as_bytes());
+        let quoted = |at: usize| at > 0 && self.json[at - 1] == b'"' && self.json.get(at + name.len()) == Some(&b'"');
+        found.into_iter().any(quoted)
+    }
+
     /// The same content under another revision: what a DELETED event carries.
     pub fn at_revision(&self, revision: Revision) -> Object {
         let Some(map) = self.to_map().ok() else {

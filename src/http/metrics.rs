@@ -52,7 +52,7 @@ const GAUGES: [(&str, &str); 7] = [
     ("process_resident_memory_bytes", "Resident memory size in bytes."),
     ("process_start_time_seconds", "Start time of the process since unix epoch in seconds."),
     ("rowplane_cache_lag_revisions", "Revisions by which the watch cache is behind the store."),
-    ("rowplane_compaction_lag_revisions", "Revisions by which removing dead rows is behind compaction."),
+    ("rowplane_compaction_lag_revisions", "Revisions of history that are kept: newest minus compacted."),
 ];
 
 /// The metrics of one server.
@@ -123,7 +123,7 @@ impl Metrics {
         self.gauge("rowplane_cache_lag_revisions", Vec::new())
     }
 
-    /// By how much the removal of dead rows is behind compaction.
+    /// By how much the compacted revision is behind the newest.
     pub fn compaction_lag(&self) -> Gauge {
         self.gauge("rowplane_compaction_lag_revisions", Vec::new())
     }

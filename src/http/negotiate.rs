@@ -56,6 +56,15 @@ pub enum MetaVersion {
     V1Beta1,
 }
 
+impl MetaVersion {
+    pub fn api_version(self) -> &'static str {
+        match self {
+            MetaVersion::V1 => "meta.k8s.io/v1",
+            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
 /// Whether the requested object is a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {

@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::negotiate::MetaVersion;
 use crate::api::error::Error;
 
 /// The annotation of the bookmark that ends the initial events of a watch.
@@ -57,22 +58,6 @@ pub enum EmptyRows {
 pub enum Columns {
     Shown,
     Omitted,
-}
-
-/// The version of `meta.k8s.io` that the client asked for; both have the same shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaVersion {
-    V1,
-    V1Beta1,
-}
-
-impl MetaVersion {
-    pub fn api_version(self) -> &'static str {
-        match self {
-            MetaVersion::V1 => "meta.k8s.io/v1",
-            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
 }
 
 /// What a row's `object` holds: the query parameter `includeObject`.

@@ -20,6 +20,11 @@ pub fn definitions() -> Vec<ResourceDefinition> {
         .collect()
 }
 
+/// Whether the group is one of upstream's; all others hold custom resources.
+pub fn has_group(group: &str) -> bool {
+    table::GROUP_VERSIONS.iter().any(|(own, _, _)| *own == group)
+}
+
 fn definition(group: &str, version: &str, row: &Row) -> ResourceDefinition {
     ResourceDefinition {
         group: group.into(),

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,9 +20,7 @@ pub struct Compaction {
 }
 
 /// Compacts until cancelled. Every replica may run this: the later call finds nothing to do.
-///
-/// `lag` receives how many revisions the compacted one is behind the newest.
-pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, lag: Arc<AtomicU64>) {
+pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction) {
     let mut seen: VecDeque<(Instant, Revision)> = VecDeque::new();
     // The clock is noted more often than it is acted upon, so that history is cut near its length.
     let note = config.interval.min(config.history).max(Duration::from_millis(50)) / 5;
@@ -32,7 +29,8 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, la
         match backend.clock().await {
             Ok(clock) => {
                 seen.push_back((Instant::now(), clock.revision));
-                lag.store(clock.revision.0 - clock.compacted.0, Ordering::Relaxed);
+                let kept = clock.revision.0 - clock.compacted.0;
+                metrics::gauge!("rowplane_compaction_lag_revisions").set(kept as f64);
             }
             Err(error) => tracing::warn!(%error, "compaction: cannot read the clock"),
         }

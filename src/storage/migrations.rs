@@ -1,11 +1,20 @@
-//! What sqlx's migrator says about a database's schema, in the operator's terms.
+//! Bringing a database's schema up to date, and what can be wrong with it in the operator's terms.
 
-use sqlx::migrate::MigrateError;
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
 
 use super::OpenError;
 
-/// Names what is wrong with the schema of the database at `url`.
-pub fn open_error(url: &str, error: MigrateError) -> OpenError {
+/// Applies what is missing of `migrations` to the database at `url`.
+pub async fn apply<C: Migrate>(
+    migrations: &Migrator,
+    connection: &mut C,
+    url: &str,
+) -> Result<(), OpenError> {
+    // Not `run`, whose future the compiler cannot prove to be Send when it is given a connection.
+    migrations.run_direct(None, connection, false).await.map_err(|error| open_error(url, error))
+}
+
+fn open_error(url: &str, error: MigrateError) -> OpenError {
     match error {
         MigrateError::VersionMissing(version) => OpenError::NewerSchema(version),
         MigrateError::VersionMismatch(version) => {

@@ -59,13 +59,15 @@ impl Postgres {
             .await
             .map_err(unreachable)?;
         let mut connection = pool.acquire().await.map_err(unreachable)?;
-        MIGRATIONS.run(&mut *connection).await.map_err(|error| migrations::open_error(&shown, error))?;
-        let schema: String = sqlx::query_scalar("SELECT current_schema()::text")
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(unreachable)?;
+        migrations::apply(&MIGRATIONS, &mut *connection, &shown).await?;
+        // By number, for a channel's name is limited to the length of a schema's.
+        let channel: String = sqlx::query_scalar(
+            "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
+        )
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(unreachable)?;
         drop(connection);
-        let channel = format!("rowplane_{schema}");
         Ok(Self { listener: Listener::spawn(pool.clone(), channel.clone()), pool, channel })
     }
 

@@ -65,23 +65,26 @@ impl Sqlite {
         })?;
         let options = SqliteConnectOptions::new()
             .filename(path)
+            .busy_timeout(BUSY_TIMEOUT)
+            .statement_cache_capacity(64)
+            .disable_statement_logging();
+        // Readers inherit none of the pragmas below: setting them takes a connection that may write.
+        let reading = options.clone().read_only(true);
+        let options = options
             .create_if_missing(true)
             .page_size(PAGE_SIZE)
             .auto_vacuum(SqliteAutoVacuum::Incremental)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
-            .pragma("journal_size_limit", LOG_LIMIT.to_string())
-            .statement_cache_capacity(64)
-            .disable_statement_logging();
+            .pragma("journal_size_limit", LOG_LIMIT.to_string());
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let mut writer = options.connect().await.map_err(unreachable)?;
-        MIGRATIONS.run(&mut writer).await.map_err(|error| migrations::open_error(&url, error))?;
+        migrations::apply(&MIGRATIONS, &mut writer, &url).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
-            .connect_lazy_with(options.clone().read_only(true).create_if_missing(false));
+            .connect_lazy_with(reading);
         let statements = batch::Statements::new();
         Ok(Self { options, writer: Mutex::new(Some(writer)), readers, statements, _lock: lock })
     }
@@ -96,16 +99,6 @@ impl Sqlite {
         };
         Ok(Turn { slot, connection })
     }
-
-    /// This process alone writes, so the clock tells what became of a batch whose COMMIT failed.
-    async fn settle(&self, last: Revision, error: Error) -> Result<(), Error> {
-        let turn = self.turn().await.map_err(|_| Error::Unknown(error.to_string().into()))?;
-        let mut turn = turn;
-        let clock =
-            reads::clock(&mut turn.connection).await.map_err(|_| Error::Unknown(error.to_string().into()))?;
-        turn.done();
-        if clock.revision >= last { Ok(()) } else { Err(error) }
-    }
 }
 
 /// The writing connection while somebody uses it.
@@ -118,6 +111,19 @@ impl Turn<'_> {
     fn done(self) {
         let Self { mut slot, connection } = self;
         *slot = Some(connection);
+    }
+
+    /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
+    /// given up, so the clock tells.
+    async fn settle(self, options: &SqliteConnectOptions, last: Revision, error: Error) -> Result<(), Error> {
+        let unknown = |_| Error::Unknown(error.to_string().into());
+        let Self { slot, connection } = self;
+        drop(connection);
+        let connection = options.connect().await.map_err(|error| unknown(unavailable(error)))?;
+        let mut turn = Self { slot, connection };
+        let clock = reads::clock(&mut turn.connection).await.map_err(unknown)?;
+        turn.done();
+        if clock.revision >= last { Ok(()) } else { Err(error) }
     }
 }
 
@@ -157,10 +163,7 @@ impl Backend for Sqlite {
         };
         match batch::finish(&mut turn.connection, statements, mutations, &verdict.writes).await {
             Ok(()) => turn.done(),
-            Err(error) => {
-                drop(turn);
-                self.settle(last, error).await?;
-            }
+            Err(error) => turn.settle(&self.options, last, error).await?,
         }
         Ok(commit)
     }

@@ -30,8 +30,8 @@ pub struct Store {
 pub enum Written {
     /// Durable, and visible to every reader of this server's cache.
     Committed { revision: Revision, object: Option<Arc<Object>> },
-    /// The precondition failed; the live version, if there is one.
-    Conflict { found: Option<Revision> },
+    /// The precondition failed: at `judged_at` the live version was `found`.
+    Conflict { found: Option<Revision>, judged_at: Revision },
 }
 
 struct Pending {
@@ -57,7 +57,8 @@ impl Store {
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        // The writer died with the batch, or the runtime ended: before or after the commit, nobody can tell.
+        answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
 }
 
@@ -117,7 +118,7 @@ impl Writer {
         let mut writes = Vec::with_capacity(mutations.len());
         let mut answers = Vec::with_capacity(mutations.len());
         for ((mutation, outcome), reply) in mutations.into_iter().zip(commit.outcomes).zip(replies) {
-            answers.push((written(mutation, outcome, &mut writes), reply));
+            answers.push((written(mutation, outcome, commit.base, &mut writes), reply));
         }
         if let Some(last) = writes.last() {
             self.mark.raise(last.revision);
@@ -147,9 +148,12 @@ async fn gather(pending: &mut mpsc::Receiver<Pending>, batch: &mut Vec<Pending>)
     true
 }
 
-fn written(mutation: Mutation, outcome: Outcome, writes: &mut Vec<OwnWrite>) -> Written {
+fn written(mutation: Mutation, outcome: Outcome, base: Revision, writes: &mut Vec<OwnWrite>) -> Written {
     match outcome {
-        Outcome::Conflict { found } => Written::Conflict { found },
+        Outcome::Conflict { found } => {
+            let judged_at = writes.last().map_or(base, |write| write.revision);
+            Written::Conflict { found, judged_at }
+        }
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
             let object = match change {

@@ -1,10 +1,10 @@
 //! What keeps a SQLite store small and its clock honest. All of it runs on the writing connection, in short turns.
 
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection, Row as _, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection, Row as _, Sqlite, Transaction};
 
 use super::error::{corrupt, unavailable};
-use super::reads;
+use super::{BUSY_TIMEOUT, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
@@ -13,6 +13,9 @@ use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 const PAGES_A_TURN: i64 = 256;
 /// Free pages that are kept for the writes to come, as a share of the file.
 const SLACK_SHARE: i64 = 8;
+
+/// How long writers wait for short reads to leave the log, so that it can be cut.
+const CHECKPOINT_PATIENCE_MS: u32 = 20;
 
 async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
     connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
@@ -75,8 +78,13 @@ pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
     if excess > PAGES_A_TURN {
         return Ok(true);
     }
-    // A reader may keep the log busy; the next round then cuts it.
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(connection).await.map_err(unavailable)?;
+    // A long list may keep the log busy. Writers do not wait for it: the next round cuts the log then.
+    let patience = format!(
+        "PRAGMA busy_timeout = {CHECKPOINT_PATIENCE_MS}; PRAGMA wal_checkpoint(TRUNCATE); \
+                            PRAGMA busy_timeout = {}",
+        BUSY_TIMEOUT.as_millis()
+    );
+    sqlx::raw_sql(AssertSqlSafe(patience)).fetch_all(connection).await.map_err(unavailable)?;
     Ok(false)
 }
 

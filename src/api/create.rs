@@ -1,0 +1,121 @@
+//! POST: a new object.
+
+use uuid::Uuid;
+
+use super::error::{Error, Exists};
+use super::meta::{self, create::Stamp};
+use super::modify::put_mutation;
+use super::options::DryRun;
+use super::options::write::WriteOptions;
+use super::resource::Resource;
+use super::strategy::Writer;
+use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now};
+use crate::auth::User;
+use crate::storage::{Expect, Written};
+
+/// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
+const NAME_ATTEMPTS: usize = 8;
+
+impl Api {
+    /// Creates `object`, which the caller has checked to be of this resource's kind and version.
+    /// An empty `namespace` means the cluster scope.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        mut object: ObjectMap,
+        options: &WriteOptions,
+        user: &User,
+    ) -> Result<Answer, Error> {
+        meta::types::check(metadata_mut(&mut object)).map_err(|why| unreadable(resource, &why))?;
+        let in_path = resource.definition.namespaced().then_some(namespace);
+        meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
+        let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
+        let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
+        for attempt in 1.. {
+            let candidate = prepared(resource, object.clone(), generate.then_some(&*prefix), user)?;
+            let name = meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
+            let target = Target { resource, namespace, name: &name };
+            admission::admit_create(self, target, in_path).await?;
+            validate(resource, &candidate, &name)?;
+            if options.dry_run == DryRun::Yes {
+                return self.try_create(target, candidate).await;
+            }
+            match self.store.write(put_mutation(target, Expect::Absent, candidate)).await? {
+                Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
+                Written::Committed { object: None, .. } => break,
+                Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}
+                Written::Conflict { judged_at, .. } => {
+                    self.cache.at_least(judged_at).await?;
+                    return Err(self.already_exists(target, !prefix.is_empty()));
+                }
+            }
+        }
+        Err(Error::Internal("a write came back without its object".to_owned()))
+    }
+
+    /// A dry run: everything but the write.
+    async fn try_create(&self, target: Target<'_>, object: ObjectMap) -> Result<Answer, Error> {
+        let state = self.cache.fresh().await?;
+        if state.get(target.resource.id, target.namespace, target.name).is_some() {
+            return Err(self.already_exists(target, false));
+        }
+        Ok(Answer::Unstored(object))
+    }
+
+    fn already_exists(&self, target: Target<'_>, generated: bool) -> Error {
+        let state = self.cache.any();
+        let found = state.get(target.resource.id, target.namespace, target.name);
+        let terminating = found
+            .filter(|object| object.mentions("deletionTimestamp"))
+            .and_then(|object| object.to_map().ok())
+            .is_some_and(|object| super::metadata(&object).is_some_and(meta::is_terminating));
+        let cause = match (terminating, generated) {
+            (true, _) => Exists::Terminating,
+            (false, true) => Exists::Generated,
+            (false, false) => Exists::Plain,
+        };
+        Error::AlreadyExists {
+            resource: target.resource.group_resource(),
+            name: target.name.to_owned(),
+            cause,
+        }
+    }
+}
+
+/// The object as it would be stored, with a name, a uid and what the kind adds.
+pub(super) fn prepared(
+    resource: &Resource,
+    mut object: ObjectMap,
+    prefix: Option<&str>,
+    user: &User,
+) -> Result<ObjectMap, Error> {
+    let (uid, now) = (Uuid::new_v4().to_string(), now());
+    let stamp = Stamp { uid: &uid, now: &now };
+    let metadata = metadata_mut(&mut object);
+    meta::create::prepare(metadata, &stamp)?;
+    if let Some(prefix) = prefix {
+        metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
+    }
+    metadata.retain(|_, value| !value.is_null());
+    resource.strategy.prepare_create(&mut object, &Writer { user, now: &now });
+    Ok(object)
+}
+
+pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Error> {
+    let empty = ObjectMap::new();
+    let metadata = super::metadata(object).unwrap_or(&empty);
+    let scope = resource.definition.scope;
+    let causes = meta::create::validate(metadata, scope, resource.strategy.names());
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Invalid { kind: resource.group_kind(), name: name.to_owned(), causes })
+}
+
+/// 400: the body is JSON, but not an object of this kind.
+pub(super) fn unreadable(resource: &Resource, why: &str) -> Error {
+    let (kind, version) = (&resource.definition.kind, resource.definition.api_version());
+    let version = version.rsplit('/').next().unwrap_or_default().to_owned();
+    Error::BadRequest(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+}

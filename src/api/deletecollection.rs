@@ -1,0 +1,40 @@
+//! DELETE a collection: a list, then a DELETE for each of its items. Not atomic.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+
+use super::error::Error;
+use super::list::List;
+use super::options::delete::DeleteOptions;
+use super::options::list::ListOptions;
+use super::resource::Resource;
+use super::{Api, Target};
+use crate::codec::object::Object;
+
+/// Deletions under way at a time: enough to fill a batch.
+const PARALLEL: usize = 64;
+
+impl Api {
+    /// Deletes what `list` selects and returns it as it was listed.
+    pub async fn delete_collection(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        list: ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<List, Error> {
+        let list = self.list(resource, namespace, list).await?;
+        let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
+        stream::iter(objects.iter().map(Ok))
+            .try_for_each_concurrent(PARALLEL, |object| async move {
+                let target = Target { resource, namespace: object.namespace(), name: object.name() };
+                match self.delete(target, options).await {
+                    Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            })
+            .await?;
+        Ok(List { items: stream::iter([Ok(objects)]).boxed(), ..list })
+    }
+}

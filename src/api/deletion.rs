@@ -1,0 +1,240 @@
+//! What a DELETE does to an object: removes it, marks it, or nothing (`spec/list-watch.md`, section 5.5).
+//!
+//! Pure; upstream spreads it over `rest.BeforeDelete` and `updateForGracefulDeletionAndFinalizers` of its
+//! registry store. Options are validated and the object exists; then [`check`], then [`plan`].
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
+
+use super::error::{Error, Subject};
+use super::meta::{self, Metadata};
+use super::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
+use super::strategy::Strategy;
+use crate::schema::resource::{Behavior, ResourceDefinition};
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+const TIMESTAMP: &str = "deletionTimestamp";
+const GRACE: &str = "deletionGracePeriodSeconds";
+
+/// What becomes of the object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    Remove,
+    /// It stays as `object`; unless `changed`, that is what is stored.
+    Keep {
+        object: Map<String, Value>,
+        changed: bool,
+    },
+}
+
+/// The rules of the kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    pub strategy: &'a Strategy,
+    pub behavior: Behavior,
+}
+
+/// Compares the preconditions; 409 if one does not hold. `object` shows its resourceVersion.
+pub fn check(
+    object: &Map<String, Value>,
+    preconditions: &Preconditions,
+    definition: &ResourceDefinition,
+    strategy: &Strategy,
+) -> Result<(), Error> {
+    let empty = Metadata::new();
+    let metadata = metadata_of(object).unwrap_or(&empty);
+    let name = meta::text(metadata, "name");
+    let differs = |wanted: &Option<String>, field| {
+        let found = meta::text(metadata, field);
+        wanted.as_deref().filter(|wanted| *wanted != found).map(|wanted| (wanted.to_owned(), found))
+    };
+    // Namespaces have a handler of their own, with the texts of the store.
+    let failed = |field: &str, wanted: &str, found: &str| Error::Conflict {
+        subject: Subject::Resource(definition.group_resource()),
+        name: name.to_owned(),
+        reason: format!(
+            "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
+        ),
+    };
+    let like_writes = strategy.checks_preconditions_like_writes();
+    if let Some((wanted, found)) = differs(&preconditions.uid, "uid") {
+        return Err(match like_writes {
+            true => failed("UID", &wanted, found),
+            false => Error::uid_precondition(definition.group_kind(), name, &wanted, found),
+        });
+    }
+    if let Some((wanted, found)) = differs(&preconditions.resource_version, "resourceVersion") {
+        return Err(match like_writes {
+            true => failed("ResourceVersion", &wanted, found),
+            false => Error::revision_precondition(definition.group_kind(), name, &wanted, found),
+        });
+    }
+    Ok(())
+}
+
+/// Decides on a DELETE of `object`.
+pub fn plan(object: &Map<String, Value>, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
+    if let Some(begun) = rules.strategy.begin_deletion(object, options, &rfc3339(now)) {
+        return keep(object, begun);
+    }
+    let mut metadata = metadata_of(object).cloned().unwrap_or_default();
+    let grace = match grace(object, &mut metadata, options.grace_period, rules.strategy, now) {
+        // Finalizers cannot be changed either while the grace period runs.
+        Grace::Pending => return Plan::Keep { object: object.clone(), changed: false },
+        grace => grace,
+    };
+    set_collector_finalizers(&mut metadata, options.dependents, rules);
+    let held = meta::finalizers(&metadata).next().is_some();
+    match grace {
+        Grace::Runs { seconds } if seconds > 0 || held => {}
+        _ if !held => return Plan::Remove,
+        _ => mark(&mut metadata, now),
+    }
+    let mut kept = object.clone();
+    kept.insert("metadata".to_owned(), Value::Object(metadata));
+    keep(object, kept)
+}
+
+fn keep(stored: &Map<String, Value>, object: Map<String, Value>) -> Plan {
+    let changed = object != *stored;
+    Plan::Keep { object, changed }
+}
+
+/// How far a graceful deletion is.
+enum Grace {
+    /// The kind has none, or it is over.
+    Over,
+    /// It was begun or shortened; the metadata say so.
+    Runs { seconds: i64 },
+    /// It was begun earlier, and this request does not shorten it.
+    Pending,
+}
+
+fn grace(
+    object: &Map<String, Value>,
+    metadata: &mut Metadata,
+    requested: Option<i64>,
+    strategy: &Strategy,
+    now: Timestamp,
+) -> Grace {
+    let requested = requested.map(at_least_now);
+    let Some(first) = strategy.graceful_period(object, requested) else { return Grace::Over };
+    if meta::is_terminating(metadata) {
+        return shorten(metadata, requested, now);
+    }
+    set_deadline(metadata, plus(now, first), first);
+    grow(metadata);
+    Grace::Runs { seconds: first }
+}
+
+fn shorten(metadata: &mut Metadata, requested: Option<i64>, now: Timestamp) -> Grace {
+    let stored = metadata.get(GRACE).and_then(Value::as_i64).map_or(0, at_least_now);
+    if stored == 0 {
+        return Grace::Over;
+    }
+    let Some(seconds) = requested.filter(|seconds| *seconds < stored) else { return Grace::Pending };
+    let begun = timestamp(metadata).map_or(now, |deadline| plus(deadline, -stored));
+    let deadline = plus(begun, seconds);
+    if deadline >= now {
+        set_deadline(metadata, deadline, seconds);
+        return Grace::Runs { seconds };
+    }
+    // All of it has passed. Whoever asked for some grace still gets an update before the end.
+    let seconds = seconds.min(1);
+    set_deadline(metadata, now, seconds);
+    Grace::Runs { seconds }
+}
+
+/// Upstream treats negative periods as one second.
+fn at_least_now(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
+fn set_deadline(metadata: &mut Metadata, deadline: Timestamp, seconds: i64) {
+    metadata.insert(TIMESTAMP.to_owned(), rfc3339(deadline).into());
+    metadata.insert(GRACE.to_owned(), seconds.into());
+}
+
+/// Upstream's `markAsDeleting`: as of now, without grace, waiting for finalizers.
+fn mark(metadata: &mut Metadata, now: Timestamp) {
+    if !meta::is_terminating(metadata) {
+        grow(metadata);
+    }
+    let earlier = timestamp(metadata).is_some_and(|deadline| deadline <= now);
+    if !earlier {
+        metadata.insert(TIMESTAMP.to_owned(), rfc3339(now).into());
+    }
+    metadata.insert(GRACE.to_owned(), 0.into());
+}
+
+/// The generation grows when a deletion begins, for kinds that have one.
+fn grow(metadata: &mut Metadata) {
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n > 0) {
+        metadata.insert("generation".to_owned(), generation.saturating_add(1).into());
+    }
+}
+
+/// Both are removed first, then the wanted one goes to the end (upstream `deletionFinalizersForGarbageCollection`).
+fn set_collector_finalizers(metadata: &mut Metadata, dependents: Dependents, rules: Rules<'_>) {
+    let wanted = if rules.strategy.garbage_collected() {
+        collector_finalizer(metadata, dependents, rules.behavior)
+    } else {
+        None
+    };
+    let stored: Vec<&str> = meta::finalizers(metadata).collect();
+    let of_collector = |name: &&&str| matches!(**name, FOREGROUND | ORPHAN);
+    // The same set in another order is no change.
+    if stored.iter().filter(of_collector).copied().eq(wanted) {
+        return;
+    }
+    let others = stored.iter().filter(|name| !of_collector(name)).copied();
+    let finalizers: Vec<Value> = others.chain(wanted).map(Value::from).collect();
+    if finalizers.is_empty() {
+        metadata.shift_remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
+}
+
+/// The options decide, else what the object has already, else the kind.
+fn collector_finalizer(
+    metadata: &Metadata,
+    dependents: Dependents,
+    behavior: Behavior,
+) -> Option<&'static str> {
+    match dependents {
+        Dependents::Orphan(true) | Dependents::Policy(Propagation::Orphan) => Some(ORPHAN),
+        Dependents::Policy(Propagation::Foreground) => Some(FOREGROUND),
+        Dependents::Orphan(false) | Dependents::Policy(Propagation::Background) => None,
+        Dependents::Unspecified => {
+            let own = meta::finalizers(metadata).find_map(|name| match name {
+                ORPHAN => Some(ORPHAN),
+                FOREGROUND => Some(FOREGROUND),
+                _ => None,
+            });
+            own.or(behavior.orphans_by_default.then_some(ORPHAN))
+        }
+    }
+}
+
+fn metadata_of(object: &Map<String, Value>) -> Option<&Metadata> {
+    object.get("metadata").and_then(Value::as_object)
+}
+
+fn timestamp(metadata: &Metadata) -> Option<Timestamp> {
+    meta::text(metadata, TIMESTAMP).parse().ok()
+}
+
+/// As far as timestamps reach.
+fn plus(at: Timestamp, seconds: i64) -> Timestamp {
+    at.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(at)
+}
+
+/// Whole seconds, as all times of metadata.
+fn rfc3339(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests;

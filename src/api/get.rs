@@ -1,0 +1,28 @@
+//! GET one object.
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::options::{GetOptions, ReadAt};
+use super::{Api, Target};
+use crate::cache::State;
+use crate::codec::object::Object;
+
+impl Api {
+    /// The object as it is stored; 404 if there is none.
+    pub async fn get(&self, target: Target<'_>, options: GetOptions) -> Result<Arc<Object>, Error> {
+        let state = self.state(options.at).await?;
+        state
+            .get(target.resource.id, target.namespace, target.name)
+            .ok_or_else(|| target.not_found())
+    }
+
+    /// A state as fresh as the request wants it.
+    pub(super) async fn state(&self, at: ReadAt) -> Result<Arc<State>, Error> {
+        Ok(match at {
+            ReadAt::Latest => self.cache.fresh().await?,
+            ReadAt::Any => self.cache.any(),
+            ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
+        })
+    }
+}

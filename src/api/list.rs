@@ -1,0 +1,290 @@
+//! LIST: which state, which part of it, and the page cut from it. Items are streamed; nothing here grows with the list.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+
+use super::Api;
+use super::continue_token::{ContinueToken, LastKey, PageAt, Scope};
+use super::error::Error;
+use super::options::list::{ListAt, ListOptions, Selection};
+use super::resource::Resource;
+use crate::cache::{Exact, Objects, Range};
+use crate::codec::object::{Draft, Object};
+use crate::revision::Revision;
+use crate::storage::{self, Scan};
+
+/// Items handed over at a time.
+const CHUNK: usize = 64;
+
+/// A page, or the whole list.
+pub struct List {
+    /// The revision of the snapshot that the items were taken from.
+    pub revision: Revision,
+    /// Empty on the last page.
+    pub continue_token: String,
+    /// Only together with a token, and only without selectors.
+    pub remaining: Option<u64>,
+    pub items: Items,
+}
+
+/// Chunks of items in key order. An error ends them: the list is then not complete.
+pub type Items = BoxStream<'static, Result<Vec<Arc<Object>>, Error>>;
+
+/// Where the items come from.
+enum Source {
+    Memory(Objects),
+    Store,
+}
+
+/// What a list asks for, once its state is decided.
+struct Request<'a> {
+    resource: &'a Arc<Resource>,
+    /// From the path.
+    namespace: Option<&'a str>,
+    selection: Selection,
+    limit: Option<usize>,
+    after: Option<LastKey>,
+    /// From the token: what follows `after`.
+    remaining: Option<u64>,
+    revision: Revision,
+}
+
+impl Api {
+    pub async fn list(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: ListOptions,
+    ) -> Result<List, Error> {
+        let ListOptions { selection, at, limit } = options;
+        let limit = limit.and_then(|limit| usize::try_from(limit.get()).ok());
+        let (source, revision) = self.source(resource, namespace, &at).await?;
+        // Like upstream's cache: who does not care how old the state is gets all of it at once.
+        let limit = limit.filter(|_| at != ListAt::Any);
+        let (after, remaining) = match at {
+            ListAt::Token(token) => (Some(token.after), token.remaining),
+            _ => (None, None),
+        };
+        let request = Request { resource, namespace, selection, limit, after, remaining, revision };
+        match source {
+            Source::Memory(objects) => self.list_memory(request, objects),
+            Source::Store => self.list_store(request).await,
+        }
+    }
+
+    /// The state to read: spec/list-watch.md, table 2.1.
+    async fn source(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        at: &ListAt,
+    ) -> Result<(Source, Revision), Error> {
+        let state = match at {
+            ListAt::Latest => self.cache.fresh().await?,
+            ListAt::Any => self.cache.any(),
+            ListAt::AtLeast(revision) => self.cache.at_least(*revision).await?,
+            ListAt::Exactly(revision) => return self.exact(resource, *revision).await.map_err(Error::from),
+            ListAt::Token(token) => match token.at {
+                PageAt::Latest => self.cache.fresh().await?,
+                PageAt::Revision(revision) => {
+                    let exact = self.exact(resource, revision).await;
+                    return exact.map_err(|error| self.page_error(resource, namespace, token, error));
+                }
+            },
+        };
+        Ok((Source::Memory(state.objects(resource.id)), state.revision))
+    }
+
+    async fn exact(
+        &self,
+        resource: &Resource,
+        revision: Revision,
+    ) -> Result<(Source, Revision), storage::Error> {
+        let source = match self.cache.exactly(resource.id, revision).await? {
+            Exact::Memory(objects) => Source::Memory(objects),
+            Exact::Store => Source::Store,
+        };
+        Ok((source, revision))
+    }
+
+    /// A token that has outlived its snapshot is answered with one that goes on from the newest data.
+    fn page_error(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        token: &ContinueToken,
+        error: storage::Error,
+    ) -> Error {
+        if !matches!(error, storage::Error::Compacted { .. }) {
+            return error.into();
+        }
+        let fresh = ContinueToken { at: PageAt::Latest, after: token.after.clone(), remaining: None };
+        let group_resource = resource.group_resource();
+        let scope = Scope { resource: &group_resource, namespace };
+        Error::expired_page(self.token_keys.load().encode(&fresh, scope).ok())
+    }
+
+    fn list_memory(&self, request: Request<'_>, objects: Objects) -> Result<List, Error> {
+        let range = request.range();
+        let Some(limit) = request.limit else {
+            return Ok(request.whole(whole_from_memory(&request, objects, range)));
+        };
+        let mut page = Vec::with_capacity(limit.min(1024));
+        let mut items = objects.range(&range);
+        for object in items.by_ref() {
+            if request.resource.selects(&request.selection, object)? {
+                page.push(object.clone());
+                if page.len() == limit {
+                    break;
+                }
+            }
+        }
+        let more = page.len() == limit && items.next().is_some();
+        // One step was taken to see whether there is more.
+        let rest = || 1 + items.count() as u64;
+        let remaining = more.then(|| request.remaining_after(page.len()).unwrap_or_else(rest));
+        if more {
+            self.cache.keep(request.resource.id, request.revision, &objects);
+        }
+        self.page(&request, page, remaining)
+    }
+
+    async fn list_store(&self, request: Request<'_>) -> Result<List, Error> {
+        let backend = self.cache.backend();
+        let mut rows = backend.scan(request.scan(), request.revision).await?;
+        let Some(limit) = request.limit else {
+            let (resource, selection) = (request.resource.clone(), request.selection.clone());
+            let items = rows.map(move |row| {
+                let object = object(row?);
+                let selected = resource.selects(&selection, &object)?;
+                Ok(if selected { vec![object] } else { Vec::new() })
+            });
+            return Ok(request.whole(items.boxed()));
+        };
+        let mut page = Vec::with_capacity(limit.min(1024));
+        let mut more = false;
+        while let Some(row) = rows.next().await {
+            if page.len() == limit {
+                more = true;
+                break;
+            }
+            let object = object(row?);
+            if request.resource.selects(&request.selection, &object)? {
+                page.push(object);
+            }
+        }
+        let remaining = match (more, request.remaining_after(page.len())) {
+            (false, _) => None,
+            (true, Some(known)) => Some(known),
+            (true, None) => {
+                let all = backend.count(&request.scan(), request.revision).await?;
+                Some(all.saturating_sub(page.len() as u64))
+            }
+        };
+        self.page(&request, page, remaining)
+    }
+
+    /// `remaining` is how many keys follow, if any do.
+    fn page(
+        &self,
+        request: &Request<'_>,
+        page: Vec<Arc<Object>>,
+        remaining: Option<u64>,
+    ) -> Result<List, Error> {
+        let unfiltered = request.unfiltered();
+        let continue_token = match (remaining, page.last()) {
+            (Some(remaining), Some(last)) => {
+                let after =
+                    LastKey { namespace: last.namespace().to_owned(), name: last.name().to_owned() };
+                let at = PageAt::Revision(request.revision);
+                let token = ContinueToken { at, after, remaining: unfiltered.then_some(remaining) };
+                let group_resource = request.resource.group_resource();
+                let scope = Scope { resource: &group_resource, namespace: request.namespace };
+                self.token_keys.load().encode(&token, scope)?
+            }
+            _ => String::new(),
+        };
+        Ok(List {
+            revision: request.revision,
+            remaining: remaining.filter(|_| unfiltered && !continue_token.is_empty()),
+            continue_token,
+            items: stream::iter([Ok(page)]).boxed(),
+        })
+    }
+}
+
+impl Request<'_> {
+    fn whole(&self, items: Items) -> List {
+        List { revision: self.revision, continue_token: String::new(), remaining: None, items }
+    }
+
+    fn unfiltered(&self) -> bool {
+        self.selection.labels.is_empty() && self.selection.fields.is_empty()
+    }
+
+    /// The one namespace that is read, if it is one.
+    fn one_namespace(&self) -> Option<&str> {
+        self.namespace.or(self.selection.namespace.as_deref())
+    }
+
+    fn range(&self) -> Range {
+        let range = Range::of(self.one_namespace());
+        match &self.after {
+            Some(after) => range.after(&after.namespace, &after.name),
+            None => range,
+        }
+    }
+
+    fn scan(&self) -> Scan {
+        let after = self.after.as_ref().map(|key| (key.namespace.as_str().into(), key.name.as_str().into()));
+        let namespace = self.one_namespace().map(Into::into);
+        Scan { namespace, after, ..Scan::all(self.resource.id) }
+    }
+
+    /// What follows a page of `taken` items, if the token knew. Counting is right only where nothing is filtered.
+    fn remaining_after(&self, taken: usize) -> Option<u64> {
+        self.remaining.filter(|_| self.unfiltered()).map(|all| all.saturating_sub(taken as u64))
+    }
+}
+
+/// All of a range, a chunk at a time; between chunks nothing is held but the snapshot.
+fn whole_from_memory(request: &Request<'_>, objects: Objects, range: Range) -> Items {
+    let (resource, selection) = (request.resource.clone(), request.selection.clone());
+    stream::unfold(Some((objects, range)), move |rest| {
+        let chunk = rest.map(|(objects, range)| next_chunk(&resource, &selection, objects, range));
+        std::future::ready(chunk)
+    })
+    .boxed()
+}
+
+type Rest = Option<(Objects, Range)>;
+
+fn next_chunk(
+    resource: &Resource,
+    selection: &Selection,
+    objects: Objects,
+    range: Range,
+) -> (Result<Vec<Arc<Object>>, Error>, Rest) {
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut last = None;
+    for object in objects.range(&range) {
+        match resource.selects(selection, object) {
+            Ok(true) => chunk.push(object.clone()),
+            Ok(false) => {}
+            Err(error) => return (Err(error), None),
+        }
+        if chunk.len() == CHUNK {
+            last = Some(object.clone());
+            break;
+        }
+    }
+    let rest = last.map(|last| (objects, range.after_key(last.key())));
+    (Ok(chunk), rest)
+}
+
+fn object(row: storage::Row) -> Arc<Object> {
+    let draft = Draft::parse_untrusted(&row.namespace, &row.name, row.value);
+    Arc::new(draft.into_object(row.revision))
+}

@@ -1,0 +1,162 @@
+//! Read, change, write, and again if somebody was faster: the one loop behind update, patch and delete.
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::options::DryRun;
+use super::{Answer, Api, ObjectMap, Target, metadata_mut};
+use crate::cache::State;
+use crate::codec::object::{Draft, Object};
+use crate::revision::Revision;
+use crate::storage::{Change, Expect, Mutation, Written};
+
+/// An object as it was found, in the version of the request.
+pub struct Current {
+    pub object: ObjectMap,
+    pub stored: Arc<Object>,
+}
+
+/// What a step makes of the object it found.
+pub enum Next {
+    /// Nothing changes.
+    Unchanged,
+    /// The object becomes this (in the version of the request).
+    Put(ObjectMap),
+    /// The object goes; the answer is this, or the object as it was last stored.
+    Delete(Option<ObjectMap>),
+}
+
+/// What came of it.
+pub struct Modified {
+    pub answer: Answer,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Unchanged,
+    Created,
+    Updated,
+    /// The revision of the deletion; that of the object in a dry run.
+    Deleted(Revision),
+}
+
+impl Api {
+    /// Runs `step` on the object until its result is written or it fails. The step may run several times: first on
+    /// whatever this replica has, then, if that loses or fails, on the newest state.
+    pub(super) async fn modify(
+        &self,
+        target: Target<'_>,
+        dry_run: DryRun,
+        mut step: impl FnMut(Option<&Current>) -> Result<Next, Error>,
+    ) -> Result<Modified, Error> {
+        let mut state = self.cache.any();
+        let mut proven = !self.store.backend().shared();
+        loop {
+            let current = self.current(target, &state)?;
+            let next = step(current.as_ref());
+            // A refusal or a no-op may come from an old state; only a write proves itself.
+            let settled = match &next {
+                Err(_) | Ok(Next::Unchanged) => false,
+                Ok(_) => dry_run == DryRun::No,
+            };
+            if !settled && !proven {
+                state = self.cache.fresh().await?;
+                proven = true;
+                continue;
+            }
+            match self.write(target, current, next?, dry_run).await? {
+                Ok(modified) => return Ok(modified),
+                Err(judged_at) => {
+                    state = self.cache.at_least(judged_at).await?;
+                    proven = true;
+                }
+            }
+        }
+    }
+
+    fn current(&self, target: Target<'_>, state: &State) -> Result<Option<Current>, Error> {
+        let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
+            return Ok(None);
+        };
+        Ok(Some(Current { object: target.resource.decode(&stored)?, stored }))
+    }
+
+    /// The inner error is the revision at which the write lost.
+    async fn write(
+        &self,
+        target: Target<'_>,
+        current: Option<Current>,
+        next: Next,
+        dry_run: DryRun,
+    ) -> Result<Result<Modified, Revision>, Error> {
+        match (next, current) {
+            (Next::Unchanged, Some(current)) => {
+                let answer = Answer::Stored(current.stored);
+                Ok(Ok(Modified { answer, outcome: Outcome::Unchanged }))
+            }
+            (Next::Unchanged | Next::Delete(_), None) => Err(target.not_found()),
+            (Next::Put(object), current) => self.put(target, current.as_ref(), object, dry_run).await,
+            (Next::Delete(answer), Some(current)) => self.remove(target, current, answer, dry_run).await,
+        }
+    }
+
+    async fn put(
+        &self,
+        target: Target<'_>,
+        current: Option<&Current>,
+        object: ObjectMap,
+        dry_run: DryRun,
+    ) -> Result<Result<Modified, Revision>, Error> {
+        let outcome = if current.is_some() { Outcome::Updated } else { Outcome::Created };
+        if dry_run == DryRun::Yes {
+            return Ok(Ok(Modified { answer: Answer::Unstored(object), outcome }));
+        }
+        let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        let mutation = put_mutation(target, expect, object);
+        Ok(match self.store.write(mutation).await? {
+            Written::Committed { object: Some(object), .. } => {
+                Ok(Modified { answer: Answer::Stored(object), outcome })
+            }
+            Written::Committed { object: None, .. } => {
+                return Err(Error::Internal("a write came back without its object".to_owned()));
+            }
+            Written::Conflict { judged_at, .. } => Err(judged_at),
+        })
+    }
+
+    async fn remove(
+        &self,
+        target: Target<'_>,
+        current: Current,
+        answer: Option<ObjectMap>,
+        dry_run: DryRun,
+    ) -> Result<Result<Modified, Revision>, Error> {
+        let found = current.stored.revision();
+        if dry_run == DryRun::Yes {
+            let answer = Answer::Unstored(answer.unwrap_or(current.object));
+            return Ok(Ok(Modified { answer, outcome: Outcome::Deleted(found) }));
+        }
+        let mutation = Mutation { key: target.key(), expect: Expect::At(found), change: Change::Delete };
+        Ok(match self.store.write(mutation).await? {
+            Written::Committed { revision, .. } => {
+                let last = answer.unwrap_or_else(|| {
+                    let mut last = current.object;
+                    metadata_mut(&mut last).insert("resourceVersion".into(), revision.to_string().into());
+                    last
+                });
+                Ok(Modified { answer: Answer::Unstored(last), outcome: Outcome::Deleted(revision) })
+            }
+            Written::Conflict { judged_at, .. } => Err(judged_at),
+        })
+    }
+}
+
+/// A write of an object in the request's version.
+pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Mutation {
+    let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
+    let stored = target.resource.to_stored(object);
+    let draft = Draft::encode(target.namespace, target.name, &stored);
+    let change = Change::Put { uid, stored_version: target.resource.stored_version.clone(), draft };
+    Mutation { key: target.key(), expect, change }
+}

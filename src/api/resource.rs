@@ -1,0 +1,149 @@
+//! `Resource`: a definition together with what verbs look up again and again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::convert::{Conversion, conversion};
+use super::error::Error;
+use super::options::list::Selection;
+use super::selector::selectable::SelectableFields;
+use super::strategy::Strategy;
+use super::ObjectMap;
+use crate::codec::object::Object;
+use crate::schema::names::{GroupKind, GroupResource};
+use crate::schema::registry::Registry;
+use crate::schema::resource::{ResourceDefinition, Storage};
+use crate::storage::ResourceId;
+
+/// One served version of a stored resource.
+pub struct Resource {
+    pub definition: Arc<ResourceDefinition>,
+    /// The store's number; all versions of a resource share it.
+    pub id: ResourceId,
+    pub fields: SelectableFields,
+    pub strategy: Strategy,
+    /// The apiVersion that rows are encoded in.
+    pub stored_version: Arc<str>,
+    /// `None` where the served version is the stored one.
+    conversion: Option<Versions>,
+}
+
+struct Versions {
+    from_stored: Conversion,
+    to_stored: Conversion,
+}
+
+/// All served resources, by their place in a URL.
+pub struct Resources {
+    registry: Arc<Registry>,
+    /// Group, version, plural.
+    by_path: HashMap<(Arc<str>, Arc<str>, Arc<str>), Arc<Resource>>,
+}
+
+impl Resource {
+    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored_version: Arc<str>) -> Self {
+        let served = definition.api_version();
+        let between = |from: &str, to: &str| conversion(from, to, &definition.kind);
+        let conversion = match (between(&stored_version, &served), between(&served, &stored_version)) {
+            (Some(from_stored), Some(to_stored)) => Some(Versions { from_stored, to_stored }),
+            _ => None,
+        };
+        Self {
+            id,
+            fields: SelectableFields::built_in(&definition.group, &definition.kind),
+            strategy: Strategy::of(&definition),
+            stored_version,
+            conversion,
+            definition,
+        }
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        self.definition.group_resource()
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        self.definition.group_kind()
+    }
+
+    /// Whether objects go out as they are stored, without a conversion.
+    pub fn serves_stored_version(&self) -> bool {
+        self.conversion.is_none()
+    }
+
+    /// Parses a stored object into the served version.
+    pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
+        let map = object.to_map()?;
+        Ok(match &self.conversion {
+            Some(versions) => versions.from_stored.convert(map),
+            None => map,
+        })
+    }
+
+    /// An object of the served version as it is stored.
+    pub fn to_stored(&self, object: ObjectMap) -> ObjectMap {
+        match &self.conversion {
+            Some(versions) => versions.to_stored.convert(object),
+            None => object,
+        }
+    }
+
+    /// Whether a selection means this object. Parses it only for fields beyond name and namespace.
+    pub fn selects(&self, selection: &Selection, object: &Object) -> Result<bool, Error> {
+        if selection.name.as_deref().is_some_and(|name| name != object.name()) {
+            return Ok(false);
+        }
+        if !selection.labels.matches(|key| object.label(key)) {
+            return Ok(false);
+        }
+        let beyond_key = |field: &str| !matches!(field, "metadata.name" | "metadata.namespace");
+        if selection.fields.terms().iter().any(|term| beyond_key(&term.field)) {
+            let object = Value::Object(self.decode(object)?);
+            return Ok(selection.fields.matches_object(&self.fields, &object));
+        }
+        Ok(selection.fields.matches(|field| match field {
+            "metadata.name" => object.name().into(),
+            _ => object.namespace().into(),
+        }))
+    }
+}
+
+impl Resources {
+    /// `ids` tells the store's number of each stored resource.
+    pub fn new(registry: Arc<Registry>, ids: &HashMap<GroupResource, ResourceId>) -> Self {
+        let mut by_path = HashMap::new();
+        for definition in registry.definitions() {
+            let Storage::Table { resource, api_version } = &definition.storage else { continue };
+            let Some(id) = ids.get(resource) else { continue };
+            let place =
+                (definition.group.clone(), definition.version.clone(), definition.plural.clone());
+            let resource = Resource::new(definition.clone(), *id, api_version.clone());
+            by_path.insert(place, Arc::new(resource));
+        }
+        Self { registry, by_path }
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.by_path.get(&(group.into(), version.into(), plural.into()))
+    }
+
+    /// A version of a kind, by what an `ownerReference` says.
+    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let definition = self.registry.by_kind(group, version, kind)?;
+        self.get(group, version, &definition.plural)
+    }
+
+    /// Every stored resource once, in the version it is stored in where that is served.
+    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.registry.stored().filter_map(|(_, definition)| {
+            self.get(&definition.group, &definition.version, &definition.plural)
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! What a kind does beyond the generic path, as pure functions over its objects.
+//!
+//! A [`Strategy`] is looked up per request ([`Strategy::of`]) and is a handful of copies; the exceptions are the
+//! table in [`kinds`], the unusual kinds have a file of their own. The rules are those of upstream's
+//! `pkg/registry/<group>/<kind>/strategy.go`. Defaulting and validation are not here.
+//!
+//! Wrong types count as absent throughout.
+
+mod apiextensions;
+mod certificates;
+mod daemon_set;
+mod fields;
+mod generation;
+mod job;
+mod kinds;
+mod namespace;
+mod pod;
+mod status;
+mod volume;
+
+use serde_json::{Map, Value};
+
+use super::meta::NameFormat;
+use super::options::delete::DeleteOptions;
+use crate::auth::User;
+use crate::schema::resource::ResourceDefinition;
+
+use generation::Generation;
+use status::{StatusMetadata, StatusRule};
+
+type Object = Map<String, Value>;
+
+/// Who writes, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    pub user: &'a User,
+    /// RFC 3339, UTC, whole seconds.
+    pub now: &'a str,
+}
+
+/// The rules of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    names: NameFormat,
+    status: StatusRule,
+    status_metadata: StatusMetadata,
+    generation: Generation,
+    special: Special,
+}
+
+/// Kinds with rules that no other kind shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Special {
+    Nothing,
+    Namespace,
+    Pod,
+    PersistentVolume,
+    Job,
+    DaemonSet,
+    CertificateSigningRequest,
+    CustomResourceDefinition,
+    ApiService,
+    /// Upstream's collector cannot wait for events: they take no finalizers of its.
+    Event,
+}
+
+impl Strategy {
+    pub fn of(definition: &ResourceDefinition) -> Self {
+        kinds::strategy(definition)
+    }
+
+    /// What the kind demands of its names.
+    pub fn names(&self) -> NameFormat {
+        self.names
+    }
+
+    /// Call it once `metadata` is stamped and the name is generated, and before validation.
+    pub fn prepare_create(&self, object: &mut Object, writer: &Writer<'_>) {
+        self.status.create(object);
+        self.generation.create(object);
+        match self.special {
+            Special::Namespace => namespace::prepare_create(object),
+            Special::Pod => pod::prepare_create(object),
+            Special::PersistentVolume => volume::prepare_create(object, writer.now),
+            Special::Job => job::prepare_create(object),
+            Special::DaemonSet => daemon_set::prepare_create(object),
+            Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
+            Special::CustomResourceDefinition => apiextensions::remember_stored_version(object),
+            Special::ApiService => apiextensions::prepare_service(object, writer.now),
+            Special::Nothing | Special::Event => {}
+        }
+    }
+
+    /// A write to the main resource. Sets `metadata.generation`, whatever the body says.
+    pub fn prepare_update(&self, new: &mut Object, old: &Object) {
+        self.status.update(new, old);
+        match self.special {
+            Special::Namespace => namespace::prepare_update(new, old),
+            Special::DaemonSet => daemon_set::prepare_update(new, old),
+            Special::CertificateSigningRequest => fields::restore(new, old, "spec"),
+            Special::CustomResourceDefinition => apiextensions::remember_stored_version(new),
+            _ => {}
+        }
+        self.generation.update(new, old);
+    }
+
+    /// A write to `/status`: only the status changes, and of the metadata what upstream lets through.
+    pub fn prepare_status_update(&self, new: &mut Object, old: &Object, writer: &Writer<'_>) {
+        status::keep_all_but_status(new, old);
+        self.status_metadata.update(new, old);
+        match self.special {
+            Special::Namespace => namespace::label(new),
+            Special::Pod => pod::prepare_status_update(new, old),
+            Special::PersistentVolume => volume::prepare_status_update(new, old, writer.now),
+            Special::DaemonSet => daemon_set::keep_template_generation(new, old),
+            Special::CertificateSigningRequest => certificates::keep_approval(new, old),
+            _ => {}
+        }
+    }
+
+    /// A write to `namespaces/finalize`: the status stays.
+    pub fn prepare_finalize(&self, new: &mut Object, old: &Object) {
+        fields::restore(new, old, "status");
+        fields::restore_metadata(new, old, "generation");
+        if self.special == Special::Namespace {
+            namespace::label(new);
+        }
+    }
+
+    /// Whether the kind's own finalizers are gone. A terminating object disappears when this and
+    /// [`super::meta::update::completes_deletion`] hold (upstream `ShouldDeleteNamespaceDuringUpdate`).
+    pub fn finalized(&self, object: &Object) -> bool {
+        self.special != Special::Namespace || !namespace::has_finalizers(object)
+    }
+
+    /// Seconds between the first DELETE and the end; `None` for kinds that end at once.
+    pub fn graceful_period(&self, object: &Object, requested: Option<i64>) -> Option<i64> {
+        (self.special == Special::Pod).then(|| pod::graceful_period(object, requested))
+    }
+
+    /// Whether DELETE waits for the garbage collector when asked to.
+    pub fn garbage_collected(&self) -> bool {
+        self.special != Special::Event
+    }
+
+    /// For kinds whose DELETE starts in a way of its own: the object as it then stands, or `None` where the
+    /// generic rules go on.
+    pub fn begin_deletion(&self, object: &Object, options: &DeleteOptions, now: &str) -> Option<Object> {
+        if self.special == Special::Namespace {
+            namespace::begin_deletion(object, options, now)
+        } else {
+            None
+        }
+    }
+
+    /// Upstream's namespaces compare preconditions in their own handler, with other texts.
+    pub(super) fn checks_preconditions_like_writes(&self) -> bool {
+        self.special == Special::Namespace
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Pods (`pkg/registry/core/pod/strategy.go`).
+
+use serde_json::{Value, json};
+
+use super::{Object, fields};
+
+/// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
+const DEFAULT_GRACE: i64 = 30;
+
+pub(super) fn prepare_create(object: &mut Object) {
+    if fields::items(object, &["spec", "schedulingGates"]).is_empty() {
+        return;
+    }
+    let condition = json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    });
+    fields::object_mut(object, "status").insert("conditions".to_owned(), vec![condition].into());
+}
+
+/// What an old kubelet forgets to send stays.
+pub(super) fn prepare_status_update(new: &mut Object, old: &Object) {
+    let empty = Object::new();
+    let stored = fields::object(old, "status").unwrap_or(&empty);
+    if fields::text(new, &["status", "qosClass"]).is_empty() {
+        fields::restore(fields::object_mut(new, "status"), stored, "qosClass");
+    }
+    keep_observed_generation(fields::object_mut(new, "status"), stored);
+    let mut unused: Vec<&Object> =
+        fields::items(stored, &["conditions"]).iter().filter_map(Value::as_object).collect();
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        // One after the other, because a type may occur repeatedly.
+        let same = unused.iter().position(|old| old.get("type") == condition.get("type"));
+        if let Some(at) = same {
+            keep_observed_generation(condition, unused.remove(at));
+        }
+    }
+}
+
+fn keep_observed_generation(new: &mut Object, old: &Object) {
+    let sent = new.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
+    if sent == 0 && old.contains_key("observedGeneration") {
+        fields::restore(new, old, "observedGeneration");
+    }
+}
+
+/// `CheckGracefulDelete`: nobody has to stop a pod that runs nowhere.
+pub(super) fn graceful_period(object: &Object, requested: Option<i64>) -> i64 {
+    let own = fields::at(object, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+    let scheduled = !fields::text(object, &["spec", "nodeName"]).is_empty();
+    let ended = matches!(fields::text(object, &["status", "phase"]), "Failed" | "Succeeded");
+    let period = match requested.or(own).unwrap_or(DEFAULT_GRACE) {
+        _ if !scheduled || ended => 0,
+        period => period,
+    };
+    if period < 0 { 1 } else { period }
+}

@@ -1,0 +1,88 @@
+//! `status`: who may set it, and what a write to `/status` may change besides.
+
+use serde_json::{Map, Value, json};
+
+use super::{Object, fields};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatusRule {
+    /// No subresource: part of the body like any other field.
+    Open,
+    /// Create sets it to this JSON text, updates keep the stored one.
+    Reset(&'static str),
+    /// Create drops it, updates keep the stored one: custom resources.
+    Dropped,
+    /// Create takes it, updates keep the stored one: nodes, which register with their status.
+    Born,
+}
+
+impl StatusRule {
+    pub(super) fn create(self, object: &mut Object) {
+        match self {
+            StatusRule::Open | StatusRule::Born => {}
+            StatusRule::Dropped => {
+                object.shift_remove("status");
+            }
+            StatusRule::Reset(text) => {
+                let value = serde_json::from_str(text).unwrap_or_else(|_| json!({}));
+                object.insert("status".to_owned(), value);
+            }
+        }
+    }
+
+    pub(super) fn update(self, new: &mut Object, old: &Object) {
+        if self != StatusRule::Open {
+            fields::restore(new, old, "status");
+        }
+    }
+}
+
+/// What of the metadata a write to `/status` may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatusMetadata {
+    /// All that an update may change: upstream's older kinds.
+    Open,
+    /// All but these.
+    Except(&'static [&'static str]),
+    /// Nothing; managedFields and resourceVersion are the caller's.
+    Closed,
+}
+
+/// apimachinery `ResetObjectMetaForStatus`.
+pub(super) const RESET: StatusMetadata =
+    StatusMetadata::Except(&["labels", "annotations", "finalizers", "ownerReferences"]);
+
+impl StatusMetadata {
+    pub(super) fn update(self, new: &mut Object, old: &Object) {
+        for field in ["generation", "deletionTimestamp"] {
+            fields::restore_metadata(new, old, field);
+        }
+        match self {
+            StatusMetadata::Open => {}
+            StatusMetadata::Except(kept) => {
+                for field in kept {
+                    fields::restore_metadata(new, old, field);
+                }
+            }
+            StatusMetadata::Closed => close(new, old),
+        }
+    }
+}
+
+fn close(new: &mut Object, old: &Object) {
+    let sent = new.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut metadata = fields::object(old, "metadata").cloned().unwrap_or_else(Map::new);
+    for field in ["managedFields", "resourceVersion"] {
+        fields::restore(&mut metadata, &sent, field);
+    }
+    new.insert("metadata".to_owned(), Value::Object(metadata));
+}
+
+/// `new` keeps of its own only `apiVersion`, `kind`, `metadata` and `status`.
+pub(super) fn keep_all_but_status(new: &mut Object, old: &Object) {
+    let own = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
+    new.retain(|key, _| own(key));
+    for (key, value) in old.iter().filter(|(key, _)| !own(key)) {
+        new.insert(key.clone(), value.clone());
+    }
+}

@@ -1,0 +1,18 @@
+//! Persistent volumes tell since when they are in their phase (`pkg/registry/core/persistentvolume/strategy.go`).
+
+use super::{Object, fields};
+
+const SINCE: &str = "lastPhaseTransitionTime";
+
+pub(super) fn prepare_create(object: &mut Object, now: &str) {
+    fields::object_mut(object, "status").insert(SINCE.to_owned(), now.into());
+}
+
+pub(super) fn prepare_status_update(new: &mut Object, old: &Object, now: &str) {
+    let path = ["status", "phase"];
+    let moved = fields::text(new, &path) != fields::text(old, &path);
+    // A client may give the time itself.
+    if moved && fields::at(new, &["status", SINCE]) == fields::at(old, &["status", SINCE]) {
+        fields::object_mut(new, "status").insert(SINCE.to_owned(), now.into());
+    }
+}

@@ -1,0 +1,147 @@
+//! PUT: a new version of an object, or of a part of it.
+
+use serde_json::Value;
+
+use super::error::Error;
+use super::meta;
+use super::modify::{Current, Modified, Next};
+use super::options::write::WriteOptions;
+use super::resource::Resource;
+use super::strategy::Writer;
+use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
+use crate::auth::User;
+
+/// Which part of an object a request may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Main,
+    /// The subresource `status`.
+    Status,
+    /// The subresource `finalize` of namespaces.
+    Finalize,
+}
+
+/// What an update may do about the stored uid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UidRule {
+    /// A PUT names the object it means: another uid is a conflict.
+    Precondition,
+    /// A patch changes the object it found: another uid is a change of an immutable field.
+    Immutable,
+}
+
+/// Who changes what of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub part: Part,
+    pub uid: UidRule,
+    pub user: &'a User,
+}
+
+impl Api {
+    /// Replaces the object, or a part of it, by `body`, which the caller has checked to be of this kind and version.
+    pub async fn update(
+        &self,
+        target: Target<'_>,
+        part: Part,
+        mut body: ObjectMap,
+        options: &WriteOptions,
+        user: &User,
+    ) -> Result<Modified, Error> {
+        let resource = target.resource;
+        meta::types::check(metadata_mut(&mut body)).map_err(|why| create::unreadable(resource, &why))?;
+        check_place(target, &mut body)?;
+        meta::update::expected_revision(metadata_mut(&mut body))?;
+        let creates = part == Part::Main && resource.definition.behavior.create_on_update;
+        if creates {
+            admission::admit_update_or_create(self, target).await?;
+        }
+        self.modify(target, options.dry_run, |current| match current {
+            Some(current) => {
+                let change = Change { part, uid: UidRule::Precondition, user };
+                next_version(target, change, body.clone(), current)
+            }
+            None if creates => {
+                let object = create::prepared(resource, body.clone(), None, user)?;
+                create::validate(resource, &object, target.name)?;
+                Ok(Next::Put(object))
+            }
+            None => Err(target.not_found()),
+        })
+        .await
+    }
+}
+
+/// The body has to mean the object that the URL names.
+pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<(), Error> {
+    let metadata = metadata_mut(body);
+    meta::check_name(metadata, target.name)?;
+    let namespaced = target.resource.definition.namespaced();
+    meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
+}
+
+/// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.
+pub(super) fn next_version(
+    target: Target<'_>,
+    change: Change<'_>,
+    mut new: ObjectMap,
+    current: &Current,
+) -> Result<Next, Error> {
+    let resource = target.resource;
+    let empty = ObjectMap::new();
+    let old_metadata = super::metadata(&current.object).unwrap_or(&empty);
+    let metadata = metadata_mut(&mut new);
+    if change.uid == UidRule::Precondition {
+        meta::update::check_uid(metadata, old_metadata, &resource.group_resource())?;
+    }
+    check_revision(target, metadata, current)?;
+    metadata.retain(|_, value| !value.is_null());
+    meta::update::prepare(metadata, old_metadata);
+    // Metadata of the new version says what it was made from; the store replaces it.
+    metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
+    let writer = Writer { user: change.user, now: &now() };
+    match change.part {
+        Part::Main => resource.strategy.prepare_update(&mut new, &current.object),
+        Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
+        Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
+    }
+    let causes =
+        meta::update::validate(super::metadata(&new).unwrap_or(&empty), old_metadata, resource.definition.scope);
+    if !causes.is_empty() {
+        return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
+    }
+    if completes_deletion(resource, &new, &current.object) {
+        return Ok(Next::Delete(Some(new)));
+    }
+    if same(&new, &current.object) {
+        return Ok(Next::Unchanged);
+    }
+    Ok(Next::Put(new))
+}
+
+fn check_revision(target: Target<'_>, new: &meta::Metadata, current: &Current) -> Result<(), Error> {
+    let resource = target.resource;
+    match meta::update::expected_revision(new)? {
+        Some(expected) if expected != current.stored.revision() => {
+            Err(Error::modified(resource.group_resource(), target.name))
+        }
+        None if !resource.definition.behavior.unconditional_update => {
+            Err(Error::revision_required(&resource.group_resource(), target.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An update that removes the last thing a terminating object waits for deletes it.
+fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> bool {
+    let terminating = super::metadata(old).is_some_and(meta::is_terminating);
+    let released = super::metadata(new).is_some_and(meta::update::completes_deletion);
+    terminating && released && resource.strategy.finalized(new)
+}
+
+fn same(new: &ObjectMap, old: &ObjectMap) -> bool {
+    // Absent and null mean the same; comparing maps does not depend on the order of members.
+    let absent = |object: &ObjectMap, name: &str| object.get(name).is_none_or(Value::is_null);
+    let names = new.keys().chain(old.keys());
+    names.into_iter().all(|name| new.get(name) == old.get(name) || (absent(new, name) && absent(old, name)))
+}

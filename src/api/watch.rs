@@ -1,0 +1,314 @@
+//! WATCH: a state as synthetic events if asked for, then what changes, with bookmarks, until the time is up.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::Api;
+use super::error::Error;
+use super::options::ReadAt;
+use super::options::list::Selection;
+use super::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
+use super::resource::Resource;
+use crate::cache::event::{Event, EventType};
+use crate::cache::{Cache, Objects, Range, Watcher};
+use crate::codec::object::Object;
+use crate::revision::Revision;
+use crate::storage;
+
+/// Upstream sends bookmarks about once a minute, and one so long before the end of a watch.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_JITTER: Duration = Duration::from_secs(1);
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Synthetic events handed over at a time.
+const CHUNK: usize = 64;
+
+/// What a watcher is told.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// A synthetic ADDED.
+    State(Arc<Object>),
+    Change { event: Arc<Event>, kind: EventType },
+    /// Everything up to the revision has been sent.
+    Bookmark { revision: Revision, end_of_state: bool },
+    /// The last event.
+    Error(Error),
+}
+
+/// A running watch. It starts working when it is first polled, so that headers go out at once; whatever goes wrong
+/// then is an event.
+pub struct Watch {
+    cache: Cache,
+    resource: Arc<Resource>,
+    scope: Scope,
+    phase: Phase,
+    bookmarks: Option<Bookmark>,
+    deadline: Instant,
+    /// Fires at the next bookmark or at the deadline.
+    alarm: Pin<Box<Sleep>>,
+    draining: CancellationToken,
+}
+
+enum Phase {
+    Starting(WatchStart),
+    State { objects: Objects, range: Range, watcher: Watcher, end: StateEnd },
+    Live(Watcher),
+    Ended,
+}
+
+/// Which events concern this watch.
+struct Scope {
+    namespace: Option<Box<str>>,
+    selection: Selection,
+    /// Nothing but the namespace decides.
+    unfiltered: bool,
+}
+
+struct Bookmark {
+    due: Instant,
+    /// The newest revision told; none at or below it is told again.
+    told: Revision,
+}
+
+impl Api {
+    /// Starts a watch on a collection; `namespace` is from the path. It ends when `draining` is cancelled.
+    pub fn watch(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: WatchOptions,
+        draining: CancellationToken,
+    ) -> Watch {
+        let WatchOptions { selection, start, bookmarks, timeout } = options;
+        let now = Instant::now();
+        let timeout = timeout.unwrap_or_else(|| self.config.min_request_timeout.mul_f64(1.0 + random()));
+        // An absurd timeout means no end; a year is as good.
+        let deadline = now + timeout.min(Duration::from_secs(365 * 24 * 3600));
+        let bookmarks = (bookmarks == Bookmarks::Send)
+            .then(|| Bookmark { due: next_bookmark(now, deadline), told: start.revision() });
+        let alarm = bookmarks.as_ref().map_or(deadline, |bookmark| bookmark.due.min(deadline));
+        Watch {
+            cache: self.cache.clone(),
+            resource: resource.clone(),
+            scope: Scope::new(namespace, selection),
+            phase: Phase::Starting(start),
+            bookmarks,
+            deadline,
+            alarm: Box::pin(sleep_until(alarm)),
+            draining,
+        }
+    }
+}
+
+impl Watch {
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// The next events, at least one; `None` at the end.
+    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
+                Phase::Starting(start) => self.start(start).await.map(|()| Vec::new()),
+                Phase::State { objects, range, watcher, end } => {
+                    self.next_of_state(objects, range, watcher, end)
+                }
+                Phase::Live(watcher) => self.next_change(watcher).await?,
+                Phase::Ended => return None,
+            };
+            match step {
+                Ok(events) if events.is_empty() => {}
+                Ok(events) => return Some(events),
+                Err(error) => {
+                    self.phase = Phase::Ended;
+                    return Some(vec![WatchEvent::Error(error)]);
+                }
+            }
+        }
+    }
+
+    async fn start(&mut self, start: WatchStart) -> Result<(), Error> {
+        let at = match start {
+            WatchStart::State { at, end } => return self.start_with_state(at, end).await,
+            WatchStart::After(revision) => {
+                let clock = self.cache.clock().await?;
+                if revision < clock.compacted {
+                    return Err(Error::expired_watch(revision, clock.compacted));
+                }
+                revision
+            }
+            WatchStart::Now => self.cache.fresh().await?.revision,
+        };
+        self.phase = Phase::Live(self.cache.watch(self.resource.id, at));
+        Ok(())
+    }
+
+    async fn start_with_state(&mut self, at: ReadAt, end: StateEnd) -> Result<(), Error> {
+        let state = match at {
+            ReadAt::Latest => self.cache.fresh().await?,
+            ReadAt::Any => self.cache.any(),
+            ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
+        };
+        let range = Range::of(self.scope.namespace.as_deref());
+        let watcher = self.cache.watch(self.resource.id, state.revision);
+        self.phase = Phase::State { objects: state.objects(self.resource.id), range, watcher, end };
+        Ok(())
+    }
+
+    fn next_of_state(
+        &mut self,
+        objects: Objects,
+        range: Range,
+        watcher: Watcher,
+        end: StateEnd,
+    ) -> Result<Vec<WatchEvent>, Error> {
+        let mut events = Vec::with_capacity(CHUNK);
+        let mut last = None;
+        for object in objects.range(&range) {
+            if self.scope.holds(&self.resource, object)? {
+                events.push(WatchEvent::State(object.clone()));
+            }
+            if events.len() == CHUNK {
+                last = Some(object.clone());
+                break;
+            }
+        }
+        if let Some(last) = last {
+            let range = range.after_key(last.key());
+            self.phase = Phase::State { objects, range, watcher, end };
+            return Ok(events);
+        }
+        if end == StateEnd::Bookmark {
+            let revision = watcher.at();
+            events.push(WatchEvent::Bookmark { revision, end_of_state: true });
+            self.told(revision);
+        }
+        self.phase = Phase::Live(watcher);
+        Ok(events)
+    }
+
+    /// Waits for events. `None` ends the watch cleanly.
+    async fn next_change(&mut self, mut watcher: Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
+        loop {
+            let from = watcher.at();
+            let events = match watcher.next().await {
+                Ok(events) => events,
+                Err(storage::Error::Compacted { oldest }) => {
+                    return Some(Err(Error::expired_watch(from, oldest)));
+                }
+                Err(error) => return Some(Err(error.into())),
+            };
+            if !events.is_empty() {
+                let told = self.concerning(events);
+                if !matches!(&told, Ok(told) if told.is_empty()) {
+                    self.phase = Phase::Live(watcher);
+                    return Some(told);
+                }
+                continue;
+            }
+            tokio::select! {
+                () = watcher.changed() => {}
+                () = &mut self.alarm => {
+                    if Instant::now() >= self.deadline {
+                        return None;
+                    }
+                    if let Some(bookmark) = self.bookmark(&mut watcher).await {
+                        self.phase = Phase::Live(watcher);
+                        return Some(bookmark);
+                    }
+                }
+                () = self.draining.cancelled() => return None,
+            }
+        }
+    }
+
+    fn concerning(&self, events: Vec<Arc<Event>>) -> Result<Vec<WatchEvent>, Error> {
+        let mut told = Vec::with_capacity(events.len());
+        for event in events {
+            if let Some(kind) = self.scope.kind(&self.resource, &event)? {
+                told.push(WatchEvent::Change { event, kind });
+            }
+        }
+        Ok(told)
+    }
+
+    /// A bookmark is due. It tells how far the stream is complete, so what happened up to now is sent before it.
+    async fn bookmark(&mut self, watcher: &mut Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
+        let now = Instant::now();
+        let due = next_bookmark(now, self.deadline);
+        self.bookmarks.as_mut()?.due = due;
+        self.alarm.as_mut().reset(due.min(self.deadline));
+        let mut events = match watcher.next().await.map_err(Error::from).and_then(|e| self.concerning(e)) {
+            Ok(events) => events,
+            Err(error) => return Some(Err(error)),
+        };
+        let revision = watcher.at();
+        if self.bookmarks.as_ref().is_some_and(|bookmark| revision > bookmark.told) {
+            events.push(WatchEvent::Bookmark { revision, end_of_state: false });
+            self.told(revision);
+        }
+        (!events.is_empty()).then_some(Ok(events))
+    }
+
+    fn told(&mut self, revision: Revision) {
+        if let Some(bookmark) = &mut self.bookmarks {
+            bookmark.told = revision;
+        }
+    }
+}
+
+impl WatchStart {
+    /// A bookmark at the revision the client started from would tell it nothing.
+    fn revision(self) -> Revision {
+        match self {
+            WatchStart::After(revision) => revision,
+            WatchStart::State { .. } | WatchStart::Now => Revision(0),
+        }
+    }
+}
+
+impl Scope {
+    fn new(namespace: Option<&str>, selection: Selection) -> Self {
+        let namespace = namespace.or(selection.namespace.as_deref()).map(Into::into);
+        let unfiltered =
+            selection.labels.is_empty() && selection.fields.is_empty() && selection.name.is_none();
+        Self { namespace, selection, unfiltered }
+    }
+
+    fn holds(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {
+        if self.namespace.as_deref().is_some_and(|namespace| namespace != object.namespace()) {
+            return Ok(false);
+        }
+        if self.unfiltered { Ok(true) } else { resource.selects(&self.selection, object) }
+    }
+
+    /// What an event is to this watch: spec/list-watch.md, 4.1.
+    fn kind(&self, resource: &Resource, event: &Event) -> Result<Option<EventType>, Error> {
+        let holds = |object: &Option<Arc<Object>>| match object {
+            Some(object) => self.holds(resource, object),
+            None => Ok(false),
+        };
+        Ok(match (holds(&event.previous)?, holds(&event.current)?) {
+            (false, true) => Some(EventType::Added),
+            (true, true) => Some(EventType::Modified),
+            (true, false) => Some(EventType::Deleted),
+            (false, false) => None,
+        })
+    }
+}
+
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + BOOKMARK_PERIOD - BOOKMARK_JITTER + BOOKMARK_JITTER.mul_f64(2.0 * random());
+    match deadline.checked_sub(LAST_BOOKMARK) {
+        Some(last) if last > now && last < regular => last,
+        _ => regular,
+    }
+}
+
+fn random() -> f64 {
+    rand::rng().random()
+}

@@ -1,0 +1,176 @@
+//! Puts the server together: store, cache, API, controllers, routes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::config::ServeConfig;
+use super::datastore::Datastore;
+use super::serve::{Application, BuildError, Environment};
+use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::resource::Resources;
+use crate::api::{self, Api};
+use crate::auth::authorizer::MastersOnly;
+use crate::cache::Cache;
+use crate::controllers;
+use crate::http::app::{App, Limits, router};
+use crate::http::discovery::Documents;
+use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::openapi::OpenApi;
+use crate::schema::builtin;
+use crate::schema::names::GroupResource;
+use crate::schema::registry::Registry;
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
+
+/// A key signs continue tokens for a day and verifies them for two more; seconds.
+const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
+/// Another replica's new key has to be known here before it is used there for long.
+const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
+/// What a power failure may take from the high-water mark.
+const MARK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Opens the store and builds the application on it.
+pub async fn build(environment: Environment) -> Result<Application, BuildError> {
+    let Environment { config, address, authenticator, metrics, mut health, shutdown } = environment;
+    let backend = open(&config.datastore).await?;
+    let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
+    repair_clock(&*backend, &mark).await?;
+
+    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let ids = resource_ids(&*backend, &registry).await?;
+    let mut loaded: Vec<_> = ids.values().copied().collect();
+    loaded.sort_unstable();
+    let (cache, sink) = Cache::start(backend.clone(), &loaded).await?;
+    let store = Store::start(backend.clone(), sink, mark.clone());
+    let api = Arc::new(Api {
+        store,
+        cache,
+        resources: Resources::new(registry.clone(), &ids),
+        token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
+        config: api::Config { min_request_timeout: config.limits.min_request_timeout },
+    });
+    controllers::create_system_namespaces(&api).await?;
+
+    let tasks = TaskTracker::new();
+    let stop = CancellationToken::new();
+    controllers::spawn(&api, controllers::Config { event_ttl: config.limits.event_ttl }, &stop, &tasks);
+    run_until(&tasks, &stop, refresh_token_keys(api.clone()));
+    run_until(&tasks, &stop, save_mark(mark.clone()));
+    if let Some(compaction) = config.compaction {
+        run_until(&tasks, &stop, compact_regularly(backend.clone(), compaction));
+    }
+    tasks.close();
+
+    add_checks(&mut health, &backend);
+    let app = App {
+        api,
+        authenticator,
+        authorizer: Arc::new(MastersOnly),
+        documents: Documents::build(&registry, &address.to_string()),
+        openapi: OpenApi::new(registry),
+        metrics,
+        limits: Limits {
+            request_body: config.limits.max_request_body_bytes,
+            request_time: config.limits.request_timeout,
+        },
+        shutdown,
+    };
+    let router = router(Arc::new(app), health);
+    let stopping = async move {
+        stop.cancel();
+        tasks.wait().await;
+        if let Err(error) = mark.save() {
+            tracing::warn!(%error, "cannot save the high-water mark");
+        }
+        backend.close().await;
+    };
+    Ok(Application { router, stop: Box::pin(stopping) })
+}
+
+async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
+    Ok(match datastore {
+        Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
+        Datastore::Postgres(url) => Arc::new(Postgres::open(url).await?),
+    })
+}
+
+/// One mark per database: another one has a clock of its own.
+fn mark_path(config: &ServeConfig) -> PathBuf {
+    let digest = Sha256::digest(config.datastore.to_string());
+    let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    config.data_dir.join(format!("high-water-mark-{name}"))
+}
+
+/// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
+async fn repair_clock(backend: &dyn Backend, mark: &HighWaterMark) -> Result<(), storage::Error> {
+    let (clock, floor) = (backend.clock().await?, mark.get());
+    if clock.revision < floor {
+        tracing::error!(
+            found = %clock.revision,
+            %floor,
+            "the database has lost acknowledged commits; its clock is moved ahead and older history is given up"
+        );
+        backend.advance_clock(storage::Revision(floor.0 + SAFETY_GAP)).await?;
+    }
+    Ok(())
+}
+
+async fn resource_ids(
+    backend: &dyn Backend,
+    registry: &Registry,
+) -> Result<HashMap<GroupResource, storage::ResourceId>, storage::Error> {
+    let mut names: Vec<GroupResource> = registry.stored().map(|(name, _)| name.clone()).collect();
+    names.sort_unstable();
+    let ids = backend.resource_ids(&names).await?;
+    Ok(names.into_iter().zip(ids).collect())
+}
+
+async fn token_keys(backend: &dyn Backend) -> Result<TokenKeys, storage::Error> {
+    let keys = backend.token_keys(Timestamp::now().as_second(), TOKEN_KEY_AGE).await?;
+    let mut keys = keys.into_iter().map(|key| TokenKey { id: key.id, secret: key.secret });
+    let newest = keys.next().ok_or_else(|| storage::Error::Corrupt("there is no token key".into()))?;
+    Ok(TokenKeys::new(newest, keys.collect()))
+}
+
+async fn refresh_token_keys(api: Arc<Api>) {
+    loop {
+        tokio::time::sleep(TOKEN_KEY_REFRESH).await;
+        match token_keys(&**api.cache.backend()).await {
+            Ok(keys) => api.token_keys.store(Arc::new(keys)),
+            Err(error) => tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones"),
+        }
+    }
+}
+
+async fn save_mark(mark: Arc<HighWaterMark>) {
+    loop {
+        tokio::time::sleep(MARK_PERIOD).await;
+        if let Err(error) = mark.save() {
+            tracing::warn!(%error, "cannot save the high-water mark");
+        }
+    }
+}
+
+fn add_checks(health: &mut HealthChecks, backend: &Arc<dyn Backend>) {
+    let backend = backend.clone();
+    health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
+        let backend = backend.clone();
+        async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
+    });
+}
+
+fn run_until(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(task).await;
+    });
+}

@@ -1,0 +1,154 @@
+//! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::config::{ApiLimits, LogConfig, LogFormat, ServeConfig};
+use super::datastore::Datastore;
+use super::error::Error;
+use crate::auth::pki::Overrides;
+use crate::gotext;
+use crate::storage::Compaction;
+
+/// The Kubernetes API on SQL.
+#[derive(Debug, Parser)]
+#[command(name = "rowplane", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+impl Cli {
+    /// `rowplane` alone means `rowplane serve`.
+    pub fn command(self) -> Command {
+        self.command.unwrap_or(Command::Serve(self.serve))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the API (the default)
+    Serve(ServeArgs),
+}
+
+/// The flags of `rowplane serve`, with kube-apiserver's names where it has one.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Where certificates, the admin's kubeconfig and the SQLite database are kept
+    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
+    data_dir: PathBuf,
+
+    /// The address to listen on
+    #[arg(long, env = "ROWPLANE_BIND_ADDRESS", value_name = "IP", default_value = "127.0.0.1")]
+    bind_address: IpAddr,
+
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, env = "ROWPLANE_SECURE_PORT", value_name = "PORT", default_value_t = 6443)]
+    secure_port: u16,
+
+    /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
+    #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
+    datastore: Option<String>,
+
+    /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
+    #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+
+    /// CAs whose client certificates are accepted, beside the data directory's own
+    #[arg(long, env = "ROWPLANE_CLIENT_CA_FILE", value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
+
+    /// The serving certificate, followed by its chain [default: one issued by the data directory's CA]
+    #[arg(long, env = "ROWPLANE_TLS_CERT_FILE", value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// The key of --tls-cert-file
+    #[arg(long, env = "ROWPLANE_TLS_PRIVATE_KEY_FILE", value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+
+    /// More names or addresses for the issued serving certificate
+    #[arg(long, env = "ROWPLANE_TLS_SAN", value_name = "HOST", value_delimiter = ',')]
+    tls_san: Vec<String>,
+
+    /// How long events are kept
+    #[arg(long, env = "ROWPLANE_EVENT_TTL", value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    event_ttl: Duration,
+
+    /// How often history is compacted; 0 never does
+    #[arg(long, env = "ROWPLANE_COMPACTION_INTERVAL", value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    compaction_interval: Duration,
+
+    /// How much history is kept for watches and continue tokens
+    #[arg(long, env = "ROWPLANE_COMPACTION_HISTORY", value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    compaction_history: Duration,
+
+    /// The largest request body
+    #[arg(long, env = "ROWPLANE_MAX_REQUEST_BODY_BYTES", value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
+    max_request_body_bytes: usize,
+
+    /// Watches without a timeout of their own end after once to twice so many seconds
+    #[arg(long, env = "ROWPLANE_MIN_REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 1800)]
+    min_request_timeout: u32,
+
+    /// How long a request that is not a watch may take
+    #[arg(long, env = "ROWPLANE_REQUEST_TIMEOUT", value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    request_timeout: Duration,
+
+    /// How long requests may finish after SIGTERM or SIGINT
+    #[arg(long, env = "ROWPLANE_SHUTDOWN_GRACE_PERIOD", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    shutdown_grace_period: Duration,
+
+    /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
+    #[arg(long = "v", short = 'v', env = "ROWPLANE_V", value_name = "LEVEL", default_value_t = 0)]
+    v: u8,
+
+    /// How log lines look
+    #[arg(long, env = "ROWPLANE_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+impl ServeArgs {
+    /// What the flags mean, each part for the module that it concerns.
+    pub fn into_config(self) -> Result<ServeConfig, Error> {
+        let datastore = match &self.datastore {
+            Some(url) => Datastore::parse(url)?,
+            None => Datastore::in_data_dir(&self.data_dir),
+        };
+        let serving = self.tls_cert_file.zip(self.tls_private_key_file);
+        Ok(ServeConfig {
+            data_dir: self.data_dir,
+            bind_address: self.bind_address,
+            secure_port: self.secure_port,
+            datastore,
+            token_auth_file: self.token_auth_file,
+            certificates: Overrides { client_ca_file: self.client_ca_file, serving },
+            extra_names: self.tls_san,
+            limits: ApiLimits {
+                max_request_body_bytes: self.max_request_body_bytes,
+                request_timeout: self.request_timeout,
+                min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
+                event_ttl: self.event_ttl,
+            },
+            compaction: compaction(self.compaction_interval, self.compaction_history),
+            shutdown_grace: self.shutdown_grace_period,
+            log: LogConfig { verbosity: self.v, format: self.log_format },
+        })
+    }
+}
+
+fn compaction(interval: Duration, history: Duration) -> Option<Compaction> {
+    (!interval.is_zero()).then_some(Compaction { interval, history })
+}
+
+/// A Go duration, as everywhere in Kubernetes' flags.
+fn duration(text: &str) -> Result<Duration, String> {
+    if text.starts_with('-') {
+        return Err("a duration here cannot be negative".to_owned());
+    }
+    gotext::parse_duration(text)
+}

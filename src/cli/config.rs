@@ -1,0 +1,70 @@
+//! What the flags come to, each part typed for the module that it concerns.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::datastore::Datastore;
+use crate::auth::pki::Overrides;
+use crate::storage::Compaction;
+
+/// The configuration of `rowplane serve`.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    pub data_dir: PathBuf,
+    pub bind_address: IpAddr,
+    /// 0 takes a free one.
+    pub secure_port: u16,
+    pub datastore: Datastore,
+    pub token_auth_file: Option<PathBuf>,
+    pub certificates: Overrides,
+    /// More names for the serving certificate.
+    pub extra_names: Vec<String>,
+    pub limits: ApiLimits,
+    /// `None`: history is kept for good.
+    pub compaction: Option<Compaction>,
+    /// How long requests may finish after a signal.
+    pub shutdown_grace: Duration,
+    pub log: LogConfig,
+}
+
+impl ServeConfig {
+    pub fn listen_address(&self) -> SocketAddr {
+        SocketAddr::new(self.bind_address, self.secure_port)
+    }
+
+    pub fn pki_dir(&self) -> PathBuf {
+        self.data_dir.join("pki")
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data_dir.join("admin.kubeconfig")
+    }
+}
+
+/// What requests may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApiLimits {
+    pub max_request_body_bytes: usize,
+    /// For requests that are not long-running; `timeout` in the query can only shorten it.
+    pub request_timeout: Duration,
+    /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
+    pub min_request_timeout: Duration,
+    pub event_ttl: Duration,
+}
+
+/// How the server logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// klog's levels.
+    pub verbosity: u8,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}

@@ -1,0 +1,103 @@
+//! `--datastore`: which database, by the scheme of a URL.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+
+/// Where the state is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Datastore {
+    Sqlite(PathBuf),
+    /// The URL as it was given; it may hold a password, and printing this type does not show it.
+    Postgres(String),
+}
+
+impl Datastore {
+    /// The default: a file beside the certificates.
+    pub fn in_data_dir(data_dir: &Path) -> Self {
+        Datastore::Sqlite(data_dir.join("state.db"))
+    }
+
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let refuse = |reason: &str| Error::Usage(format!("invalid --datastore: {reason}"));
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(refuse("it must begin with sqlite: or postgres:"));
+        };
+        match scheme {
+            "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
+                "" => Err(refuse("sqlite: needs a path, as in sqlite:/var/lib/rowplane/state.db")),
+                ":memory:" => Err(refuse("a database in memory would lose what was acknowledged")),
+                path if path.contains(['?', '\0']) => Err(refuse("sqlite: takes a path and no parameters")),
+                path => Ok(Datastore::Sqlite(PathBuf::from(path))),
+            },
+            "postgres" | "postgresql" if rest.starts_with("//") => Ok(Datastore::Postgres(url.to_owned())),
+            "postgres" | "postgresql" => {
+                Err(refuse("PostgreSQL needs a URL such as postgres://user@host/database"))
+            }
+            // The text may hold a password, so only what stands for the scheme is repeated.
+            other => Err(refuse(&format!("unknown scheme {other:?}, use sqlite: or postgres:"))),
+        }
+    }
+}
+
+impl fmt::Display for Datastore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Datastore::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Datastore::Postgres(url) => f.write_str(&without_secrets(url)),
+        }
+    }
+}
+
+impl fmt::Debug for Datastore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Datastore({self})")
+    }
+}
+
+/// Without the password and the parameters, which may hold one too.
+fn without_secrets(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        None => format!("{scheme}://{rest}"),
+        Some((credentials, place)) => {
+            let user = credentials.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes() {
+        let path = |text: &str| Datastore::Sqlite(PathBuf::from(text));
+        assert_eq!(Datastore::parse("sqlite:a/b.db").unwrap(), path("a/b.db"));
+        assert_eq!(Datastore::parse("sqlite:///a/b.db").unwrap(), path("/a/b.db"));
+        assert_eq!(Datastore::parse("sqlite:/a/b.db").unwrap(), path("/a/b.db"));
+        for url in ["postgres://h/d", "postgresql://u:p@h/d?sslmode=require"] {
+            assert_eq!(Datastore::parse(url).unwrap(), Datastore::Postgres(url.to_owned()));
+        }
+        let bad =
+            ["", "state.db", "mysql://u:secret@h", "sqlite:", "sqlite://", "sqlite::memory:", "postgres:x"];
+        for url in bad {
+            let text = Datastore::parse(url).unwrap_err().to_string();
+            assert!(text.starts_with("invalid --datastore: ") && !text.contains("secret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let shown = |url: &str| Datastore::parse(url).unwrap().to_string();
+        assert_eq!(shown("postgres://u:p@ss@h:1/d?password=x"), "postgres://u@h:1/d");
+        assert_eq!(shown("postgres://h/d"), "postgres://h/d");
+        assert_eq!(
+            format!("{:?}", Datastore::parse("postgres://u:p@h/d").unwrap()),
+            "Datastore(postgres://u@h/d)"
+        );
+    }
+}

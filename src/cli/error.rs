@@ -1,0 +1,80 @@
+//! Why the program could not do what it was asked to; each is one line for the operator.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::serve::BuildError;
+use crate::auth::{pki, token_file};
+use crate::http::tls;
+use crate::storage::OpenError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A flag, or the environment variable for one.
+    #[error("{0}")]
+    Usage(String),
+    #[error("cannot create the data directory {}: {source}", path.display())]
+    DataDir { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Pki(#[from] pki::Error),
+    #[error(transparent)]
+    Tokens(#[from] token_file::Error),
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    #[error("{0} is already in use; choose another with --bind-address and --secure-port")]
+    PortTaken(SocketAddr),
+    #[error("cannot listen on {address}: {source}")]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error("cannot start: {0}")]
+    Build(BuildError),
+    #[error("cannot set up metrics: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    #[error("cannot start threads: {0}")]
+    Runtime(io::Error),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+    #[error("the server ended unexpectedly: {0}")]
+    Crashed(tokio::task::JoinError),
+}
+
+impl Error {
+    /// clap's message without its hints and usage, which take many lines.
+    pub(super) fn usage(error: &clap::Error) -> Self {
+        let text = error.to_string();
+        let message = text.split("\n\n").next().unwrap_or_default().trim();
+        Error::Usage(message.strip_prefix("error: ").unwrap_or(message).to_owned())
+    }
+
+    /// 2 for a command line that cannot be understood, as clap does; 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// The message, with line ends that came from elsewhere folded away.
+    pub fn one_line(&self) -> String {
+        self.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// A store that could not be opened keeps its own message, as it names what to do.
+    pub(super) fn of_build(error: BuildError) -> Self {
+        match error.downcast::<OpenError>() {
+            Ok(open) => Error::Store(*open),
+            Err(other) => Error::Build(other),
+        }
+    }
+
+    pub(super) fn of_bind(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Error::PortTaken(address),
+            _ => Error::Bind { address, source },
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Logs go to standard error, so that standard output holds nothing but what was asked for.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+use super::config::{LogConfig, LogFormat};
+
+/// Starts logging. A second start in one process keeps the first configuration.
+pub(super) fn init(config: LogConfig) {
+    let builder =
+        tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter(config.verbosity));
+    let started = match config.format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    if let Err(error) = started {
+        tracing::debug!(error, "logging is already set up");
+    }
+}
+
+/// Other crates' details drown ours, so they are shown from one level later.
+fn filter(verbosity: u8) -> EnvFilter {
+    EnvFilter::new(match verbosity {
+        0..=3 => "warn,rowplane=info",
+        4..=5 => "info,rowplane=debug",
+        6..=8 => "info,rowplane=trace",
+        _ => "trace",
+    })
+}

@@ -1,0 +1,199 @@
+//! `rowplane serve`: the order of start-up and shutdown.
+//!
+//! Up: data directory, certificates, listener, application (store, cache, routes), serving, kubeconfig, banner.
+//! Down: readiness fails and watches end, requests drain for the grace period, the application stops.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Router;
+use futures_util::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::config::ServeConfig;
+use super::error::Error;
+use super::signals::Signals;
+use crate::auth::authn::Authenticator;
+use crate::auth::pki::{Kubeconfig, Pki, ServingNames};
+use crate::auth::token_file::Tokens;
+use crate::http::discovery::version;
+use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::metrics::Metrics;
+use crate::http::server;
+use crate::http::tls::{ServingCertificate, Tls};
+
+/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
+pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What start-up gives to the application.
+#[derive(Debug)]
+pub struct Environment {
+    pub config: ServeConfig,
+    /// The address really bound.
+    pub address: SocketAddr,
+    pub authenticator: Authenticator,
+    pub metrics: Arc<Metrics>,
+    /// With `ping` and `shutdown` in it; the application adds its own and mounts the routes.
+    pub health: HealthChecks,
+    /// Cancelled when the server begins to drain: watches end, new requests are refused.
+    pub shutdown: CancellationToken,
+}
+
+/// What start-up gets back, ready to serve.
+pub struct Application {
+    pub router: Router,
+    /// Ends background tasks and closes the store; called once no request runs any more.
+    pub stop: BoxFuture<'static, ()>,
+}
+
+/// Runs a server until a signal ends it.
+pub async fn serve<B>(config: ServeConfig, build: B) -> Result<(), Error>
+where
+    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+{
+    let mut signals = Signals::catch().map_err(Error::Signals)?;
+    create_data_dir(&config.data_dir)?;
+    let pki =
+        Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
+    let tls = tls(&pki)?;
+    let authenticator = Authenticator::new(tokens(&config)?);
+    let listener = bind(config.listen_address()).await?;
+    let address = listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
+
+    let shutdown = CancellationToken::new();
+    let metrics = Arc::new(Metrics::new(&version::document())?);
+    metrics.install();
+    let health = health(&shutdown);
+    let environment = Environment {
+        config: config.clone(),
+        address,
+        authenticator,
+        metrics: metrics.clone(),
+        health,
+        shutdown: shutdown.clone(),
+    };
+    let application = tokio::select! {
+        built = build(environment) => built.map_err(Error::of_build)?,
+        // Nothing has been promised to anybody yet.
+        _ = signals.next() => return Ok(()),
+    };
+
+    let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
+    announcement.withdraw_outdated()?;
+    let grace = config.shutdown_grace;
+    let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
+    let mut serving = tokio::spawn(serving);
+    announcement.publish()?;
+
+    tokio::select! {
+        signal = signals.next() => tracing::info!(signal, "shutting down"),
+        ended = &mut serving => return ended.map_err(Error::Crashed),
+        () = metrics.run_upkeep() => {}
+    }
+    shutdown.cancel();
+    tokio::select! {
+        drained = serving => drained.map_err(Error::Crashed)?,
+        signal = signals.next() => {
+            tracing::warn!(signal, "shutting down without waiting any longer");
+            return Ok(());
+        }
+    }
+    application.stop.await;
+    Ok(())
+}
+
+fn create_data_dir(dir: &Path) -> Result<(), Error> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|source| Error::DataDir { path: dir.to_owned(), source })
+}
+
+fn serving_names(config: &ServeConfig) -> ServingNames {
+    ServingNames {
+        bind_address: config.bind_address,
+        hostname: hostname(),
+        extra: config.extra_names.clone(),
+    }
+}
+
+/// Without a dependency for one system call: Linux says it in a file, elsewhere shells often do.
+fn hostname() -> Option<String> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
+}
+
+fn tls(pki: &Pki) -> Result<Tls, Error> {
+    let (chain, key) = (pki.serving_chain.clone(), pki.serving_key.clone_key());
+    Ok(Tls::new(ServingCertificate { chain, key }, pki.client_roots.clone())?)
+}
+
+fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
+    Ok(config.token_auth_file.as_deref().map(Tokens::load).transpose()?.unwrap_or_default())
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
+}
+
+fn health(shutdown: &CancellationToken) -> HealthChecks {
+    let mut health = HealthChecks::default();
+    let shutdown = shutdown.clone();
+    health.add("shutdown", &[Endpoint::Readyz], move || {
+        let result =
+            if shutdown.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
+        async { result }
+    });
+    health
+}
+
+/// What tells people and programs that the server is ready, and where.
+struct Announcement {
+    kubeconfig: Kubeconfig,
+    path: PathBuf,
+    store: String,
+}
+
+impl Announcement {
+    fn new(config: &ServeConfig, kubeconfig: Kubeconfig) -> Self {
+        Self { kubeconfig, path: config.kubeconfig(), store: config.datastore.to_string() }
+    }
+
+    /// Only now that the store is ours: a second server on the same directory must not get here.
+    fn withdraw_outdated(&self) -> Result<(), Error> {
+        Ok(self.kubeconfig.remove_outdated(&self.path)?)
+    }
+
+    fn publish(&self) -> Result<(), Error> {
+        self.kubeconfig.write(&self.path)?;
+        tracing::info!(url = self.kubeconfig.server(), store = self.store, "ready");
+        // Whoever started the server may have closed its standard output; that is no reason to end.
+        let mut out = std::io::stdout().lock();
+        let _ = write!(out, "{}", self.banner()).and_then(|()| out.flush());
+        Ok(())
+    }
+
+    fn banner(&self) -> String {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        format!(
+            "rowplane {} (Kubernetes {})\n  store  {}\n  url    {}\nexport KUBECONFIG={}\n",
+            env!("CARGO_PKG_VERSION"),
+            version::release(),
+            self.store,
+            self.kubeconfig.server(),
+            for_shell(&path.to_string_lossy()),
+        )
+    }
+}
+
+/// Quoted where a shell would otherwise take it apart.
+fn for_shell(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,124 @@
+//! Namespaces that are being deleted: everything in them is deleted, then their last finalizer is taken off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::api::options::GetOptions;
+use crate::api::options::ReadAt;
+use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
+use crate::api::options::write::WriteOptions;
+use crate::api::resource::Resource;
+use crate::api::update::Part;
+use crate::api::{Api, ObjectMap, Target, meta, metadata};
+use crate::auth::User;
+use crate::cache::Range;
+use crate::codec::object::Object;
+
+/// The finalizer that this controller answers for.
+const FINALIZER: &str = "kubernetes";
+/// While something in a namespace waits for others (finalizers, grace periods), it is looked at again this often.
+const RETRY: Duration = Duration::from_millis(250);
+
+pub async fn run(api: Arc<Api>) -> Result<(), Error> {
+    let Some(namespaces) = api.resources.get("", "v1", "namespaces").cloned() else { return Ok(()) };
+    let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
+    loop {
+        let waiting = empty_all(&api, &namespaces).await?;
+        while !watcher.next().await?.is_empty() {}
+        if waiting {
+            let _ = tokio::time::timeout(RETRY, watcher.changed()).await;
+        } else {
+            watcher.changed().await;
+        }
+    }
+}
+
+/// Goes once through all terminating namespaces. Returns whether any is left.
+async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error> {
+    let mut waiting = false;
+    let all = api.cache.any().objects(namespaces.id);
+    let terminating: Vec<Arc<Object>> =
+        all.range(&Range::of(None)).filter(|object| object.mentions("deletionTimestamp")).cloned().collect();
+    for namespace in terminating {
+        let target = Target { resource: namespaces, namespace: "", name: namespace.name() };
+        match empty(api, target).await {
+            Ok(done) => waiting |= !done,
+            Err(error) => {
+                tracing::debug!(namespace = namespace.name(), %error, "not emptied yet");
+                waiting = true;
+            }
+        }
+    }
+    Ok(waiting)
+}
+
+/// Deletes what is in a namespace and finalizes it once nothing is left. Returns whether it is done with.
+async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
+    let found = match api.get(target, GetOptions { at: ReadAt::Latest }).await {
+        Ok(found) => found.to_map()?,
+        Err(Error::NotFound { .. }) => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    if !metadata(&found).is_some_and(meta::is_terminating) || !is_ours(&found) {
+        return Ok(true);
+    }
+    delete_contents(api, target.name).await?;
+    // No more can be created in it, so a fresh state without contents is the end.
+    let state = api.cache.fresh().await?;
+    let range = Range::of(Some(target.name));
+    let left = namespaced(api).any(|resource| state.objects(resource.id).range(&range).next().is_some());
+    if left {
+        return Ok(false);
+    }
+    finalize(api, target, found).await?;
+    Ok(true)
+}
+
+fn namespaced(api: &Api) -> impl Iterator<Item = &Arc<Resource>> {
+    api.resources.stored().filter(|resource| resource.definition.namespaced())
+}
+
+fn is_ours(namespace: &ObjectMap) -> bool {
+    let finalizers = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
+    finalizers.into_iter().flatten().any(|finalizer| finalizer == FINALIZER)
+}
+
+async fn delete_contents(api: &Api, namespace: &str) -> Result<(), Error> {
+    let options = DeleteOptions {
+        dependents: Dependents::Policy(Propagation::Background),
+        ..DeleteOptions::default()
+    };
+    let range = Range::of(Some(namespace));
+    for resource in namespaced(api) {
+        let objects = api.cache.any().objects(resource.id);
+        for object in objects.range(&range) {
+            // What is terminating already waits for somebody else.
+            if object.mentions("deletionTimestamp")
+                && object.to_map().is_ok_and(|map| metadata(&map).is_some_and(meta::is_terminating))
+            {
+                continue;
+            }
+            let target = Target { resource, namespace, name: object.name() };
+            match api.delete(target, &options).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Result<(), Error> {
+    let finalizers = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
+    let others: Vec<&Value> =
+        finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
+    let spec = json!({"finalizers": others});
+    namespace.insert("spec".to_owned(), spec);
+    match api.update(target, Part::Finalize, namespace, &WriteOptions::default(), &User::apiserver()).await {
+        Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

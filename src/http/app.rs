@@ -1,0 +1,183 @@
+//! The application behind the listener: routes, who is asking, headers, metrics.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::discovery::Documents;
+use super::documents;
+use super::health::{self, HealthChecks};
+use super::metrics::Metrics;
+use super::negotiate::wants_pretty;
+use super::openapi::OpenApi;
+use super::request_body::header_text;
+use super::request_path::{ApiPath, parse};
+use super::server::ConnectionInfo;
+use super::{resource, response};
+use crate::api::Api;
+use crate::api::error::Error;
+use crate::api::options::query::Query;
+use crate::auth::User;
+use crate::auth::authn::{Authenticator, is_open_path};
+use crate::auth::authorizer::{Attributes, Authorizer};
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Everything a request may need.
+pub struct App {
+    pub api: Arc<Api>,
+    pub authenticator: Authenticator,
+    pub authorizer: Arc<dyn Authorizer>,
+    pub documents: Documents,
+    pub openapi: OpenApi,
+    pub metrics: Arc<Metrics>,
+    pub limits: Limits,
+    /// Cancelled when the server begins to drain.
+    pub shutdown: CancellationToken,
+}
+
+/// What a request may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes.
+    pub request_body: usize,
+    /// For all requests but watches.
+    pub request_time: Duration,
+}
+
+/// The routes of the whole server.
+pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
+    health::routes(Arc::new(health))
+        .fallback(serve)
+        .with_state(app.clone())
+        .layer(middleware::from_fn_with_state(app, admit))
+}
+
+/// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
+async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+    let pretty = pretty(&request);
+    let mut response = match admitted(&app, &mut request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => response::failure(&error, pretty),
+    };
+    let headers = response.headers_mut();
+    let audit_id = audit_id.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
+    if let Some(audit_id) = audit_id {
+        headers.insert(AUDIT_ID, audit_id);
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// Finds out who is asking and leaves it with the request.
+fn admitted(app: &App, request: &mut Request) -> Result<(), Error> {
+    if app.shutdown.is_cancelled() && !is_open_path(request.uri().path()) {
+        return Err(Error::shutting_down());
+    }
+    let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+    let certificate = connection.and_then(|connection| connection.identity.as_ref());
+    let authorization = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let user = match app.authenticator.authenticate(certificate, authorization)? {
+        Some(user) => user,
+        None if is_open_path(request.uri().path()) => Arc::new(User::anonymous()),
+        None => return Err(Error::Unauthorized),
+    };
+    // Health endpoints are routes of their own, so what is not open about them is decided here.
+    let path = request.uri().path();
+    if health_check(path) && !is_open_path(path) {
+        let verb = request.method().as_str().to_lowercase();
+        app.authorizer.authorize(&Attributes::of_path(&user, &verb, path))?;
+    }
+    request.extensions_mut().insert(user);
+    Ok(())
+}
+
+fn health_check(path: &str) -> bool {
+    ["/livez/", "/readyz/", "/healthz/"].iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// Everything but health.
+async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
+    let pretty = pretty(&request);
+    let api_path = parse(request.uri().path());
+    let answer = match api_path {
+        Some(ApiPath::Resource(path)) => {
+            let started = Instant::now();
+            return resource::serve(&app, path, request, started).await;
+        }
+        other => document(&app, other, &request),
+    };
+    answer.unwrap_or_else(|error| response::failure(&error, pretty))
+}
+
+fn document(app: &App, path: Option<ApiPath>, request: &Request) -> Result<Response, Error> {
+    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
+    let raw = request.uri().path();
+    let verb = request.method().as_str().to_lowercase();
+    if !is_open_path(raw) {
+        app.authorizer.authorize(&Attributes::of_path(&user, &verb, raw))?;
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(Error::MethodNotAllowed);
+    }
+    let headers = request.headers();
+    match path {
+        Some(ApiPath::CoreVersions) => documents::discovery(&app.documents.api, headers),
+        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
+        Some(ApiPath::Group { group }) => match app.documents.group(&group) {
+            Some(document) => documents::legacy(document, headers),
+            None => Ok(response::not_found()),
+        },
+        Some(ApiPath::GroupVersion { group, version }) => match app.documents.resources(&group, &version) {
+            Some(document) => documents::legacy(document, headers),
+            None => Ok(response::not_found()),
+        },
+        Some(ApiPath::Resource(_)) | None => Ok(other_document(app, raw, request)),
+    }
+}
+
+fn other_document(app: &App, path: &str, request: &Request) -> Response {
+    let headers = request.headers();
+    match path {
+        "/" | "/index.html" => documents::plain(&app.documents.index),
+        "/version" | "/version/" => documents::plain(&app.documents.version),
+        "/metrics" => app.metrics.respond(),
+        "/openapi/v2" => documents::openapi_v2(&app.openapi, headers),
+        "/openapi/v3" | "/openapi/v3/" => documents::openapi_v3(&app.openapi, "", &query(request), headers),
+        _ => match path.strip_prefix("/openapi/v3/") {
+            Some(rest) => documents::openapi_v3(&app.openapi, rest, &query(request), headers),
+            None => response::not_found(),
+        },
+    }
+}
+
+/// The parsed query string.
+pub fn query(request: &Request) -> Query {
+    Query::parse(request.uri().query().unwrap_or_default())
+}
+
+/// Whether a person reads the answer.
+pub fn pretty(request: &Request) -> bool {
+    let agent = header_text(request.headers(), header::USER_AGENT);
+    // Most requests are a program's, and most have no such parameter: look before parsing.
+    let asked = request.uri().query().is_some_and(|query| query.contains("pretty"));
+    let parameter = asked.then(|| query(request).text("pretty").to_owned());
+    wants_pretty(parameter.as_deref(), agent)
+}
+
+/// An empty body, for requests whose body has been taken.
+pub fn take_body(request: &mut Request) -> Body {
+    std::mem::take(request.body_mut())
+}
+

@@ -1,0 +1,149 @@
+//! Streaming bodies: lists and watches. Their memory does not grow with what they carry.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use metrics::Counter;
+use serde_json::Value;
+
+use super::encode::{Encoder, encode_json};
+use super::metrics::LongRunning;
+use super::table::Columns;
+use crate::api::error::Error;
+use crate::api::list::{Items, List};
+use crate::api::watch::{Watch, WatchEvent};
+use crate::codec::object::Object;
+
+/// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
+const CHUNK: usize = 128 << 10;
+
+/// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
+/// notices.
+pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+    if encoder.pretty || encoder.order().is_some() {
+        return whole_list(encoder, list).await;
+    }
+    let out = encoder.list_head(&list);
+    let mut writer = ListWriter { encoder, out, started: false };
+    let done = writer.fill(&mut list.items).await?;
+    let first = writer.take();
+    if done {
+        return Ok(Body::from(first));
+    }
+    let rest = stream::unfold(Some((writer, list.items)), |state| async move {
+        let (mut writer, mut items) = state?;
+        match writer.fill(&mut items).await {
+            Ok(true) => Some((Ok(writer.take()), None)),
+            Ok(false) => Some((Ok(writer.take()), Some((writer, items)))),
+            Err(error) => Some((Err(io::Error::other(error)), None)),
+        }
+    });
+    Ok(Body::from_stream(stream::iter([Ok(first)]).chain(rest)))
+}
+
+struct ListWriter {
+    encoder: Encoder,
+    out: Vec<u8>,
+    started: bool,
+}
+
+impl ListWriter {
+    /// What has been written since the last time.
+    fn take(&mut self) -> Bytes {
+        std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
+    }
+
+    /// Writes items until a chunk is full. Returns true after the last one.
+    async fn fill(&mut self, items: &mut Items) -> Result<bool, Error> {
+        while self.out.len() < CHUNK {
+            let Some(objects) = items.next().await else {
+                let end = if self.started { b"]}\n" } else { self.encoder.empty_items() };
+                self.out.extend_from_slice(end);
+                return Ok(true);
+            };
+            for object in objects? {
+                self.out.push(if self.started { b',' } else { b'[' });
+                self.started = true;
+                self.encoder.item(&mut self.out, &object)?;
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// For people, and for the one kind whose rows have an order of their own.
+async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+    let mut objects: Vec<Arc<Object>> = Vec::new();
+    while let Some(chunk) = list.items.next().await {
+        objects.extend(chunk?);
+    }
+    if let Some(order) = encoder.order() {
+        let mut keyed = Vec::with_capacity(objects.len());
+        for object in objects {
+            keyed.push((Value::Object(object.to_map()?), object));
+        }
+        keyed.sort_by(|(a, _), (b, _)| order(a, b));
+        objects = keyed.into_iter().map(|(_, object)| object).collect();
+    }
+    let out = encoder.list_head(&list);
+    let mut writer = ListWriter { encoder, out, started: false };
+    let mut items: Items = stream::iter([Ok(objects)]).boxed();
+    while !writer.fill(&mut items).await? {}
+    if !writer.encoder.pretty {
+        return Ok(Body::from(writer.out));
+    }
+    let value: Value = serde_json::from_slice(&writer.out)
+        .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
+    Ok(Body::from(encode_json(&value, true)))
+}
+
+/// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
+pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
+    let state = WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
+    Body::from_stream(stream::unfold(state, |mut state| async move {
+        let chunk = state.next().await?;
+        Some((Ok::<_, Infallible>(chunk), state))
+    }))
+}
+
+struct WatchWriter {
+    encoder: Encoder,
+    /// `None` once an error has been sent.
+    watch: Option<Watch>,
+    counter: Counter,
+    columns: Columns,
+    _active: LongRunning,
+}
+
+impl WatchWriter {
+    async fn next(&mut self) -> Option<Bytes> {
+        let events = self.watch.as_mut()?.next().await?;
+        self.counter.increment(events.len() as u64);
+        // One event for many watchers: the frame is shared and not copied.
+        if let [event] = events.as_slice() {
+            return Some(self.frame(event));
+        }
+        let mut out = Vec::with_capacity(events.len() * 1024);
+        for event in &events {
+            out.extend_from_slice(&self.frame(event));
+            if self.watch.is_none() {
+                break;
+            }
+        }
+        Some(out.into())
+    }
+
+    fn frame(&mut self, event: &WatchEvent) -> Bytes {
+        let frame = self.encoder.event(event, self.columns);
+        self.columns = Columns::Omitted;
+        frame.unwrap_or_else(|error| {
+            self.watch = None;
+            let event = WatchEvent::Error(error);
+            self.encoder.event(&event, Columns::Omitted).unwrap_or_default()
+        })
+    }
+}

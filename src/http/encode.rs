@@ -1,0 +1,235 @@
+//! How objects of one answer are written: as they are, as metadata only, or as a Table.
+//!
+//! What is asked for most, stored JSON as it is, is copied and never parsed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::negotiate::{MetaVersion, Negotiated, Transform};
+use super::status::Failure;
+use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
+use crate::api::error::Error;
+use crate::api::list::List;
+use crate::api::resource::Resource;
+use crate::api::watch::WatchEvent;
+use crate::api::Answer;
+use crate::cache::event::{EventType, json_frame};
+use crate::codec::object::{Object, write_json};
+use crate::revision::Revision;
+
+/// The annotation that marks the end of a streaming list.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// The form that was negotiated for objects of a resource.
+pub struct Encoder {
+    resource: Arc<Resource>,
+    form: Form,
+    pub pretty: bool,
+}
+
+enum Form {
+    Object,
+    Metadata(MetaVersion),
+    Table { printer: &'static Printer, version: MetaVersion, include: IncludeObject },
+}
+
+impl Encoder {
+    /// `include` is the query parameter `includeObject`, which only Tables read.
+    pub fn new(
+        resource: Arc<Resource>,
+        negotiated: &Negotiated,
+        include: Option<&str>,
+        pretty: bool,
+    ) -> Result<Self, Error> {
+        let form = match negotiated.transform {
+            None | Some(Transform::ApiGroupDiscoveryList) => Form::Object,
+            Some(
+                Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
+            ) => Form::Metadata(version),
+            Some(Transform::Table(version)) => {
+                let definition = &resource.definition;
+                let printer = table::printer_for(&definition.group, &definition.kind);
+                Form::Table { printer, version, include: IncludeObject::parse(include)? }
+            }
+        };
+        Ok(Self { resource, form, pretty })
+    }
+
+    /// One object as the whole answer.
+    pub fn answer(&self, answer: &Answer) -> Result<Vec<u8>, Error> {
+        match answer {
+            Answer::Stored(object) => self.object(object),
+            Answer::Unstored(object) => Ok(self.finish(&self.formed(Value::Object(object.clone())))),
+        }
+    }
+
+    /// One stored object as the whole answer.
+    pub fn object(&self, object: &Object) -> Result<Vec<u8>, Error> {
+        if self.is_verbatim() && !self.pretty {
+            let json = object.json()?;
+            let mut out = Vec::with_capacity(json.len() + 1);
+            out.extend_from_slice(json);
+            out.push(b'\n');
+            return Ok(out);
+        }
+        Ok(self.finish(&self.formed(self.decode(object)?)))
+    }
+
+    /// Everything before the first item of a list.
+    pub fn list_head(&self, list: &List) -> Vec<u8> {
+        let definition = &self.resource.definition;
+        let metadata = list_metadata(list);
+        let head = match &self.form {
+            Form::Object => {
+                json!({"kind": &*definition.list_kind, "apiVersion": definition.api_version(),
+                    "metadata": metadata, "items": []})
+            }
+            Form::Metadata(version) => {
+                json!({"kind": "PartialObjectMetadataList", "apiVersion": version.api_version(),
+                    "metadata": metadata, "items": []})
+            }
+            Form::Table { printer, version, .. } => {
+                table::table(*version, printer, Columns::Shown, metadata, Vec::new())
+            }
+        };
+        let mut out = Vec::with_capacity(512);
+        write_json(&mut out, &head);
+        // The empty list at the end is opened again; a Table without rows says null there for some kinds.
+        let cut = [&b"[]}"[..], b"null}"].into_iter().find_map(|end| out.strip_suffix(end).map(<[u8]>::len));
+        out.truncate(cut.unwrap_or(out.len()));
+        out
+    }
+
+    /// What stands for the items of a list that has none.
+    pub fn empty_items(&self) -> &'static [u8] {
+        match &self.form {
+            Form::Table { printer, .. } if printer.empty == table::EmptyRows::Null => b"null}\n",
+            _ => b"[]}\n",
+        }
+    }
+
+    /// One item of a list.
+    pub fn item(&self, out: &mut Vec<u8>, object: &Object) -> Result<(), Error> {
+        match &self.form {
+            Form::Object if self.resource.serves_stored_version() => {
+                out.push(b'{');
+                out.extend_from_slice(object.json_item()?);
+            }
+            Form::Object => {
+                let mut map = self.resource.decode(object)?;
+                map.shift_remove("kind");
+                map.shift_remove("apiVersion");
+                write_json(out, &map);
+            }
+            Form::Metadata(_) => write_json(out, &self.formed(self.decode(object)?)),
+            Form::Table { printer, version, include } => {
+                let row = table::row(printer, &self.decode(object)?, &row_options(*version, *include));
+                write_json(out, &row);
+            }
+        }
+        Ok(())
+    }
+
+    /// The order of items, where it is not the list's own.
+    pub fn order(&self) -> Option<fn(&Value, &Value) -> std::cmp::Ordering> {
+        match &self.form {
+            Form::Table { printer, .. } => printer.order,
+            _ => None,
+        }
+    }
+
+    /// The frame of a watch event. Columns are told in the first event only.
+    pub fn event(&self, event: &WatchEvent, columns: Columns) -> Result<Bytes, Error> {
+        match event {
+            WatchEvent::State(object) if self.is_verbatim() => Ok(json_frame(EventType::Added, object)?),
+            WatchEvent::Change { event, kind } if self.is_verbatim() => match event.frame(*kind) {
+                Some(frame) => Ok(frame?),
+                None => Err(Error::Internal("an event without its object".to_owned())),
+            },
+            WatchEvent::State(object) => {
+                Ok(frame(EventType::Added.as_str(), &self.watched(self.decode(object)?, columns)))
+            }
+            WatchEvent::Change { event, kind } => {
+                let object = event.object(*kind);
+                let object = object.ok_or_else(|| Error::Internal("an event without its object".to_owned()))?;
+                Ok(frame(kind.as_str(), &self.watched(self.decode(object)?, columns)))
+            }
+            WatchEvent::Bookmark { revision, end_of_state } => {
+                let object = self.bookmark(*revision, *end_of_state);
+                Ok(frame("BOOKMARK", &self.watched(object, columns)))
+            }
+            WatchEvent::Error(error) => Ok(frame("ERROR", &Failure::from(error).body)),
+        }
+    }
+
+    /// Frames of stored objects are shared by all watchers.
+    fn is_verbatim(&self) -> bool {
+        matches!(self.form, Form::Object) && self.resource.serves_stored_version()
+    }
+
+    fn decode(&self, object: &Object) -> Result<Value, Error> {
+        self.resource.decode(object).map(Value::Object)
+    }
+
+    fn bookmark(&self, revision: Revision, end_of_state: bool) -> Value {
+        let definition = &self.resource.definition;
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if end_of_state {
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        json!({"kind": &*definition.kind, "apiVersion": definition.api_version(), "metadata": metadata})
+    }
+
+    fn formed(&self, object: Value) -> Value {
+        self.watched(object, Columns::Shown)
+    }
+
+    fn watched(&self, object: Value, columns: Columns) -> Value {
+        match &self.form {
+            Form::Object => object,
+            Form::Metadata(version) => table::partial_object_metadata(*version, &object),
+            Form::Table { printer, version, include } => {
+                let row = table::row(printer, &object, &row_options(*version, *include));
+                table::table(*version, printer, columns, table::object_metadata(&object), vec![row])
+            }
+        }
+    }
+
+    fn finish(&self, value: &Value) -> Vec<u8> {
+        encode_json(value, self.pretty)
+    }
+}
+
+/// JSON as the object encoder writes it: compact with a line end, or indented without one.
+pub fn encode_json(value: &Value, pretty: bool) -> Vec<u8> {
+    if pretty {
+        return format!("{value:#}").into_bytes();
+    }
+    let mut out = Vec::with_capacity(512);
+    write_json(&mut out, value);
+    out.push(b'\n');
+    out
+}
+
+
+fn list_metadata(list: &List) -> Value {
+    let token = Some(list.continue_token.as_str()).filter(|token| !token.is_empty());
+    table::list_metadata(&list.revision.to_string(), token, list.remaining)
+}
+
+fn row_options(version: MetaVersion, include: IncludeObject) -> RowOptions {
+    RowOptions { version, include, now: Timestamp::now() }
+}
+
+fn frame(kind: &str, object: &Value) -> Bytes {
+    let mut out = Vec::with_capacity(1024);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    write_json(&mut out, object);
+    out.extend_from_slice(b"}\n");
+    out.into()
+}

@@ -1,0 +1,163 @@
+//! What a URL names: a resource, a document of discovery, or nothing.
+
+use std::borrow::Cow;
+
+/// A path below `/api` or `/apis`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiPath {
+    /// `/api`.
+    CoreVersions,
+    /// `/apis`.
+    Groups,
+    /// `/apis/<group>`.
+    Group { group: String },
+    /// `/api/v1`, `/apis/<group>/<version>`.
+    GroupVersion { group: String, version: String },
+    Resource(ResourcePath),
+}
+
+/// A collection, an object, or a subresource of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourcePath {
+    /// Empty for the core group.
+    pub group: String,
+    pub version: String,
+    pub namespace: Option<String>,
+    pub plural: String,
+    pub name: Option<String>,
+    pub subresource: Option<String>,
+    /// Below the deprecated `/watch/`.
+    pub watch: bool,
+}
+
+/// Parses a percent-encoded path; `None` if it is not one of the resource API's.
+pub fn parse(path: &str) -> Option<ApiPath> {
+    let decoded: Vec<String> = path.trim_matches('/').split('/').map(decode).collect::<Option<_>>()?;
+    let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
+    match segments.as_slice() {
+        ["api"] => Some(ApiPath::CoreVersions),
+        ["apis"] => Some(ApiPath::Groups),
+        ["apis", group] => Some(ApiPath::Group { group: (*group).to_owned() }),
+        ["api", version] => Some(group_version("", version)),
+        ["apis", group, version] => Some(group_version(group, version)),
+        ["api", version, rest @ ..] => resource("", version, rest),
+        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        _ => None,
+    }
+}
+
+fn group_version(group: &str, version: &str) -> ApiPath {
+    ApiPath::GroupVersion { group: group.to_owned(), version: version.to_owned() }
+}
+
+fn resource(group: &str, version: &str, segments: &[&str]) -> Option<ApiPath> {
+    let (watch, segments) = match segments {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        other => (false, other),
+    };
+    let owned = |text: &&str| Some((*text).to_owned());
+    let (namespace, plural, name, subresource) = match segments {
+        // A namespace and its own subresources, as upstream's request info tells them from what is in it.
+        ["namespaces"] => (None, "namespaces", None, None),
+        ["namespaces", name] => (None, "namespaces", Some(name), None),
+        ["namespaces", name, sub @ ("status" | "finalize")] => (None, "namespaces", Some(name), Some(sub)),
+        ["namespaces", namespace, plural] => (Some(namespace), *plural, None, None),
+        ["namespaces", namespace, plural, name] => (Some(namespace), *plural, Some(name), None),
+        ["namespaces", namespace, plural, name, sub] => (Some(namespace), *plural, Some(name), Some(sub)),
+        [plural] => (None, *plural, None, None),
+        [plural, name] => (None, *plural, Some(name), None),
+        [plural, name, sub] => (None, *plural, Some(name), Some(sub)),
+        _ => return None,
+    };
+    Some(ApiPath::Resource(ResourcePath {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        namespace: namespace.and_then(owned),
+        plural: plural.to_owned(),
+        name: name.and_then(owned),
+        subresource: subresource.and_then(owned),
+        watch,
+    }))
+}
+
+/// `None` for escapes that are none and for bytes that are not UTF-8.
+fn decode(segment: &str) -> Option<String> {
+    if !segment.contains('%') {
+        return Some(segment.to_owned());
+    }
+    let bytes = segment.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == b'%' {
+            let digits = segment.get(at + 1..at + 3)?;
+            out.push(u8::from_str_radix(digits, 16).ok()?);
+            at += 3;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+impl ResourcePath {
+    /// For messages and logs: the namespace, or nothing.
+    pub fn namespace_text(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// `deployments/scale`, as 404s and refusals name it.
+    pub fn full_plural(&self) -> Cow<'_, str> {
+        match &self.subresource {
+            Some(subresource) => Cow::Owned(format!("{}/{subresource}", self.plural)),
+            None => Cow::Borrowed(&self.plural),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(path: &str) -> String {
+        match parse(path) {
+            Some(ApiPath::Resource(p)) => format!(
+                "{}|{}|{}|{}|{}|{}|{}",
+                p.group,
+                p.version,
+                p.namespace.unwrap_or("-".into()),
+                p.plural,
+                p.name.unwrap_or("-".into()),
+                p.subresource.unwrap_or("-".into()),
+                p.watch
+            ),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn resources() {
+        let cases = [
+            ("/api/v1/pods", "|v1|-|pods|-|-|false"),
+            ("/api/v1/namespaces/t/pods/x/status", "|v1|t|pods|x|status|false"),
+            ("/api/v1/namespaces/t", "|v1|-|namespaces|t|-|false"),
+            ("/api/v1/namespaces/t/finalize", "|v1|-|namespaces|t|finalize|false"),
+            ("/apis/apps/v1/namespaces/t/deployments/", "apps|v1|t|deployments|-|-|false"),
+            ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab", "rbac.authorization.k8s.io|v1|-|clusterroles|a:b|-|false"),
+            ("/api/v1/watch/namespaces/t/configmaps/x", "|v1|t|configmaps|x|-|true"),
+        ];
+        for (path, want) in cases {
+            assert_eq!(named(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_resource() {
+        assert_eq!(parse("/apis/"), Some(ApiPath::Groups));
+        assert_eq!(parse("/api/v1"), Some(group_version("", "v1")));
+        for path in ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%ff", "/api/v1/pods/%4"] {
+            assert_eq!(parse(path), None, "{path}");
+        }
+    }
+}

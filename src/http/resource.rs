@@ -1,0 +1,179 @@
+//! Requests to resources: which verb, may the user, and the bytes in and out. The verbs themselves are in `api`.
+
+mod action;
+mod read;
+mod write;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::response::Response;
+
+use self::action::Action;
+use super::app::{self, App};
+use super::documents::accept;
+use super::encode::Encoder;
+use super::metrics::{RequestKind, RequestLabels, Scope};
+use super::negotiate::{self, Negotiated, RESOURCE, Shape};
+use super::request_path::ResourcePath;
+use super::response;
+use super::server::ConnectionInfo;
+use crate::api::error::Error;
+use crate::api::options::query::Query;
+use crate::api::options::request_timeout;
+use crate::api::resource::Resource;
+use crate::auth::User;
+use crate::auth::authorizer::Attributes;
+use crate::schema::resource::{ResourceDefinition, Storage};
+
+/// What is known of a request before its verb runs.
+struct Context<'a> {
+    app: &'a App,
+    definition: &'a Arc<ResourceDefinition>,
+    path: &'a ResourcePath,
+    query: Query,
+    user: Arc<User>,
+    pretty: bool,
+}
+
+/// Answers a request to a resource, whatever comes of it.
+pub async fn serve(app: &App, path: ResourcePath, request: Request, started: Instant) -> Response {
+    let pretty = app::pretty(&request);
+    let registry = app.api.resources.registry();
+    let Some(definition) = registry.lookup(&path.group, &path.version, &path.plural) else {
+        return unknown(app, &path, &request, pretty);
+    };
+    let query = app::query(&request);
+    let action = match Action::of(request.method(), &path, &query, &definition) {
+        Ok(action) => action,
+        Err(error) => return response::failure(&error, pretty),
+    };
+    let metrics = app.metrics.request(&labels(action, &path, &definition));
+    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
+    let context = Context { app, definition: &definition, path: &path, query, user, pretty };
+    let answer = if action == Action::Watch {
+        context.watch(&request, metrics.long_running())
+    } else {
+        let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
+        let _in_flight = app.metrics.in_flight(kind);
+        context.run(action, request).await
+    };
+    let response = answer.unwrap_or_else(|error| response::failure(&error, pretty));
+    metrics.finished(response.status().as_u16(), started.elapsed());
+    response
+}
+
+/// A resource nobody serves: a `Status` below a known group version, plain text elsewhere, 403 before both.
+fn unknown(app: &App, path: &ResourcePath, request: &Request, pretty: bool) -> Response {
+    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
+    let verb = request.method().as_str().to_lowercase();
+    let attributes = Attributes::of_path(&user, &verb, request.uri().path());
+    if let Err(error) = app.authorizer.authorize(&attributes) {
+        return response::failure(&error, pretty);
+    }
+    if app.api.resources.registry().group_version_exists(&path.group, &path.version) {
+        return response::failure(&Error::UnknownResource, pretty);
+    }
+    response::not_found()
+}
+
+fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) -> RequestLabels {
+    let scope = match (&path.name, &path.namespace) {
+        (Some(_), _) => Scope::Resource,
+        (None, Some(_)) => Scope::Namespace,
+        (None, None) if action == Action::Create => Scope::Resource,
+        (None, None) => Scope::Cluster,
+    };
+    let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
+    RequestLabels {
+        verb: action.metric(),
+        group: definition.group.clone(),
+        version: definition.version.clone(),
+        resource: definition.plural.clone(),
+        subresource: subresource.map(|sub| sub.name.clone()).unwrap_or_default(),
+        scope,
+    }
+}
+
+impl Context<'_> {
+    /// Every verb but watch, within the time a request has.
+    async fn run(&self, action: Action, request: Request) -> Result<Response, Error> {
+        self.authorize(action)?;
+        let limit = request_timeout(&self.query, self.app.limits.request_time)?;
+        let work = async {
+            match action {
+                Action::Get => self.get(&request).await,
+                Action::List => self.list(&request).await,
+                Action::Create => self.create(request).await,
+                Action::Update => self.update(request).await,
+                Action::Patch => self.patch(request).await,
+                Action::Delete => self.delete(request).await,
+                Action::DeleteCollection => self.delete_collection(request).await,
+                Action::Watch => Err(Error::MethodNotAllowed),
+            }
+        };
+        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::deadline()))
+    }
+
+    fn authorize(&self, action: Action) -> Result<(), Error> {
+        self.app.authorizer.authorize(&Attributes {
+            user: &self.user,
+            verb: action.verb(),
+            group: &self.path.group,
+            version: &self.path.version,
+            resource: &self.path.plural,
+            subresource: self.path.subresource.as_deref().unwrap_or_default(),
+            namespace: self.authorized_namespace(),
+            name: self.path.name.as_deref().unwrap_or_default(),
+            path: "",
+        })
+    }
+
+    /// A request to a namespace itself is made in it, as upstream's request info has it.
+    fn authorized_namespace(&self) -> &str {
+        let of_namespace = self.path.group.is_empty() && self.path.plural == "namespaces";
+        match (&self.path.name, of_namespace) {
+            (Some(name), true) => name,
+            _ => self.path.namespace_text(),
+        }
+    }
+
+    /// The stored resource; reviews have none.
+    fn resource(&self) -> Result<&Arc<Resource>, Error> {
+        let ResourcePath { group, version, plural, .. } = self.path;
+        self.app.api.resources.get(group, version, plural).ok_or(Error::UnknownResource)
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.definition.storage == Storage::Virtual
+    }
+
+    /// How to answer, after the checks that come before everything else (406).
+    fn negotiate(&self, request: &Request, shape: Shape) -> Result<Negotiated, Error> {
+        let accept = accept(request.headers());
+        negotiate::check_route(accept, &["application/json"])?;
+        let negotiated = negotiate::negotiate(accept, RESOURCE)?;
+        negotiated.check_shape(shape, &self.go_type(shape))?;
+        Ok(negotiated)
+    }
+
+    fn encoder(&self, negotiated: &Negotiated) -> Result<Encoder, Error> {
+        let pretty = self.pretty || negotiated.pretty;
+        Encoder::new(self.resource()?.clone(), negotiated, self.query.get("includeObject"), pretty)
+    }
+
+    fn go_type(&self, shape: Shape) -> String {
+        let package = self.path.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        match shape {
+            Shape::Single => format!("*{package}.{}", self.definition.kind),
+            Shape::List => format!("*{package}.{}", self.definition.list_kind),
+        }
+    }
+
+    /// When the connection's server begins to drain.
+    fn draining(&self, request: &Request) -> tokio_util::sync::CancellationToken {
+        let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+        connection.map_or_else(|| self.app.shutdown.clone(), |connection| connection.draining.clone())
+    }
+}

@@ -1,0 +1,120 @@
+//! From HTTP method and path to API verb.
+
+use axum::http::Method;
+
+use crate::api::error::Error;
+use crate::api::options::list::is_watch;
+use crate::api::options::query::Query;
+use crate::http::request_path::ResourcePath;
+use crate::schema::resource::{ResourceDefinition, Verb};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Action {
+    /// What a request wants to do; an error if the resource does not do that there.
+    pub fn of(
+        method: &Method,
+        path: &ResourcePath,
+        query: &Query,
+        definition: &ResourceDefinition,
+    ) -> Result<Self, Error> {
+        check_scope(path, definition)?;
+        let action = if path.watch {
+            match *method {
+                Method::GET | Method::HEAD => Self::Watch,
+                _ => return Err(Error::MethodNotAllowed),
+            }
+        } else {
+            match (method, path.name.is_some()) {
+                (&Method::GET | &Method::HEAD, true) => Self::Get,
+                (&Method::GET | &Method::HEAD, false) if is_watch(query) => Self::Watch,
+                (&Method::GET | &Method::HEAD, false) => Self::List,
+                (&Method::POST, false) => Self::Create,
+                (&Method::PUT, true) => Self::Update,
+                (&Method::PATCH, true) => Self::Patch,
+                (&Method::DELETE, true) => Self::Delete,
+                (&Method::DELETE, false) => Self::DeleteCollection,
+                _ => return Err(Error::MethodNotAllowed),
+            }
+        };
+        action.check(path, definition)?;
+        Ok(action)
+    }
+
+    fn check(self, path: &ResourcePath, definition: &ResourceDefinition) -> Result<(), Error> {
+        let writes_collection = matches!(self, Self::Create | Self::DeleteCollection);
+        if writes_collection && definition.namespaced() && path.namespace.is_none() {
+            return Err(Error::MethodNotAllowed);
+        }
+        let allowed = match &path.subresource {
+            None => definition.allows(self.as_verb()),
+            Some(name) => {
+                let subresource = definition.subresource(name).ok_or(Error::UnknownResource)?;
+                subresource.verbs.contains(&self.as_verb())
+            }
+        };
+        match (allowed, self) {
+            (true, _) => Ok(()),
+            (false, Self::Watch) if definition.allows(Verb::List) => {
+                Err(Error::NotSupported { resource: definition.group_resource(), verb: "watch" })
+            }
+            (false, _) => Err(Error::MethodNotAllowed),
+        }
+    }
+
+    fn as_verb(self) -> Verb {
+        match self {
+            Self::Get => Verb::Get,
+            Self::List => Verb::List,
+            Self::Watch => Verb::Watch,
+            Self::Create => Verb::Create,
+            Self::Update => Verb::Update,
+            Self::Patch => Verb::Patch,
+            Self::Delete => Verb::Delete,
+            Self::DeleteCollection => Verb::DeleteCollection,
+        }
+    }
+
+    /// As authorizers know it.
+    pub fn verb(self) -> &'static str {
+        self.as_verb().as_str()
+    }
+
+    pub fn is_reading(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+
+    /// As metrics know it.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Watch => "WATCH",
+            Self::Create => "POST",
+            Self::Update => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::DeleteCollection => "DELETECOLLECTION",
+        }
+    }
+}
+
+/// Upstream has no route for a namespace around a cluster-scoped resource, nor for one object without its namespace.
+fn check_scope(path: &ResourcePath, definition: &ResourceDefinition) -> Result<(), Error> {
+    let fits = match (definition.namespaced(), &path.namespace) {
+        (true, None) => path.name.is_none(),
+        (false, Some(_)) => false,
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(Error::UnknownResource) }
+}

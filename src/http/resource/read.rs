@@ -1,0 +1,91 @@
+//! GET, LIST and WATCH as HTTP.
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use super::Context;
+use crate::api::error::Error;
+use crate::api::options::GetOptions;
+use crate::api::options::list::{Collection, ListOptions};
+use crate::api::options::watch::{WatchOptions, WatchPath};
+use crate::api::resource::Resource;
+use crate::api::{Target, scale};
+use crate::http::metrics::LongRunning;
+use crate::http::negotiate::{self, RESOURCE, Shape};
+use crate::http::{body, documents, encode, response};
+use crate::schema::names::GroupResource;
+
+impl Context<'_> {
+    pub async fn get(&self, request: &Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(request, Shape::Single)?;
+        let options = GetOptions::parse(&self.query)?;
+        let target = self.target()?;
+        let object = self.app.api.get(target, options).await?;
+        if self.path.subresource.as_deref() == Some("scale") {
+            let scale = scale::of(&target.resource.decode(&object)?);
+            return Ok(self.value(StatusCode::OK, scale));
+        }
+        let body = self.encoder(&negotiated)?.object(&object)?;
+        Ok(response::json(StatusCode::OK, body))
+    }
+
+    pub async fn list(&self, request: &Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(request, Shape::List)?;
+        let resource = self.resource()?;
+        let group_resource = resource.group_resource();
+        let keys = self.app.api.token_keys.load();
+        let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
+        let encoder = self.encoder(&negotiated)?;
+        let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
+        let body = body::list(encoder, list).await?;
+        Ok(response::json(StatusCode::OK, body))
+    }
+
+    pub fn watch(&self, request: &Request, active: LongRunning) -> Result<Response, Error> {
+        self.authorize(super::Action::Watch)?;
+        let accept = documents::accept(request.headers());
+        negotiate::check_route(accept, &["application/json", "application/json;stream=watch"])?;
+        let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
+        let resource = self.resource()?;
+        let group_resource = resource.group_resource();
+        let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };
+        let options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
+        let encoder = self.encoder(&negotiated)?;
+        let draining = self.draining(request);
+        let watch = self.app.api.watch(resource, self.path.namespace.as_deref(), options, draining);
+        let definition = self.definition;
+        let counter =
+            self.app.metrics.watch_events(&definition.group, &definition.version, &definition.plural);
+        let mut response = Response::new(body::watch(encoder, watch, counter, active));
+        let content_type = negotiated.media.stream_content_type().unwrap_or("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        Ok(response)
+    }
+
+    /// The object that the path names.
+    pub(super) fn target(&self) -> Result<Target<'_>, Error> {
+        let resource = self.resource()?;
+        let name = self.path.name.as_deref().ok_or(Error::MethodNotAllowed)?;
+        Ok(Target { resource, namespace: self.path.namespace_text(), name })
+    }
+
+    pub(super) fn collection<'b>(
+        &'b self,
+        resource: &'b Resource,
+        group_resource: &'b GroupResource,
+    ) -> Collection<'b> {
+        Collection {
+            resource: group_resource,
+            namespaced: self.definition.namespaced(),
+            namespace: self.path.namespace.as_deref(),
+            name: self.path.name.as_deref(),
+            fields: &resource.fields,
+        }
+    }
+
+    pub(super) fn value(&self, status: StatusCode, object: crate::api::ObjectMap) -> Response {
+        let value = serde_json::Value::Object(object);
+        response::json(status, encode::encode_json(&value, self.pretty))
+    }
+}

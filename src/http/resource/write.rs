@@ -1,0 +1,145 @@
+//! POST, PUT, PATCH and DELETE as HTTP.
+
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+
+use super::Context;
+use crate::api::delete::Deleted;
+use crate::api::error::{Error, Refuser};
+use crate::api::modify::Outcome;
+use crate::api::options::delete::DeleteOptions;
+use crate::api::options::list::ListOptions;
+use crate::api::options::write::{PatchOptions, WriteOptions};
+use crate::api::reviews::Reviewer;
+use crate::api::update::Part;
+use crate::http::app::take_body;
+use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
+use crate::http::request_body::{header_text, media_type, object, parse, read, typed_object};
+use crate::http::status::deleted;
+use crate::http::{body, response};
+use crate::patch::PatchKind;
+
+/// What the router of upstream says to a patch in a format that the kind does not take.
+const UNSUPPORTED_PATCH: &str = "415: Unsupported Media Type";
+
+impl Context<'_> {
+    pub async fn create(&self, mut request: Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(&request, Shape::Single)?;
+        media_type(request.headers())?;
+        let options = WriteOptions::parse_create(&self.query)?;
+        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let object = object(self.definition, &bytes)?;
+        if self.is_virtual() {
+            let namespace = self.path.namespace.as_deref();
+            let review = Reviewer {
+                user: &self.user,
+                authorizer: &*self.app.authorizer,
+                authenticator: &self.app.authenticator,
+            };
+            let answer = review.answer(self.definition, namespace, object)?;
+            return Ok(self.value(StatusCode::CREATED, answer));
+        }
+        let encoder = self.encoder(&negotiated)?;
+        let answer =
+            self.app.api.create(self.resource()?, self.path.namespace_text(), object, &options, &self.user).await?;
+        Ok(response::json(StatusCode::CREATED, encoder.answer(&answer)?))
+    }
+
+    pub async fn update(&self, mut request: Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(&request, Shape::Single)?;
+        media_type(request.headers())?;
+        let options = WriteOptions::parse_update(&self.query)?;
+        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let target = self.target()?;
+        if self.is_scale() {
+            let scale = typed_object("Scale", "autoscaling/v1", &bytes)?;
+            let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
+            return Ok(self.value(StatusCode::OK, scale));
+        }
+        let object = object(self.definition, &bytes)?;
+        let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
+        self.modified(&negotiated, &modified.answer, modified.outcome)
+    }
+
+    pub async fn patch(&self, mut request: Request) -> Result<Response, Error> {
+        let content_type = header_text(request.headers(), header::CONTENT_TYPE);
+        let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
+        if matches!(kind, PatchKind::StrategicMerge | PatchKind::Apply) {
+            let message = UNSUPPORTED_PATCH.to_owned();
+            return Err(Error::UnsupportedMediaType { message, by: Refuser::Router });
+        }
+        let negotiated = self.negotiate(&request, Shape::Single)?;
+        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let options = PatchOptions::parse(&self.query, kind)?;
+        let target = self.target()?;
+        if self.is_scale() {
+            let scale = self.app.api.patch_scale(target, kind, &bytes, &options, &self.user).await?;
+            return Ok(self.value(StatusCode::OK, scale));
+        }
+        let modified = self.app.api.patch(target, self.part(), kind, &bytes, &options, &self.user).await?;
+        self.modified(&negotiated, &modified.answer, modified.outcome)
+    }
+
+    pub async fn delete(&self, mut request: Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(&request, Shape::Single)?;
+        let options = self.delete_options(&mut request).await?;
+        let target = self.target()?;
+        let encoder = self.encoder(&negotiated)?;
+        match self.app.api.delete(target, &options).await? {
+            Deleted::Gone { uid } => {
+                let status = deleted(&target.resource.group_resource(), target.name, &uid);
+                Ok(response::value(StatusCode::OK, &status, self.pretty))
+            }
+            Deleted::Object(object) => Ok(response::json(StatusCode::OK, encoder.answer(&object)?)),
+            Deleted::Waiting(object) => Ok(response::json(StatusCode::ACCEPTED, encoder.answer(&object)?)),
+        }
+    }
+
+    pub async fn delete_collection(&self, mut request: Request) -> Result<Response, Error> {
+        let negotiated = self.negotiate(&request, Shape::List)?;
+        let resource = self.resource()?;
+        let group_resource = resource.group_resource();
+        let keys = self.app.api.token_keys.load();
+        let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
+        let options = self.delete_options(&mut request).await?;
+        let encoder = self.encoder(&negotiated)?;
+        let namespace = self.path.namespace.as_deref();
+        let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
+        Ok(response::json(StatusCode::OK, body::list(encoder, list).await?))
+    }
+
+    async fn delete_options(&self, request: &mut Request) -> Result<DeleteOptions, Error> {
+        let bytes = read(take_body(request), self.app.limits.request_body).await?;
+        if bytes.is_empty() {
+            return DeleteOptions::parse(None, &self.query);
+        }
+        media_type(request.headers())?;
+        let body = parse(&bytes).map_err(|why| {
+            Error::BadRequest(format!("couldn't get version/kind; json parse error: {why}"))
+        })?;
+        DeleteOptions::parse(Some(&body), &self.query)
+    }
+
+    fn modified(
+        &self,
+        negotiated: &Negotiated,
+        answer: &crate::api::Answer,
+        outcome: Outcome,
+    ) -> Result<Response, Error> {
+        let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(response::json(status, self.encoder(negotiated)?.answer(answer)?))
+    }
+
+    fn is_scale(&self) -> bool {
+        self.path.subresource.as_deref() == Some("scale")
+    }
+
+    fn part(&self) -> Part {
+        match self.path.subresource.as_deref() {
+            Some("status") => Part::Status,
+            Some("finalize") => Part::Finalize,
+            _ => Part::Main,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The program as an operator sees it: what it prints, and how it refuses and ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+fn rowplane(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    command.arg("--data-dir").arg(data_dir).args(arguments);
+    command
+}
+
+fn refused(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = rowplane(data_dir, arguments).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// A server that has printed its banner; killed when dropped.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(data_dir: &Path) -> Self {
+        let mut child = rowplane(data_dir, &["--secure-port=0"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
+            if let Some(rest) = line.trim().strip_prefix("url ") {
+                rest.trim().clone_into(&mut url);
+            }
+            if line.starts_with("export KUBECONFIG=") {
+                return Self { child, url };
+            }
+        }
+        panic!("the server ended with {} before it was ready", child.wait().unwrap());
+    }
+
+    fn port(&self) -> &str {
+        self.url.rsplit_once(':').unwrap().1
+    }
+
+    fn signal(&mut self, name: &str) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_kubeconfig_names_the_bound_address_and_signals_end_the_server() {
+    let dir = TempDir::new().unwrap();
+    let kubeconfig = || std::fs::read_to_string(dir.path().join("admin.kubeconfig")).unwrap();
+    for signal in ["TERM", "INT"] {
+        let mut server = Server::start(dir.path());
+        assert!(kubeconfig().contains(&format!("server: {}\n", server.url)), "{}", kubeconfig());
+        assert_eq!(server.signal(signal), Some(0));
+    }
+}
+
+#[test]
+fn a_taken_port_is_named_in_one_line() {
+    let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let server = Server::start(first.path());
+    let (code, text) = refused(second.path(), &["--secure-port", server.port()]);
+    assert_eq!(code, Some(1));
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains(&format!("127.0.0.1:{} is already in use", server.port())), "{text}");
+    assert!(!second.path().join("admin.kubeconfig").exists());
+}
+
+#[test]
+fn refusals_are_one_line() {
+    let dir = TempDir::new().unwrap();
+    std::fs::write(dir.path().join("tokens.csv"), "token,user\n").unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let tokens = dir.path().join("tokens.csv");
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["--no-such-flag"], 2, "--no-such-flag"),
+        (&["--datastore", "mysql://host"], 2, "unknown scheme"),
+        (
+            &["--token-auth-file", tokens.to_str().unwrap()],
+            1,
+            "tokens.csv: line 1: must have at least 3 columns",
+        ),
+        (&["--client-ca-file", tokens.to_str().unwrap()], 1, "tokens.csv is not a certificate"),
+        (&["--token-auth-file", "/nonexistent"], 1, "/nonexistent: No such file"),
+    ];
+    for (arguments, code, part) in cases {
+        let (exit, text) = refused(dir.path(), arguments);
+        assert_eq!(exit, Some(code), "{text}");
+        assert!(text.starts_with("rowplane: ") && text.contains(part), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    let (code, text) = refused(&dir.path().join("file"), &[]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("cannot create the data directory"), "{text}");
+}
+
+#[test]
+fn a_corrupt_key_is_named() {
+    let dir = TempDir::new().unwrap();
+    assert_eq!(Server::start(dir.path()).signal("TERM"), Some(0));
+    std::fs::write(dir.path().join("pki/ca.key"), "garbage").unwrap();
+    let (code, text) = refused(dir.path(), &["--secure-port=0"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("pki/ca.key is not a private key") && text.lines().count() == 1, "{text}");
+}

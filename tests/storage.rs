@@ -1,0 +1,96 @@
+//! The contract of `storage::Backend` and of `storage::Store`, case by case, on SQLite and on PostgreSQL.
+
+mod support;
+
+#[path = "storage/clock.rs"]
+mod clock;
+#[path = "storage/compaction.rs"]
+mod compaction;
+#[path = "storage/feed.rs"]
+mod feed;
+#[path = "storage/open.rs"]
+mod open;
+#[path = "storage/reads.rs"]
+mod reads;
+#[path = "storage/replicas.rs"]
+mod replicas;
+#[path = "storage/small_tables.rs"]
+mod small_tables;
+#[path = "storage/store.rs"]
+mod store;
+#[path = "storage/writes.rs"]
+mod writes;
+
+/// Makes two tests of every case: `sqlite::module::case` and `postgres::module::case`.
+macro_rules! on_both_databases {
+    ($($module:ident { $($case:ident),* $(,)? })*) => {
+        mod sqlite {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    crate::$module::$case(&crate::support::database::Database::sqlite()).await
+                })*
+            })*
+        }
+        mod postgres {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    crate::$module::$case(&crate::support::database::Database::postgres().await).await
+                })*
+            })*
+        }
+    };
+}
+
+on_both_databases! {
+    writes {
+        a_precondition_decides,
+        losers_fail_alone_and_take_no_revision,
+        a_batch_of_losers_leaves_no_trace,
+        one_key_many_times_in_a_batch,
+        every_batch_size,
+        unusual_names_and_values,
+    }
+    reads {
+        lists_at_every_past_revision,
+        lists_are_in_the_order_of_bytes,
+        the_future_is_refused,
+        a_list_is_one_snapshot,
+        an_abandoned_list_frees_its_connection,
+    }
+    feed {
+        tells_every_write_with_its_values,
+        comes_in_pieces,
+    }
+    compaction {
+        history_ends_at_the_compacted_revision,
+        removes_what_is_dead_and_nothing_else,
+        never_goes_back_or_ahead_of_the_clock,
+        sweeps_while_writes_go_on,
+        runs_by_itself,
+    }
+    clock {
+        a_lost_commit_is_noticed,
+        the_store_jumps_over_lost_commits,
+        advancing_forgets_history,
+    }
+    small_tables {
+        resource_ids_are_stable,
+        resource_ids_are_made_once_by_many,
+        token_keys_rotate,
+    }
+    store {
+        one_hot_key_has_one_winner_per_version,
+        many_writers_get_consecutive_revisions,
+        commits_reach_the_sink_before_the_writer,
+        a_caller_that_goes_away_does_not_stop_its_write,
+        large_values_in_one_batch,
+    }
+    open {
+        reopening_finds_everything,
+        a_newer_schema_is_refused,
+        a_foreign_migration_is_refused,
+        foreign_tables_are_refused,
+    }
+}

@@ -1,0 +1,167 @@
+//! Giving up history, and the rows that go with it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use rowplane::revision::Revision;
+use rowplane::storage::{Backend, Clock, Compaction, Error, Key, Mutation, Outcome, Scan, compact_regularly};
+
+use crate::support::database::Database;
+use crate::support::object::{create, delete, feed, list, names, pass, resource, update};
+
+pub async fn history_ends_at_the_compacted_revision(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let scan = Scan::all(resource);
+    let (a, b) = (Key::new(resource, "ns", "a"), Key::new(resource, "ns", "b"));
+    let first = pass(&*backend, create(&a, 1)).await;
+    let second = pass(&*backend, create(&b, 1)).await;
+    let third = pass(&*backend, update(&a, first, 2)).await;
+    let fourth = pass(&*backend, delete(&b, second)).await;
+    let states = [second, third, fourth];
+    let mut before = Vec::new();
+    for at in states {
+        before.push(list(&*backend, &scan, at).await.expect("list"));
+    }
+    let changes_before = feed(&*backend, third, None, 100).await.len();
+
+    let clock = backend.compact(third).await.expect("compact");
+    assert_eq!(clock, Clock { revision: fourth, compacted: third });
+    for swept in [false, true] {
+        if swept {
+            assert_eq!(backend.sweep(100).await.expect("sweep"), 3);
+            assert_eq!(backend.sweep(100).await.expect("sweep"), 0);
+        }
+        let gone = |error: Error| matches!(error, Error::Compacted { oldest } if oldest == third);
+        assert!(gone(list(&*backend, &scan, second).await.expect_err("compacted")), "swept: {swept}");
+        assert!(gone(backend.count(&scan, second).await.expect_err("compacted")));
+        assert!(gone(backend.changes(second, None, 10).await.expect_err("compacted")));
+        assert!(gone(backend.changes(second, Some(resource), 10).await.expect_err("compacted")));
+        assert_eq!(list(&*backend, &scan, third).await.expect("the edge"), before[1], "swept: {swept}");
+        assert_eq!(list(&*backend, &scan, fourth).await.expect("list"), before[2]);
+        let after = feed(&*backend, third, None, 100).await;
+        assert_eq!(after.len(), changes_before, "swept: {swept}");
+        assert!(after.iter().all(|row| row.previous.is_some()), "a deletion still tells what was there");
+    }
+}
+
+pub async fn removes_what_is_dead_and_nothing_else(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let key = |n: u64| Key::new(resource, "ns", &format!("{n:02}"));
+    for n in 0..10 {
+        // Object n: n updates; every third is deleted, every sixth of them is there again.
+        let mut version = pass(&*backend, create(&key(n), 0)).await;
+        for update_number in 1..=n {
+            version = pass(&*backend, update(&key(n), version, update_number)).await;
+        }
+        if n % 3 == 0 {
+            pass(&*backend, delete(&key(n), version)).await;
+        }
+        if n % 6 == 0 {
+            pass(&*backend, create(&key(n), 100)).await;
+        }
+    }
+    let end = backend.clock().await.expect("clock").revision;
+    let live = list(&*backend, &Scan::all(resource), end).await.expect("list");
+    assert_eq!(live.len(), 8);
+    backend.compact(end).await.expect("compact");
+    assert!(database.number("SELECT COUNT(*) FROM objects").await > 8, "rows go with the sweep");
+    let mut slices = Vec::new();
+    loop {
+        slices.push(backend.sweep(7).await.expect("sweep"));
+        if slices.last() < Some(&7) {
+            break;
+        }
+    }
+    assert_eq!(slices.iter().sum::<u64>(), end.0 - 1, "{slices:?}");
+    assert_eq!(database.number("SELECT COUNT(*) FROM objects").await, 8);
+    assert_eq!(database.number("SELECT COUNT(*) FROM changes").await, 0);
+    assert_eq!(list(&*backend, &Scan::all(resource), end).await.expect("list"), live);
+    backend.reclaim().await.expect("reclaim");
+
+    // What was live before a compaction dies in a later one like anything else.
+    for (_, name, version, _) in live {
+        pass(&*backend, delete(&Key::new(resource, "ns", &name), Revision(version))).await;
+    }
+    let end = backend.clock().await.expect("clock").revision;
+    backend.compact(end).await.expect("compact");
+    assert_eq!(backend.sweep(100).await.expect("sweep"), 8);
+    assert_eq!(database.number("SELECT COUNT(*) FROM objects").await, 0);
+}
+
+pub async fn never_goes_back_or_ahead_of_the_clock(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    for n in 0..5 {
+        pass(&*backend, create(&Key::new(resource, "", &format!("{n}")), n)).await;
+    }
+    let end = backend.clock().await.expect("clock").revision;
+    let at = Revision(end.0 - 2);
+    let clock = Clock { revision: end, compacted: at };
+    assert_eq!(backend.compact(at).await.expect("compact"), clock);
+    assert_eq!(backend.compact(Revision(end.0 - 4)).await.expect("compact"), clock);
+    assert_eq!(backend.compact(Revision(0)).await.expect("compact"), clock);
+    let ahead = backend.compact(Revision(end.0 + 100)).await.expect("compact");
+    assert_eq!(ahead, Clock { revision: end, compacted: end });
+    assert_eq!(backend.sweep(100).await.expect("sweep"), 5);
+    assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), 5);
+}
+
+/// Every write of the load passes, and what is live at the end is exactly what the writers left.
+pub async fn sweeps_while_writes_go_on(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let writer = tokio::spawn(churn(backend.clone(), resource));
+    while !writer.is_finished() {
+        let clock = backend.clock().await.expect("clock");
+        backend.compact(clock.revision).await.expect("compact");
+        while backend.sweep(20).await.expect("sweep") == 20 {}
+        backend.reclaim().await.expect("reclaim");
+    }
+    let live = writer.await.expect("the writer");
+    let end = backend.compact(Revision(u64::MAX >> 1)).await.expect("compact").revision;
+    while backend.sweep(20).await.expect("sweep") == 20 {}
+    assert_eq!(names(&*backend, &Scan::all(resource), end).await, live);
+    assert_eq!(database.number("SELECT COUNT(*) FROM objects").await, live.len() as i64);
+    assert_eq!(database.number("SELECT COUNT(*) FROM changes").await, 0);
+}
+
+/// Creates 8 objects, updates each in 40 batches, deletes every other one.
+async fn churn(backend: Arc<dyn Backend>, resource: rowplane::storage::ResourceId) -> Vec<String> {
+    let keys: Vec<Key> = (0..8).map(|n| Key::new(resource, "ns", &format!("{n}"))).collect();
+    let commit = async |batch: Vec<Mutation>| {
+        let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
+        let versions = commit.outcomes.into_iter().map(|outcome| match outcome {
+            Outcome::Committed(revision) => revision,
+            Outcome::Conflict { .. } => panic!("nobody else writes: {outcome:?}"),
+        });
+        versions.collect::<Vec<_>>()
+    };
+    let mut versions = commit(keys.iter().map(|key| create(key, 0)).collect()).await;
+    for n in 1..=40 {
+        versions = commit(keys.iter().zip(&versions).map(|(key, at)| update(key, *at, n)).collect()).await;
+    }
+    commit(keys.iter().zip(&versions).step_by(2).map(|(key, at)| delete(key, *at)).collect()).await;
+    ["ns/1", "ns/3", "ns/5", "ns/7"].map(String::from).into()
+}
+
+pub async fn runs_by_itself(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let key = Key::new(resource, "ns", "a");
+    let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::new(AtomicU64::new(0))));
+    let mut version = pass(&*backend, create(&key, 0)).await;
+    let first = version;
+    for n in 1.. {
+        version = pass(&*backend, update(&key, version, n)).await;
+        let clock = backend.clock().await.expect("clock");
+        if clock.compacted > first && database.number("SELECT MIN(resource_version) FROM changes").await > 3 {
+            break;
+        }
+    }
+    compactor.abort();
+    assert_eq!(names(&*backend, &Scan::all(resource), version).await, ["ns/a"]);
+}

@@ -1,0 +1,167 @@
+//! Several servers on one PostgreSQL, and a PostgreSQL that goes away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rowplane::revision::Revision;
+use rowplane::storage::{Backend, Key, OpenError, ResourceId, Scan, Store, Written};
+
+use crate::store;
+use crate::support::database::Database;
+use crate::support::object::{create, feed, names, pass, resource};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_share_one_clock() {
+    let database = Database::postgres().await;
+    let (one, two) = (database.open().await, database.open().await);
+    let resource = resource(&*one, "things").await;
+    let start = one.clock().await.expect("clock").revision;
+    let load = |backend: &Arc<dyn Backend>, tag: &'static str| {
+        let store = store::start(backend);
+        (0..40)
+            .map(|writer| tokio::spawn(create_many(store.clone(), resource, format!("{tag}-{writer}"))))
+            .collect::<Vec<_>>()
+    };
+    let mut tasks = load(&one, "one");
+    tasks.extend(load(&two, "two"));
+    let mut revisions = Vec::new();
+    for task in tasks {
+        revisions.extend(task.await.expect("a writer"));
+    }
+    revisions.sort_unstable();
+    let expected: Vec<_> = (1..=800).map(|n| Revision(start.0 + n)).collect();
+    assert_eq!(revisions, expected);
+    for backend in [&one, &two] {
+        let rows = feed(&**backend, start, Some(resource), 100).await;
+        let told: Vec<_> = rows.iter().map(|row| row.revision).collect();
+        assert_eq!(told, expected, "each sees all of the other");
+        assert_eq!(backend.clock().await.expect("clock").revision, *expected.last().expect("some"));
+    }
+}
+
+async fn create_many(store: Store, resource: ResourceId, name: String) -> Vec<Revision> {
+    let mut revisions = Vec::new();
+    for n in 0..10 {
+        let written = store.write(create(&Key::new(resource, "ns", &format!("{name}-{n}")), n)).await;
+        match written.expect("write") {
+            Written::Committed { revision, .. } => revisions.push(revision),
+            conflict => panic!("a key of its own: {conflict:?}"),
+        }
+    }
+    revisions
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_start_at_once_agree_on_the_schema() {
+    let database = Arc::new(Database::postgres().await);
+    let opens: Vec<_> = (0..6)
+        .map(|_| {
+            let database = database.clone();
+            tokio::spawn(async move { database.try_open().await })
+        })
+        .collect();
+    for open in opens {
+        let opened: Result<_, OpenError> = open.await.expect("a task");
+        opened.expect("opens").close().await;
+    }
+    assert_eq!(database.number("SELECT COUNT(*) FROM _sqlx_migrations").await, 1);
+}
+
+/// A hint may come for nothing, so this waits until the clock shows the write; the wait ends by hints alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_wakes_the_other_server() {
+    let database = Database::postgres().await;
+    let (one, two) = (database.open().await, database.open().await);
+    let resource = resource(&*one, "things").await;
+    let waiter = tokio::spawn(async move {
+        let start = two.clock().await.expect("clock").revision;
+        while two.clock().await.expect("clock").revision == start {
+            two.hint().await;
+        }
+        two.clock().await.expect("clock").revision
+    });
+    let mut n = 0;
+    while !waiter.is_finished() {
+        pass(&*one, create(&Key::new(resource, "ns", &format!("{n}")), n)).await;
+        n += 1;
+    }
+    assert!(waiter.await.expect("the waiter").0 > 1);
+}
+
+/// Connections are killed again and again under load. What was answered is there, what was refused is not, and
+/// writing goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_connections_lose_nothing_and_invent_nothing() {
+    const WRITERS: u64 = 20;
+    let database = Arc::new(Database::postgres().await);
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let store = store::start(&backend);
+    let stop = Arc::new(AtomicBool::new(false));
+    let tasks: Vec<_> = (0..WRITERS)
+        .map(|writer| tokio::spawn(write_until(store.clone(), resource, writer, stop.clone())))
+        .collect();
+    let Database::Postgres(schema) = &*database else { unreachable!("made above") };
+    let mut killed = 0;
+    for round in 0..30 {
+        // Between two kills the load moves on, so that connections are there to kill.
+        let before = database.number("SELECT revision FROM clock").await;
+        killed += schema.kill_connections().await;
+        while database.number("SELECT revision FROM clock").await <= before + round {}
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut answered = Vec::new();
+    let mut refused = 0;
+    for task in tasks {
+        let (own, failures) = task.await.expect("a writer");
+        answered.extend(own);
+        refused += failures;
+    }
+    assert!(killed >= 30, "connections were killed: {killed}");
+    let end = pass_again(&*backend, resource).await;
+    answered.push(("ns/end".into(), end));
+    let mut present: Vec<_> = feed(&*backend, Revision(1), None, 500)
+        .await
+        .into_iter()
+        .map(|row| (format!("{}/{}", row.key.namespace, row.key.name), row.revision))
+        .collect();
+    answered.sort_unstable();
+    present.sort_unstable();
+    assert_eq!(present, answered, "{refused} writes were refused");
+    assert_eq!(present.len() as u64, end.0 - 1, "no revision was skipped");
+    assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), present.len());
+}
+
+/// Creates objects under new names until told to stop: those that were acknowledged, and how many were refused.
+async fn write_until(
+    store: Store,
+    resource: ResourceId,
+    writer: u64,
+    stop: Arc<AtomicBool>,
+) -> (Vec<(String, Revision)>, u64) {
+    let mut answered = Vec::new();
+    let mut refused = 0;
+    for n in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let name = format!("{writer}-{n}");
+        match store.write(create(&Key::new(resource, "ns", &name), n)).await {
+            Ok(Written::Committed { revision, .. }) => answered.push((format!("ns/{name}"), revision)),
+            Ok(conflict) => panic!("a new name: {conflict:?}"),
+            Err(rowplane::storage::Error::Unavailable(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    (answered, refused)
+}
+
+/// The service heals: connections that died idle are found out one by one, and then a write passes.
+async fn pass_again(backend: &dyn Backend, resource: ResourceId) -> Revision {
+    let write = [create(&Key::new(resource, "ns", "end"), 0)];
+    loop {
+        if let Ok(commit) = backend.commit(&write, Revision(0)).await {
+            return crate::support::object::committed(commit.outcomes[0]);
+        }
+    }
+}

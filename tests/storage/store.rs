@@ -1,0 +1,173 @@
+//! Group commit: many callers, one writer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rowplane::codec::object::Draft;
+use rowplane::revision::Revision;
+use rowplane::storage::{
+    Backend, Change, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
+};
+use tokio::sync::mpsc;
+
+use crate::support::database::Database;
+use crate::support::object::{create, feed, list, names, pass, resource, update};
+
+/// A store without a cache behind it.
+pub fn start(backend: &Arc<dyn Backend>) -> Store {
+    let (sink, _) = mpsc::channel(1);
+    start_with(backend, sink)
+}
+
+fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
+    let nowhere = std::env::temp_dir().join("rowplane-test-mark-that-is-never-saved");
+    let mark = HighWaterMark::load(nowhere).expect("no mark");
+    Store::start(backend.clone(), sink, Arc::new(mark))
+}
+
+/// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.
+pub async fn one_hot_key_has_one_winner_per_version(database: &Database) {
+    const WRITERS: u64 = 200;
+    let backend = database.open().await;
+    let key = Key::new(resource(&*backend, "things").await, "ns", "hot");
+    let first = pass(&*backend, create(&key, 0)).await;
+    let store = start(&backend);
+    let tasks: Vec<_> = (0..WRITERS)
+        .map(|n| {
+            let (store, key) = (store.clone(), key.clone());
+            tokio::spawn(async move {
+                let mut at = first;
+                loop {
+                    match store.write(update(&key, at, n)).await.expect("write") {
+                        Written::Committed { revision, .. } => return (at, revision),
+                        Written::Conflict { found } => at = found.expect("nobody deletes"),
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut wins = Vec::new();
+    for task in tasks {
+        wins.push(task.await.expect("a writer"));
+    }
+    wins.sort_unstable();
+    let expected: Vec<_> = (first.0..first.0 + WRITERS).map(|at| (Revision(at), Revision(at + 1))).collect();
+    assert_eq!(wins, expected, "each version was replaced once, by the next");
+}
+
+pub async fn many_writers_get_consecutive_revisions(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let start_at = backend.clock().await.expect("clock").revision;
+    let store = start(&backend);
+    let tasks: Vec<_> = (0..200_u64)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let key = Key::new(resource, "ns", &format!("{n:03}"));
+                let mut last = create_through(&store, &key, n).await;
+                let mut all = vec![last];
+                for _ in 0..4 {
+                    match store.write(update(&key, last, n)).await.expect("write") {
+                        Written::Committed { revision, object } => {
+                            assert_eq!(object.expect("the object").revision(), revision);
+                            last = revision;
+                        }
+                        conflict => panic!("a key of its own: {conflict:?}"),
+                    }
+                    all.push(last);
+                }
+                all
+            })
+        })
+        .collect();
+    let mut revisions = Vec::new();
+    for task in tasks {
+        let own = task.await.expect("a writer");
+        assert!(own.is_sorted(), "a writer's own writes are in order");
+        revisions.extend(own);
+    }
+    revisions.sort_unstable();
+    let expected: Vec<_> = (1..=1000).map(|n| Revision(start_at.0 + n)).collect();
+    assert_eq!(revisions, expected);
+    let told: Vec<_> = feed(&*backend, start_at, None, 300).await.iter().map(|row| row.revision).collect();
+    assert_eq!(told, expected);
+    assert_eq!(names(&*backend, &Scan::all(resource), Revision(start_at.0 + 1000)).await.len(), 200);
+}
+
+async fn create_through(store: &Store, key: &Key, n: u64) -> Revision {
+    match store.write(create(key, n)).await.expect("write") {
+        Written::Committed { revision, .. } => revision,
+        conflict => panic!("a key of its own: {conflict:?}"),
+    }
+}
+
+pub async fn commits_reach_the_sink_before_the_writer(database: &Database) {
+    let backend = database.open().await;
+    let key = Key::new(resource(&*backend, "things").await, "ns", "a");
+    let (sink, mut commits) = mpsc::channel(4);
+    let store = start_with(&backend, sink);
+    let base = backend.clock().await.expect("clock").revision;
+    let write = tokio::spawn({
+        let (store, key) = (store.clone(), key.clone());
+        async move { store.write(create(&key, 1)).await }
+    });
+    let commit = commits.recv().await.expect("the commit");
+    assert!(!write.is_finished(), "the writer waits until readers can see its write");
+    assert_eq!((commit.base, commit.writes.len()), (base, 1));
+    assert_eq!((&commit.writes[0].key, commit.writes[0].revision.0), (&key, base.0 + 1));
+    let object = commit.writes[0].object.clone().expect("the object");
+    let text = String::from_utf8(object.json().expect("decodable").to_vec()).expect("text");
+    assert!(text.contains(&format!("\"resourceVersion\":\"{}\"", base.0 + 1)), "{text}");
+    commit.published.send(()).expect("somebody waits");
+    write.await.expect("the task").expect("written");
+
+    // A batch of losers has nothing to publish and waits for nobody.
+    let lost = store.write(create(&key, 2)).await.expect("an answer");
+    assert!(matches!(lost, Written::Conflict { found: Some(found) } if found.0 == base.0 + 1), "{lost:?}");
+}
+
+pub async fn a_caller_that_goes_away_does_not_stop_its_write(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let store = start(&backend);
+    for n in 0..50_u64 {
+        let key = Key::new(resource, "ns", &format!("{n:02}"));
+        // Polled once, which hands the write in; then dropped.
+        let mut write = Box::pin(store.write(create(&key, n)));
+        assert!(futures_util::poll!(&mut write).is_pending());
+    }
+    // The queue is in order: when this one is answered, those before it have been.
+    create_through(&store, &Key::new(resource, "ns", "last"), 0).await;
+    let at = backend.clock().await.expect("clock").revision;
+    assert_eq!(names(&*backend, &Scan::all(resource), at).await.len(), 51);
+}
+
+/// Together more than a batch may hold.
+pub async fn large_values_in_one_batch(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let store = start(&backend);
+    let blob = |n: usize| {
+        let filler = char::from(b'a' + n as u8).to_string().repeat(1_500_000);
+        Bytes::from(format!(r#"{{"kind":"K","metadata":{{"name":"{n}"}},"data":"{filler}"}}"#))
+    };
+    let tasks: Vec<_> = (0..6)
+        .map(|n| {
+            let key = Key::new(resource, "ns", &n.to_string());
+            let draft = Draft::parse("ns", &key.name, blob(n));
+            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+            let store = store.clone();
+            tokio::spawn(async move {
+                store.write(Mutation { key, expect: Expect::Absent, change }).await.expect("write")
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert!(matches!(task.await.expect("a writer"), Written::Committed { .. }));
+    }
+    let at = backend.clock().await.expect("clock").revision;
+    let items = list(&*backend, &Scan::all(resource), at).await.expect("list");
+    assert_eq!(items.len(), 6);
+    assert!(items.iter().enumerate().all(|(n, (.., value))| *value == blob(n)));
+}

@@ -1,0 +1,338 @@
+//! Random work on a store beside a model of it that keeps every state there ever was.
+//!
+//! A failure prints the seed; `ROWPLANE_TEST_SEED=… ./test --test storage_model` repeats the run.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rowplane::revision::Revision;
+use rowplane::storage::{
+    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, ResourceId, Scan,
+};
+
+use crate::support::database::Database;
+use crate::support::object::{Item, delete, list, put, resource};
+
+const STEPS: usize = 1500;
+const NAMESPACES: [&str; 5] = ["", "a", "a-b", "ab", "b"];
+const NAMES: [&str; 5] = ["x", "x-y", "x.y", "xy", "y"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_behaves_like_the_model() {
+    run(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_behaves_like_the_model() {
+    run(Database::postgres().await).await;
+}
+
+async fn run(database: Database) {
+    let seed = match std::env::var("ROWPLANE_TEST_SEED") {
+        Ok(seed) => seed.parse().expect("ROWPLANE_TEST_SEED is a number"),
+        Err(_) => rand::random(),
+    };
+    println!("ROWPLANE_TEST_SEED={seed}");
+    let mut test = Test::start(database, seed).await;
+    for _ in 0..STEPS {
+        test.step().await;
+    }
+    test.sweep_all().await;
+}
+
+struct Test {
+    database: Database,
+    /// `None` only between closing and opening again.
+    backend: Option<Arc<dyn Backend>>,
+    resources: Vec<ResourceId>,
+    random: StdRng,
+    model: Model,
+    /// A watcher's place in the feed, and what it made of what it read.
+    watched: (Revision, State),
+}
+
+/// Live objects: resource, namespace, name to version and value.
+type State = BTreeMap<(ResourceId, String, String), (Revision, Bytes)>;
+
+struct Model {
+    clock: Clock,
+    /// The state at every revision since the store was made.
+    states: BTreeMap<Revision, State>,
+    /// The kind of every write and what it replaced.
+    changes: BTreeMap<Revision, ModelChange>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct ModelChange {
+    key: Key,
+    kind: ChangeKind,
+    value: Option<Bytes>,
+    previous: Option<(Revision, Bytes)>,
+}
+
+impl Test {
+    async fn start(database: Database, seed: u64) -> Self {
+        let backend = database.open().await;
+        let resources = vec![resource(&*backend, "things").await, resource(&*backend, "others").await];
+        let clock = backend.clock().await.expect("clock");
+        let states = BTreeMap::from([(clock.revision, State::new())]);
+        let model = Model { clock, states, changes: BTreeMap::new() };
+        let watched = (clock.revision, State::new());
+        Self {
+            database,
+            backend: Some(backend),
+            resources,
+            random: StdRng::seed_from_u64(seed),
+            model,
+            watched,
+        }
+    }
+
+    fn backend(&self) -> Arc<dyn Backend> {
+        self.backend.clone().expect("open")
+    }
+
+    async fn step(&mut self) {
+        match self.random.random_range(0..100) {
+            0..50 => self.write().await,
+            50..75 => self.list().await,
+            75..85 => self.resume_feed().await,
+            85..93 => self.watch().await,
+            93..96 => self.compact().await,
+            96..98 => self.sweep().await,
+            98 => self.advance().await,
+            _ => self.reopen().await,
+        }
+        assert_eq!(self.backend().clock().await.expect("clock"), self.model.clock);
+    }
+
+    async fn write(&mut self) {
+        let batch: Vec<Mutation> = (0..self.random.random_range(1..10)).map(|_| self.mutation()).collect();
+        let expected = self.model.commit(&batch);
+        let commit = self.backend().commit(&batch, expected.0).await.expect("commit");
+        assert_eq!((commit.base, commit.outcomes), expected, "{batch:?}");
+    }
+
+    fn mutation(&mut self) -> Mutation {
+        let key =
+            Key::new(self.resource(), pick(&mut self.random, &NAMESPACES), pick(&mut self.random, &NAMES));
+        let live = self.model.newest().get(&place(&key)).map(|(version, _)| *version);
+        let expect = match live {
+            _ if self.random.random_bool(0.1) => Expect::At(Revision(self.random.random_range(0..200))),
+            Some(version) if self.random.random_bool(0.9) => Expect::At(version),
+            _ => Expect::Absent,
+        };
+        match expect {
+            Expect::At(version) if self.random.random_bool(0.3) => delete(&key, version),
+            _ => put(&key, expect, self.random.random()),
+        }
+    }
+
+    async fn list(&mut self) {
+        let at = self.revision();
+        let scan = self.scan();
+        let expected = self.model.list(&scan, at);
+        let found = list(&*self.backend(), &scan, at).await;
+        assert_same(&found, &expected, &format!("{scan:?} at {at}"));
+        let unlimited = Scan { limit: None, ..scan };
+        let expected = self.model.list(&unlimited, at).map(|items| items.len() as u64);
+        let found = self.backend().count(&unlimited, at).await;
+        assert_same(&found, &expected, &format!("count of {unlimited:?} at {at}"));
+    }
+
+    async fn resume_feed(&mut self) {
+        let after = Revision(self.revision().0.min(self.model.clock.revision.0));
+        let only = self.random.random_bool(0.5).then(|| self.resource());
+        let limit = self.random.random_range(1..40);
+        let found = self.backend().changes(after, only, limit).await;
+        if after < self.model.clock.compacted {
+            let gone =
+                matches!(found, Err(Error::Compacted { oldest }) if oldest == self.model.clock.compacted);
+            assert!(gone, "after {after}: {found:?}");
+            return;
+        }
+        let changes = found.expect("changes");
+        let expected: Vec<_> = (self.model.changes.range(Revision(after.0 + 1)..))
+            .filter(|(_, change)| only.is_none_or(|only| only == change.key.resource))
+            .take(limit as usize)
+            .map(|(revision, change)| (*revision, change.clone()))
+            .collect();
+        let cut = expected.len() == limit as usize;
+        let through = if cut { expected[expected.len() - 1].0 } else { self.model.clock.revision };
+        assert_eq!(changes.through, through);
+        let rows = changes.rows.into_iter().map(|row| {
+            let (kind, value, previous) = (row.kind, row.value, row.previous);
+            (row.revision, ModelChange { key: row.key, kind, value, previous })
+        });
+        assert_eq!(rows.collect::<Vec<_>>(), expected, "after {after}, {only:?}, limit {limit}");
+    }
+
+    /// Follows the feed in pieces; the state it makes of it is the state of the store.
+    async fn watch(&mut self) {
+        let limit = self.random.random_range(1..20);
+        while self.watched.0 < self.model.clock.revision {
+            let piece = self.backend().changes(self.watched.0, None, limit).await;
+            let (at, state) = &mut self.watched;
+            match piece {
+                Ok(changes) => {
+                    for row in changes.rows {
+                        match row.value {
+                            Some(value) => state.insert(place(&row.key), (row.revision, value)),
+                            None => state.remove(&place(&row.key)),
+                        };
+                    }
+                    *at = changes.through;
+                }
+                Err(Error::Compacted { .. }) => {
+                    *at = self.model.clock.revision;
+                    *state = self.model.newest().clone();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(&self.watched.1, self.model.newest());
+    }
+
+    async fn compact(&mut self) {
+        let to = self.revision();
+        let Clock { revision, compacted } = self.model.clock;
+        self.model.clock.compacted = compacted.max(to.min(revision));
+        assert_eq!(self.backend().compact(to).await.expect("compact"), self.model.clock);
+    }
+
+    async fn sweep(&mut self) {
+        let limit = self.random.random_range(1..30);
+        self.backend().sweep(limit).await.expect("sweep");
+        self.backend().reclaim().await.expect("reclaim");
+    }
+
+    async fn sweep_all(&mut self) {
+        self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
+        while self.backend().sweep(100).await.expect("sweep") == 100 {}
+        let live = self.model.newest().len() as i64;
+        assert_eq!(self.database.number("SELECT COUNT(*) FROM objects").await, live);
+        assert_eq!(self.database.number("SELECT COUNT(*) FROM changes").await, 0);
+    }
+
+    async fn advance(&mut self) {
+        let floor = Revision(self.model.clock.revision.0 + self.random.random_range(0..5));
+        if floor > self.model.clock.revision {
+            let state = self.model.newest().clone();
+            self.model.states.insert(floor, state);
+            self.model.clock = Clock { revision: floor, compacted: floor };
+        }
+        assert_eq!(self.backend().advance_clock(floor).await.expect("advance"), self.model.clock);
+    }
+
+    async fn reopen(&mut self) {
+        // The old one goes first: a SQLite file has one owner.
+        let old = self.backend.take().expect("open");
+        old.close().await;
+        drop(old);
+        self.backend = Some(self.database.open().await);
+    }
+
+    /// Mostly readable, sometimes compacted or in the future.
+    fn revision(&mut self) -> Revision {
+        let Clock { revision, compacted } = self.model.clock;
+        let low = compacted.0.saturating_sub(5).max(1);
+        Revision(self.random.random_range(low..revision.0 + 2))
+    }
+
+    fn resource(&mut self) -> ResourceId {
+        self.resources[self.random.random_range(0..self.resources.len())]
+    }
+
+    fn scan(&mut self) -> Scan {
+        let namespace = self.random.random_bool(0.5).then(|| pick(&mut self.random, &NAMESPACES));
+        let after = self.random.random_bool(0.5).then(|| {
+            let within = namespace.unwrap_or(pick(&mut self.random, &NAMESPACES));
+            (within.into(), pick(&mut self.random, &NAMES).into())
+        });
+        let limit = self.random.random_bool(0.5).then(|| self.random.random_range(1..8));
+        Scan { resource: self.resource(), namespace: namespace.map(Box::from), after, limit }
+    }
+}
+
+impl Model {
+    fn newest(&self) -> &State {
+        self.states.last_key_value().expect("a first state").1
+    }
+
+    /// The rules once more, one mutation at a time.
+    fn commit(&mut self, batch: &[Mutation]) -> (Revision, Vec<Outcome>) {
+        let base = self.clock.revision;
+        let outcomes = batch.iter().map(|mutation| self.write(mutation)).collect();
+        (base, outcomes)
+    }
+
+    fn write(&mut self, mutation: &Mutation) -> Outcome {
+        let mut state = self.newest().clone();
+        let previous = state.get(&place(&mutation.key)).cloned();
+        let found = previous.as_ref().map(|(version, _)| *version);
+        let passes = match mutation.expect {
+            Expect::Absent => found.is_none(),
+            Expect::At(version) => found == Some(version),
+        };
+        if !passes {
+            return Outcome::Conflict { found };
+        }
+        let revision = Revision(self.clock.revision.0 + 1);
+        let (kind, value) = match &mutation.change {
+            Change::Put { draft, .. } => {
+                state.insert(place(&mutation.key), (revision, draft.value().clone()));
+                let kind = if found.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+                (kind, Some(draft.value().clone()))
+            }
+            Change::Delete => {
+                state.remove(&place(&mutation.key));
+                (ChangeKind::Deleted, None)
+            }
+        };
+        self.clock.revision = revision;
+        self.states.insert(revision, state);
+        self.changes.insert(revision, ModelChange { key: mutation.key.clone(), kind, value, previous });
+        Outcome::Committed(revision)
+    }
+
+    fn list(&self, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {
+        self.clock.check(at)?;
+        let (_, state) = self.states.range(..=at).next_back().expect("a state");
+        let after = scan.after.as_ref().map(|(namespace, name)| (&**namespace, &**name));
+        let items = state
+            .iter()
+            .filter(|((resource, ..), _)| *resource == scan.resource)
+            .filter(|((_, namespace, _), _)| scan.namespace.as_deref().is_none_or(|only| only == namespace))
+            .filter(|((_, namespace, name), _)| after.is_none_or(|after| (&**namespace, &**name) > after))
+            .map(|((_, namespace, name), (version, value))| {
+                (namespace.clone(), name.clone(), version.0, value.clone())
+            });
+        Ok(items.take(scan.limit.map_or(usize::MAX, |limit| limit as usize)).collect())
+    }
+}
+
+fn place(key: &Key) -> (ResourceId, String, String) {
+    (key.resource, key.namespace.to_string(), key.name.to_string())
+}
+
+fn pick<'a>(random: &mut StdRng, from: &[&'a str]) -> &'a str {
+    from[random.random_range(0..from.len())]
+}
+
+/// Errors are compared by their text, which holds their numbers.
+fn assert_same<T: PartialEq + std::fmt::Debug>(
+    found: &Result<T, Error>,
+    expected: &Result<T, Error>,
+    what: &str,
+) {
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{what}"),
+        (Err(found), Err(expected)) => assert_eq!(found.to_string(), expected.to_string(), "{what}"),
+        _ => panic!("{what}: {found:?}, expected {expected:?}"),
+    }
+}

@@ -1,0 +1,90 @@
+//! Small objects and writes of them, and what reads return as plain data.
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use rowplane::codec::object::Draft;
+use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::{
+    Backend, Change, ChangeRow, Error, Expect, Key, Mutation, Outcome, ResourceId, Scan,
+};
+
+/// The stored value of version `n` of an object.
+pub fn value(n: u64) -> Bytes {
+    format!(r#"{{"kind":"K","apiVersion":"v1","metadata":{{"uid":"u"}},"n":{n}}}"#).into()
+}
+
+/// A write of [`value`]`(n)`.
+pub fn put(key: &Key, expect: Expect, n: u64) -> Mutation {
+    let draft = Draft::parse(&key.namespace, &key.name, value(n));
+    Mutation {
+        key: key.clone(),
+        expect,
+        change: Change::Put { uid: "u".into(), stored_version: "v1".into(), draft },
+    }
+}
+
+pub fn create(key: &Key, n: u64) -> Mutation {
+    put(key, Expect::Absent, n)
+}
+
+pub fn update(key: &Key, at: Revision, n: u64) -> Mutation {
+    put(key, Expect::At(at), n)
+}
+
+pub fn delete(key: &Key, at: Revision) -> Mutation {
+    Mutation { key: key.clone(), expect: Expect::At(at), change: Change::Delete }
+}
+
+/// The id of a resource with this plural.
+pub async fn resource(backend: &dyn Backend, plural: &str) -> ResourceId {
+    let ids = backend.resource_ids(&[GroupResource::new("example.com", plural)]).await;
+    ids.expect("an id")[0]
+}
+
+/// Commits one mutation that has to pass.
+pub async fn pass(backend: &dyn Backend, mutation: Mutation) -> Revision {
+    let commit = backend.commit(&[mutation], Revision(0)).await.expect("commit");
+    committed(commit.outcomes[0])
+}
+
+/// The revision of an outcome that has to be a success.
+pub fn committed(outcome: Outcome) -> Revision {
+    match outcome {
+        Outcome::Committed(revision) => revision,
+        Outcome::Conflict { .. } => panic!("conflict: {outcome:?}"),
+    }
+}
+
+/// What one row of a list says: namespace, name, version, value.
+pub type Item = (String, String, u64, Bytes);
+
+pub async fn list(backend: &dyn Backend, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {
+    let rows = backend.scan(scan.clone(), at).await?;
+    rows.map_ok(|row| (row.namespace.into(), row.name.into(), row.revision.0, row.value)).try_collect().await
+}
+
+/// `namespace/name` of what a list holds.
+pub async fn names(backend: &dyn Backend, scan: &Scan, at: Revision) -> Vec<String> {
+    let items = list(backend, scan, at).await.expect("list");
+    items.into_iter().map(|(namespace, name, ..)| format!("{namespace}/{name}")).collect()
+}
+
+/// The feed after `after` to its end, in pieces of `limit`.
+pub async fn feed(
+    backend: &dyn Backend,
+    after: Revision,
+    resource: Option<ResourceId>,
+    limit: u32,
+) -> Vec<ChangeRow> {
+    let end = backend.clock().await.expect("clock").revision;
+    let mut at = after;
+    let mut rows = Vec::new();
+    while at < end {
+        let piece = backend.changes(at, resource, limit).await.expect("changes");
+        assert!(piece.through > at, "a feed that is not at its end moves on");
+        at = piece.through;
+        rows.extend(piece.rows);
+    }
+    rows
+}
