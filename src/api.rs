@@ -11,6 +11,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
+pub mod fields;
 pub mod get;
 pub mod list;
 pub mod meta;

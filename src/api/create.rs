@@ -34,7 +34,8 @@ impl Api {
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
             let candidate = prepared(resource, object.clone(), generate.then_some(&*prefix), user)?;
-            let name = meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
+            let name =
+                meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
             admission::admit_create(self, target, in_path).await?;
             validate(resource, &candidate, &name)?;

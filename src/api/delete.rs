@@ -30,7 +30,12 @@ impl Api {
         let modified = self
             .modify(target, options.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                deletion::check(&current.object, &options.preconditions, &resource.definition, &resource.strategy)?;
+                deletion::check(
+                    &current.object,
+                    &options.preconditions,
+                    &resource.definition,
+                    &resource.strategy,
+                )?;
                 let rules = Rules { strategy: &resource.strategy, behavior: resource.definition.behavior };
                 Ok(match deletion::plan(&current.object, options, rules, Timestamp::now()) {
                     Plan::Remove => Next::Delete(None),
@@ -66,9 +71,7 @@ impl Api {
         let mutation = Mutation { key: target.key(), expect, change: Change::Delete };
         match self.store.write(mutation).await? {
             Written::Committed { .. } => gone,
-            Written::Conflict { .. } => {
-                Err(Error::modified(target.resource.group_resource(), target.name))
-            }
+            Written::Conflict { .. } => Err(Error::modified(target.resource.group_resource(), target.name)),
         }
     }
 }

@@ -4,6 +4,7 @@ mod fixed;
 
 use std::fmt;
 
+use crate::codec::object::Undecodable;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;

@@ -12,9 +12,7 @@ impl Api {
     /// The object as it is stored; 404 if there is none.
     pub async fn get(&self, target: Target<'_>, options: GetOptions) -> Result<Arc<Object>, Error> {
         let state = self.state(options.at).await?;
-        state
-            .get(target.resource.id, target.namespace, target.name)
-            .ok_or_else(|| target.not_found())
+        state.get(target.resource.id, target.namespace, target.name).ok_or_else(|| target.not_found())
     }
 
     /// A state as fresh as the request wants it.

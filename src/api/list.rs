@@ -196,8 +196,7 @@ impl Api {
         let unfiltered = request.unfiltered();
         let continue_token = match (remaining, page.last()) {
             (Some(remaining), Some(last)) => {
-                let after =
-                    LastKey { namespace: last.namespace().to_owned(), name: last.name().to_owned() };
+                let after = LastKey { namespace: last.namespace().to_owned(), name: last.name().to_owned() };
                 let at = PageAt::Revision(request.revision);
                 let token = ContinueToken { at, after, remaining: unfiltered.then_some(remaining) };
                 let group_resource = request.resource.group_resource();

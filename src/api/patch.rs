@@ -72,17 +72,21 @@ fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<Obj
     let refuse = |why: &str| Error::undecodable_patch(&gotext::json(&result), why);
     let Some(object) = result.as_object() else {
         let kind = gotext::json_kind(&result);
-        return Err(refuse(&format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")));
+        return Err(refuse(&format!(
+            "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )));
     };
     for field in ["kind", "apiVersion"] {
         if object.get(field) != current.get(field) {
             let text = object.get(field).and_then(Value::as_str).unwrap_or_default();
             let kind = &target.resource.definition.kind;
-            return Err(refuse(&format!("{field} {} does not match the {kind} being patched", gotext::quote(text))));
+            return Err(refuse(&format!(
+                "{field} {} does not match the {kind} being patched",
+                gotext::quote(text)
+            )));
         }
     }
     let mut object = object.clone();
     meta::types::check(metadata_mut(&mut object)).map_err(|why| refuse(&why))?;
     Ok(object)
 }
-

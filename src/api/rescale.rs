@@ -53,12 +53,7 @@ impl Api {
 }
 
 /// The parent with the replicas of a Scale, under the Scale's preconditions.
-fn rescaled(
-    target: Target<'_>,
-    scale: &ObjectMap,
-    current: &Current,
-    user: &User,
-) -> Result<Next, Error> {
+fn rescaled(target: Target<'_>, scale: &ObjectMap, current: &Current, user: &User) -> Result<Next, Error> {
     let mut new = current.object.clone();
     scale::apply(&mut new, scale, target.name)?;
     for field in ["resourceVersion", "uid"] {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ObjectMap;
 use super::convert::{Conversion, conversion};
 use super::error::Error;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
-use super::ObjectMap;
 use crate::codec::object::Object;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
@@ -117,8 +117,7 @@ impl Resources {
         for definition in registry.definitions() {
             let Storage::Table { resource, api_version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let place =
-                (definition.group.clone(), definition.version.clone(), definition.plural.clone());
+            let place = (definition.group.clone(), definition.version.clone(), definition.plural.clone());
             let resource = Resource::new(definition.clone(), *id, api_version.clone());
             by_path.insert(place, Arc::new(resource));
         }

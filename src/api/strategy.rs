@@ -1,7 +1,7 @@
 //! What a kind does beyond the generic path, as pure functions over its objects.
 //!
 //! A [`Strategy`] is looked up per request ([`Strategy::of`]) and is a handful of copies; the exceptions are the
-//! table in [`kinds`], the unusual kinds have a file of their own. The rules are those of upstream's
+//! table in `kinds.rs`, the unusual kinds have a file of their own. The rules are those of upstream's
 //! `pkg/registry/<group>/<kind>/strategy.go`. Defaulting and validation are not here.
 //!
 //! Wrong types count as absent throughout.
@@ -9,7 +9,6 @@
 mod apiextensions;
 mod certificates;
 mod daemon_set;
-mod fields;
 mod generation;
 mod job;
 mod kinds;
@@ -18,17 +17,14 @@ mod pod;
 mod status;
 mod volume;
 
-use serde_json::{Map, Value};
-
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
+use super::{ObjectMap, fields};
 use crate::auth::User;
 use crate::schema::resource::ResourceDefinition;
 
 use generation::Generation;
 use status::{StatusMetadata, StatusRule};
-
-type Object = Map<String, Value>;
 
 /// Who writes, and when.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +71,7 @@ impl Strategy {
     }
 
     /// Call it once `metadata` is stamped and the name is generated, and before validation.
-    pub fn prepare_create(&self, object: &mut Object, writer: &Writer<'_>) {
+    pub fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
         self.status.create(object);
         self.generation.create(object);
         match self.special {
@@ -92,7 +88,7 @@ impl Strategy {
     }
 
     /// A write to the main resource. Sets `metadata.generation`, whatever the body says.
-    pub fn prepare_update(&self, new: &mut Object, old: &Object) {
+    pub fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
         self.status.update(new, old);
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
@@ -105,7 +101,7 @@ impl Strategy {
     }
 
     /// A write to `/status`: only the status changes, and of the metadata what upstream lets through.
-    pub fn prepare_status_update(&self, new: &mut Object, old: &Object, writer: &Writer<'_>) {
+    pub fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
         status::keep_all_but_status(new, old);
         self.status_metadata.update(new, old);
         match self.special {
@@ -119,7 +115,7 @@ impl Strategy {
     }
 
     /// A write to `namespaces/finalize`: the status stays.
-    pub fn prepare_finalize(&self, new: &mut Object, old: &Object) {
+    pub fn prepare_finalize(&self, new: &mut ObjectMap, old: &ObjectMap) {
         fields::restore(new, old, "status");
         fields::restore_metadata(new, old, "generation");
         if self.special == Special::Namespace {
@@ -129,12 +125,12 @@ impl Strategy {
 
     /// Whether the kind's own finalizers are gone. A terminating object disappears when this and
     /// [`super::meta::update::completes_deletion`] hold (upstream `ShouldDeleteNamespaceDuringUpdate`).
-    pub fn finalized(&self, object: &Object) -> bool {
+    pub fn finalized(&self, object: &ObjectMap) -> bool {
         self.special != Special::Namespace || !namespace::has_finalizers(object)
     }
 
     /// Seconds between the first DELETE and the end; `None` for kinds that end at once.
-    pub fn graceful_period(&self, object: &Object, requested: Option<i64>) -> Option<i64> {
+    pub fn graceful_period(&self, object: &ObjectMap, requested: Option<i64>) -> Option<i64> {
         (self.special == Special::Pod).then(|| pod::graceful_period(object, requested))
     }
 
@@ -145,7 +141,12 @@ impl Strategy {
 
     /// For kinds whose DELETE starts in a way of its own: the object as it then stands, or `None` where the
     /// generic rules go on.
-    pub fn begin_deletion(&self, object: &Object, options: &DeleteOptions, now: &str) -> Option<Object> {
+    pub fn begin_deletion(
+        &self,
+        object: &ObjectMap,
+        options: &DeleteOptions,
+        now: &str,
+    ) -> Option<ObjectMap> {
         if self.special == Special::Namespace {
             namespace::begin_deletion(object, options, now)
         } else {

@@ -105,8 +105,11 @@ pub(super) fn next_version(
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
     }
-    let causes =
-        meta::update::validate(super::metadata(&new).unwrap_or(&empty), old_metadata, resource.definition.scope);
+    let causes = meta::update::validate(
+        super::metadata(&new).unwrap_or(&empty),
+        old_metadata,
+        resource.definition.scope,
+    );
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
     }

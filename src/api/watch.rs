@@ -32,9 +32,15 @@ const CHUNK: usize = 64;
 pub enum WatchEvent {
     /// A synthetic ADDED.
     State(Arc<Object>),
-    Change { event: Arc<Event>, kind: EventType },
+    Change {
+        event: Arc<Event>,
+        kind: EventType,
+    },
     /// Everything up to the revision has been sent.
-    Bookmark { revision: Revision, end_of_state: bool },
+    Bookmark {
+        revision: Revision,
+        end_of_state: bool,
+    },
     /// The last event.
     Error(Error),
 }

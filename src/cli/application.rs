@@ -146,7 +146,9 @@ async fn refresh_token_keys(api: Arc<Api>) {
         tokio::time::sleep(TOKEN_KEY_REFRESH).await;
         match token_keys(&**api.cache.backend()).await {
             Ok(keys) => api.token_keys.store(Arc::new(keys)),
-            Err(error) => tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the keys of continue tokens, keeping the old ones")
+            }
         }
     }
 }

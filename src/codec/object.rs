@@ -166,7 +166,8 @@ impl Object {
     /// owners?" that needs no parse.
     pub fn mentions(&self, name: &str) -> bool {
         let found = memchr::memmem::find_iter(&self.json, name.as_bytes());
-        let quoted = |at: usize| at > 0 && self.json[at - 1] == b'"' && self.json.get(at + name.len()) == Some(&b'"');
+        let quoted =
+            |at: usize| at > 0 && self.json[at - 1] == b'"' && self.json.get(at + name.len()) == Some(&b'"');
         found.into_iter().any(quoted)
     }
 

@@ -49,7 +49,6 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         while let Some(node) = queue.pop() {
             match collector.collect(&graph, &node).await {
                 Ok(Verdict::Done) => {}
-                Ok(Verdict::LookAt(nodes)) => queue.extend(nodes),
                 Ok(Verdict::Later) => retry.push(node),
                 Err(error) => {
                     tracing::debug!(%error, name = node.name(), "not collected yet");

@@ -87,10 +87,8 @@ fn is_ours(namespace: &ObjectMap) -> bool {
 }
 
 async fn delete_contents(api: &Api, namespace: &str) -> Result<(), Error> {
-    let options = DeleteOptions {
-        dependents: Dependents::Policy(Propagation::Background),
-        ..DeleteOptions::default()
-    };
+    let options =
+        DeleteOptions { dependents: Dependents::Policy(Propagation::Background), ..DeleteOptions::default() };
     let range = Range::of(Some(namespace));
     for resource in namespaced(api) {
         let objects = api.cache.any().objects(resource.id);

@@ -1,11 +1,11 @@
 //! The application behind the listener: routes, who is asking, headers, metrics.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -62,11 +62,12 @@ pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
 }
 
 /// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
-async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
-    let pretty = pretty(&request);
-    let mut response = match admitted(&app, &mut request) {
-        Ok(()) => next.run(request).await,
+    let (mut parts, body) = request.into_parts();
+    let pretty = pretty(&parts);
+    let mut response = match admitted(&app, &mut parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, pretty),
     };
     let headers = response.headers_mut();
@@ -74,33 +75,35 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     if let Some(audit_id) = audit_id {
         headers.insert(AUDIT_ID, audit_id);
     }
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-cache, private"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
     response
 }
 
 /// Finds out who is asking and leaves it with the request.
-fn admitted(app: &App, request: &mut Request) -> Result<(), Error> {
-    if app.shutdown.is_cancelled() && !is_open_path(request.uri().path()) {
+fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
+    let open = is_open_path(parts.uri.path());
+    if app.shutdown.is_cancelled() && !open {
         return Err(Error::shutting_down());
     }
-    let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
     let certificate = connection.and_then(|connection| connection.identity.as_ref());
-    let authorization = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let user = match app.authenticator.authenticate(certificate, authorization)? {
         Some(user) => user,
-        None if is_open_path(request.uri().path()) => Arc::new(User::anonymous()),
+        None if open => Arc::new(User::anonymous()),
         None => return Err(Error::Unauthorized),
     };
     // Health endpoints are routes of their own, so what is not open about them is decided here.
-    let path = request.uri().path();
-    if health_check(path) && !is_open_path(path) {
-        let verb = request.method().as_str().to_lowercase();
-        app.authorizer.authorize(&Attributes::of_path(&user, &verb, path))?;
+    if health_check(parts.uri.path()) && !open {
+        authorize_path(app, &user, parts)?;
     }
-    request.extensions_mut().insert(user);
+    parts.extensions.insert(user);
     Ok(())
+}
+
+fn authorize_path(app: &App, user: &User, parts: &Parts) -> Result<(), Error> {
+    let verb = parts.method.as_str().to_lowercase();
+    app.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
 }
 
 fn health_check(path: &str) -> bool {
@@ -109,29 +112,24 @@ fn health_check(path: &str) -> bool {
 
 /// Everything but health.
 async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
-    let pretty = pretty(&request);
-    let api_path = parse(request.uri().path());
-    let answer = match api_path {
-        Some(ApiPath::Resource(path)) => {
-            let started = Instant::now();
-            return resource::serve(&app, path, request, started).await;
+    let (parts, body) = request.into_parts();
+    match parse(parts.uri.path()) {
+        Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
+        other => {
+            let pretty = pretty(&parts);
+            document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, pretty))
         }
-        other => document(&app, other, &request),
-    };
-    answer.unwrap_or_else(|error| response::failure(&error, pretty))
+    }
 }
 
-fn document(app: &App, path: Option<ApiPath>, request: &Request) -> Result<Response, Error> {
-    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
-    let raw = request.uri().path();
-    let verb = request.method().as_str().to_lowercase();
-    if !is_open_path(raw) {
-        app.authorizer.authorize(&Attributes::of_path(&user, &verb, raw))?;
+fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
+    if !is_open_path(parts.uri.path()) {
+        authorize_path(app, &user(parts), parts)?;
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);
     }
-    let headers = request.headers();
+    let headers = &parts.headers;
     match path {
         Some(ApiPath::CoreVersions) => documents::discovery(&app.documents.api, headers),
         Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
@@ -143,41 +141,41 @@ fn document(app: &App, path: Option<ApiPath>, request: &Request) -> Result<Respo
             Some(document) => documents::legacy(document, headers),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => Ok(other_document(app, raw, request)),
+        Some(ApiPath::Resource(_)) | None => Ok(other_document(app, parts)),
     }
 }
 
-fn other_document(app: &App, path: &str, request: &Request) -> Response {
-    let headers = request.headers();
+fn other_document(app: &App, parts: &Parts) -> Response {
+    let headers = &parts.headers;
+    let path = parts.uri.path();
     match path {
         "/" | "/index.html" => documents::plain(&app.documents.index),
         "/version" | "/version/" => documents::plain(&app.documents.version),
         "/metrics" => app.metrics.respond(),
         "/openapi/v2" => documents::openapi_v2(&app.openapi, headers),
-        "/openapi/v3" | "/openapi/v3/" => documents::openapi_v3(&app.openapi, "", &query(request), headers),
+        "/openapi/v3" | "/openapi/v3/" => documents::openapi_v3(&app.openapi, "", &query(parts), headers),
         _ => match path.strip_prefix("/openapi/v3/") {
-            Some(rest) => documents::openapi_v3(&app.openapi, rest, &query(request), headers),
+            Some(rest) => documents::openapi_v3(&app.openapi, rest, &query(parts), headers),
             None => response::not_found(),
         },
     }
 }
 
+/// Who makes the request; set before any handler runs.
+pub fn user(parts: &Parts) -> Arc<User> {
+    parts.extensions.get::<Arc<User>>().cloned().unwrap_or_default()
+}
+
 /// The parsed query string.
-pub fn query(request: &Request) -> Query {
-    Query::parse(request.uri().query().unwrap_or_default())
+pub fn query(parts: &Parts) -> Query {
+    Query::parse(parts.uri.query().unwrap_or_default())
 }
 
 /// Whether a person reads the answer.
-pub fn pretty(request: &Request) -> bool {
-    let agent = header_text(request.headers(), header::USER_AGENT);
+pub fn pretty(parts: &Parts) -> bool {
+    let agent = header_text(&parts.headers, header::USER_AGENT);
     // Most requests are a program's, and most have no such parameter: look before parsing.
-    let asked = request.uri().query().is_some_and(|query| query.contains("pretty"));
-    let parameter = asked.then(|| query(request).text("pretty").to_owned());
+    let asked = parts.uri.query().is_some_and(|query| query.contains("pretty"));
+    let parameter = asked.then(|| query(parts).text("pretty").to_owned());
     wants_pretty(parameter.as_deref(), agent)
 }
-
-/// An empty body, for requests whose body has been taken.
-pub fn take_body(request: &mut Request) -> Body {
-    std::mem::take(request.body_mut())
-}
-

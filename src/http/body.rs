@@ -103,7 +103,8 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
 
 /// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
 pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
-    let state = WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
+    let state =
+        WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
     Body::from_stream(stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))

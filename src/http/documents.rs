@@ -34,7 +34,8 @@ pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response,
     }
     let document = &discovery.aggregated;
     let etag = document.etag();
-    let unchanged = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+    let unchanged =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
     let mut response = if unchanged { not_modified() } else { plain(document) };
     set(&mut response, header::CONTENT_TYPE, DISCOVERY_CONTENT_TYPE);
     set(&mut response, header::VARY, AGGREGATED_VARY);
@@ -46,11 +47,14 @@ pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response,
 /// `/openapi/v2`: JSON, or protobuf for who asks for nothing else.
 pub fn openapi_v2(openapi: &OpenApi, headers: &HeaderMap) -> Response {
     let accept = accept(headers).unwrap_or("*/*");
-    let wanted = accept.split(',').find_map(|range| match range.split(';').next().unwrap_or_default().trim() {
-        "*/*" | "application/json" | "application/*" => Some(openapi::CONTENT_TYPE),
-        openapi::V2_PROTOBUF_CONTENT_TYPE | openapi::V2_PROTOBUF_ALIAS => Some(openapi::V2_PROTOBUF_CONTENT_TYPE),
-        _ => None,
-    });
+    let wanted =
+        accept.split(',').find_map(|range| match range.split(';').next().unwrap_or_default().trim() {
+            "*/*" | "application/json" | "application/*" => Some(openapi::CONTENT_TYPE),
+            openapi::V2_PROTOBUF_CONTENT_TYPE | openapi::V2_PROTOBUF_ALIAS => {
+                Some(openapi::V2_PROTOBUF_CONTENT_TYPE)
+            }
+            _ => None,
+        });
     let document = openapi.v2();
     let body = match wanted {
         Some(openapi::CONTENT_TYPE) => document.body.clone(),
@@ -76,7 +80,10 @@ pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &Header
         return response;
     }
     let takes_json = |range: &str| {
-        matches!(range.split(';').next().unwrap_or_default().trim(), "*/*" | "application/*" | "application/json")
+        matches!(
+            range.split(';').next().unwrap_or_default().trim(),
+            "*/*" | "application/*" | "application/json"
+        )
     };
     if !accept(headers).is_none_or(|accept| accept.split(',').any(takes_json)) {
         return empty(StatusCode::NOT_ACCEPTABLE);

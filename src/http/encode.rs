@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::negotiate::{MetaVersion, Negotiated, Transform};
 use super::status::Failure;
 use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
+use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
-use crate::api::Answer;
 use crate::cache::event::{EventType, json_frame};
 use crate::codec::object::{Object, write_json};
 use crate::revision::Revision;
@@ -154,7 +154,8 @@ impl Encoder {
             }
             WatchEvent::Change { event, kind } => {
                 let object = event.object(*kind);
-                let object = object.ok_or_else(|| Error::Internal("an event without its object".to_owned()))?;
+                let object =
+                    object.ok_or_else(|| Error::Internal("an event without its object".to_owned()))?;
                 Ok(frame(kind.as_str(), &self.watched(self.decode(object)?, columns)))
             }
             WatchEvent::Bookmark { revision, end_of_state } => {
@@ -213,7 +214,6 @@ pub fn encode_json(value: &Value, pretty: bool) -> Vec<u8> {
     out.push(b'\n');
     out
 }
-
 
 fn list_metadata(list: &List) -> Value {
     let token = Some(list.continue_token.as_str()).filter(|token| !token.is_empty());

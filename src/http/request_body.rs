@@ -137,12 +137,18 @@ mod tests {
     #[test]
     fn bad_bodies_say_why() {
         let cases = [
-            ("", "(must be of type ConfigMap): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)"),
+            (
+                "",
+                "(must be of type ConfigMap): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+            ),
             ("{", "couldn't get version/kind; json parse error: "),
             ("[]", "cannot unmarshal array into Go value"),
             (r#"{"kind":1}"#, "cannot unmarshal number into Go struct field .kind of type string"),
             (r#"{"kind":"Pod"}"#, "Pod in version \"v1\" cannot be handled as a ConfigMap"),
-            (r#"{"apiVersion":"v2"}"#, "the API version in the data (v2) does not match the expected API version (v1)"),
+            (
+                r#"{"apiVersion":"v2"}"#,
+                "the API version in the data (v2) does not match the expected API version (v1)",
+            ),
         ];
         for (body, want) in cases {
             let error = decode(body).expect_err(body);

@@ -1,7 +1,5 @@
 //! What a URL names: a resource, a document of discovery, or nothing.
 
-use std::borrow::Cow;
-
 /// A path below `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiPath {
@@ -10,9 +8,14 @@ pub enum ApiPath {
     /// `/apis`.
     Groups,
     /// `/apis/<group>`.
-    Group { group: String },
+    Group {
+        group: String,
+    },
     /// `/api/v1`, `/apis/<group>/<version>`.
-    GroupVersion { group: String, version: String },
+    GroupVersion {
+        group: String,
+        version: String,
+    },
     Resource(ResourcePath),
 }
 
@@ -106,14 +109,6 @@ impl ResourcePath {
     pub fn namespace_text(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
-
-    /// `deployments/scale`, as 404s and refusals name it.
-    pub fn full_plural(&self) -> Cow<'_, str> {
-        match &self.subresource {
-            Some(subresource) => Cow::Owned(format!("{}/{subresource}", self.plural)),
-            None => Cow::Borrowed(&self.plural),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -144,7 +139,10 @@ mod tests {
             ("/api/v1/namespaces/t", "|v1|-|namespaces|t|-|false"),
             ("/api/v1/namespaces/t/finalize", "|v1|-|namespaces|t|finalize|false"),
             ("/apis/apps/v1/namespaces/t/deployments/", "apps|v1|t|deployments|-|-|false"),
-            ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab", "rbac.authorization.k8s.io|v1|-|clusterroles|a:b|-|false"),
+            (
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab",
+                "rbac.authorization.k8s.io|v1|-|clusterroles|a:b|-|false",
+            ),
             ("/api/v1/watch/namespaces/t/configmaps/x", "|v1|t|configmaps|x|-|true"),
         ];
         for (path, want) in cases {
@@ -156,7 +154,9 @@ mod tests {
     fn what_is_not_a_resource() {
         assert_eq!(parse("/apis/"), Some(ApiPath::Groups));
         assert_eq!(parse("/api/v1"), Some(group_version("", "v1")));
-        for path in ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%ff", "/api/v1/pods/%4"] {
+        for path in
+            ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%ff", "/api/v1/pods/%4"]
+        {
             assert_eq!(parse(path), None, "{path}");
         }
     }

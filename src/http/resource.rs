@@ -7,8 +7,10 @@ mod write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::Request;
+use axum::body::Body;
+use axum::http::request::Parts;
 use axum::response::Response;
+use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::{self, App};
@@ -32,32 +34,34 @@ struct Context<'a> {
     app: &'a App,
     definition: &'a Arc<ResourceDefinition>,
     path: &'a ResourcePath,
+    parts: &'a Parts,
     query: Query,
     user: Arc<User>,
     pretty: bool,
 }
 
 /// Answers a request to a resource, whatever comes of it.
-pub async fn serve(app: &App, path: ResourcePath, request: Request, started: Instant) -> Response {
-    let pretty = app::pretty(&request);
+pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
+    let started = Instant::now();
+    let pretty = app::pretty(&parts);
     let registry = app.api.resources.registry();
     let Some(definition) = registry.lookup(&path.group, &path.version, &path.plural) else {
-        return unknown(app, &path, &request, pretty);
+        return unknown(app, &path, &parts, pretty);
     };
-    let query = app::query(&request);
-    let action = match Action::of(request.method(), &path, &query, &definition) {
+    let query = app::query(&parts);
+    let action = match Action::of(&parts.method, &path, &query, &definition) {
         Ok(action) => action,
         Err(error) => return response::failure(&error, pretty),
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
-    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
-    let context = Context { app, definition: &definition, path: &path, query, user, pretty };
+    let user = app::user(&parts);
+    let context = Context { app, definition: &definition, path: &path, parts: &parts, query, user, pretty };
     let answer = if action == Action::Watch {
-        context.watch(&request, metrics.long_running())
+        context.watch(metrics.long_running())
     } else {
         let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
         let _in_flight = app.metrics.in_flight(kind);
-        context.run(action, request).await
+        context.run(action, body).await
     };
     let response = answer.unwrap_or_else(|error| response::failure(&error, pretty));
     metrics.finished(response.status().as_u16(), started.elapsed());
@@ -65,10 +69,10 @@ pub async fn serve(app: &App, path: ResourcePath, request: Request, started: Ins
 }
 
 /// A resource nobody serves: a `Status` below a known group version, plain text elsewhere, 403 before both.
-fn unknown(app: &App, path: &ResourcePath, request: &Request, pretty: bool) -> Response {
-    let user = request.extensions().get::<Arc<User>>().cloned().unwrap_or_default();
-    let verb = request.method().as_str().to_lowercase();
-    let attributes = Attributes::of_path(&user, &verb, request.uri().path());
+fn unknown(app: &App, path: &ResourcePath, parts: &Parts, pretty: bool) -> Response {
+    let user = app::user(parts);
+    let verb = parts.method.as_str().to_lowercase();
+    let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
     if let Err(error) = app.authorizer.authorize(&attributes) {
         return response::failure(&error, pretty);
     }
@@ -98,18 +102,18 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
 
 impl Context<'_> {
     /// Every verb but watch, within the time a request has.
-    async fn run(&self, action: Action, request: Request) -> Result<Response, Error> {
+    async fn run(&self, action: Action, body: Body) -> Result<Response, Error> {
         self.authorize(action)?;
         let limit = request_timeout(&self.query, self.app.limits.request_time)?;
         let work = async {
             match action {
-                Action::Get => self.get(&request).await,
-                Action::List => self.list(&request).await,
-                Action::Create => self.create(request).await,
-                Action::Update => self.update(request).await,
-                Action::Patch => self.patch(request).await,
-                Action::Delete => self.delete(request).await,
-                Action::DeleteCollection => self.delete_collection(request).await,
+                Action::Get => self.get().await,
+                Action::List => self.list().await,
+                Action::Create => self.create(body).await,
+                Action::Update => self.update(body).await,
+                Action::Patch => self.patch(body).await,
+                Action::Delete => self.delete(body).await,
+                Action::DeleteCollection => self.delete_collection(body).await,
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
         };
@@ -150,8 +154,8 @@ impl Context<'_> {
     }
 
     /// How to answer, after the checks that come before everything else (406).
-    fn negotiate(&self, request: &Request, shape: Shape) -> Result<Negotiated, Error> {
-        let accept = accept(request.headers());
+    fn negotiate(&self, shape: Shape) -> Result<Negotiated, Error> {
+        let accept = accept(&self.parts.headers);
         negotiate::check_route(accept, &["application/json"])?;
         let negotiated = negotiate::negotiate(accept, RESOURCE)?;
         negotiated.check_shape(shape, &self.go_type(shape))?;
@@ -172,8 +176,8 @@ impl Context<'_> {
     }
 
     /// When the connection's server begins to drain.
-    fn draining(&self, request: &Request) -> tokio_util::sync::CancellationToken {
-        let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+    fn draining(&self) -> CancellationToken {
+        let connection = self.parts.extensions.get::<Arc<ConnectionInfo>>();
         connection.map_or_else(|| self.app.shutdown.clone(), |connection| connection.draining.clone())
     }
 }

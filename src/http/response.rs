@@ -33,9 +33,7 @@ pub fn failure(error: &Error, pretty: bool) -> Response {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if matches!(failure.code, 401 | 403) {
-        response
-            .headers_mut()
-            .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     response
 }

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 /// The status lists every version in which objects may have been stored.
-pub(super) fn remember_stored_version(object: &mut Object) {
+pub(super) fn remember_stored_version(object: &mut ObjectMap) {
     let storage = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
     let version = fields::items(object, &["spec", "versions"]).iter().find(storage);
     let Some(name) = version.and_then(|version| version.get("name")).filter(|name| name.is_string()) else {
@@ -20,7 +20,7 @@ pub(super) fn remember_stored_version(object: &mut Object) {
 }
 
 /// Without a service the group is served by this very server.
-pub(super) fn prepare_service(object: &mut Object, now: &str) {
+pub(super) fn prepare_service(object: &mut ObjectMap, now: &str) {
     if fields::at(object, &["spec", "service"]).is_some_and(|service| !service.is_null()) {
         return;
     }

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 use crate::auth::User;
 
 /// Whoever could choose these would get certificates for others.
-pub(super) fn prepare_create(object: &mut Object, user: &User) {
+pub(super) fn prepare_create(object: &mut ObjectMap, user: &User) {
     let spec = fields::object_mut(object, "spec");
     for key in ["username", "uid", "groups", "extra"] {
         spec.shift_remove(key);
@@ -25,7 +25,7 @@ pub(super) fn prepare_create(object: &mut Object, user: &User) {
 }
 
 /// Only the approval subresource approves or denies.
-pub(super) fn keep_approval(new: &mut Object, old: &Object) {
+pub(super) fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
     let decides = |condition: &&Value| {
         matches!(condition.get("type").and_then(Value::as_str), Some("Approved" | "Denied"))
     };

@@ -3,32 +3,32 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-pub(super) fn prepare_create(object: &mut Object) {
+pub(super) fn prepare_create(object: &mut ObjectMap) {
     let sent = template_generation(object);
     set(object, sent.max(1));
 }
 
 /// The template differs even where upstream's comparison would forgive an empty list: this only counts.
-pub(super) fn prepare_update(new: &mut Object, old: &Object) {
+pub(super) fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
     let stored = template_generation(old);
     let path = ["spec", "template"];
     let changed = fields::at(new, &path) != fields::at(old, &path);
     set(new, if changed { stored.saturating_add(1) } else { stored });
 }
 
-pub(super) fn keep_template_generation(new: &mut Object, old: &Object) {
+pub(super) fn keep_template_generation(new: &mut ObjectMap, old: &ObjectMap) {
     set(new, template_generation(old));
 }
 
-fn template_generation(object: &Object) -> i64 {
+fn template_generation(object: &ObjectMap) -> i64 {
     fields::text(object, &["metadata", "annotations", ANNOTATION]).parse().unwrap_or(0)
 }
 
-fn set(object: &mut Object, number: i64) {
+fn set(object: &mut ObjectMap, number: i64) {
     let metadata = fields::object_mut(object, "metadata");
     let annotations = fields::object_mut(metadata, "annotations");
     annotations.insert(ANNOTATION.to_owned(), Value::String(number.to_string()));

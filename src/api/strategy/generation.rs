@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generation {
@@ -19,13 +19,13 @@ pub(super) enum Generation {
 }
 
 impl Generation {
-    pub(super) fn create(self, object: &mut Object) {
+    pub(super) fn create(self, object: &mut ObjectMap) {
         if self != Generation::Untouched {
             fields::object_mut(object, "metadata").insert("generation".to_owned(), 1.into());
         }
     }
 
-    pub(super) fn update(self, new: &mut Object, old: &Object) {
+    pub(super) fn update(self, new: &mut ObjectMap, old: &ObjectMap) {
         fields::restore_metadata(new, old, "generation");
         if self.changed(new, old) {
             let before = fields::at(old, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
@@ -34,7 +34,7 @@ impl Generation {
         }
     }
 
-    fn changed(self, new: &Object, old: &Object) -> bool {
+    fn changed(self, new: &ObjectMap, old: &ObjectMap) -> bool {
         let same_part = |part| pairs(new, part) == pairs(old, part);
         match self {
             Generation::Untouched | Generation::CreateOnly => false,
@@ -48,19 +48,19 @@ impl Generation {
     }
 }
 
-fn same_content(new: &Object, old: &Object) -> bool {
+fn same_content(new: &ObjectMap, old: &ObjectMap) -> bool {
     let counts = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata" | "status");
     let keys = new.keys().chain(old.keys()).filter(|key| counts(key));
     keys.into_iter().all(|key| same(new.get(key), old.get(key)))
 }
 
 /// Is there a key of `left` that `right` has not or has otherwise?
-fn differs(left: &Object, right: &Object, counts: impl Fn(&str) -> bool) -> bool {
+fn differs(left: &ObjectMap, right: &ObjectMap, counts: impl Fn(&str) -> bool) -> bool {
     left.iter().any(|(key, value)| counts(key) && right.get(key) != Some(value))
 }
 
 /// Labels or annotations; none and empty are the same.
-fn pairs<'a>(object: &'a Object, part: &str) -> Option<&'a Object> {
+fn pairs<'a>(object: &'a ObjectMap, part: &str) -> Option<&'a ObjectMap> {
     let pairs = fields::at(object, &["metadata", part]).and_then(Value::as_object);
     pairs.filter(|pairs| !pairs.is_empty())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
@@ -11,7 +11,7 @@ const OLD_UID_LABEL: &str = "controller-uid";
 const OLD_NAME_LABEL: &str = "job-name";
 
 /// Values that are already there stay: validation refuses those that contradict.
-pub(super) fn prepare_create(object: &mut Object) {
+pub(super) fn prepare_create(object: &mut ObjectMap) {
     if fields::at(object, &["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;
     }

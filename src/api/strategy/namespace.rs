@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Object, fields};
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
+use crate::api::{ObjectMap, fields};
 
 const KUBERNETES: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-pub(super) fn prepare_create(object: &mut Object) {
+pub(super) fn prepare_create(object: &mut ObjectMap) {
     if !fields::items(object, &["spec", "finalizers"]).iter().any(|name| name == KUBERNETES) {
         let spec = fields::object_mut(object, "spec");
         match spec.get_mut("finalizers").and_then(Value::as_array_mut) {
@@ -21,15 +21,15 @@ pub(super) fn prepare_create(object: &mut Object) {
     label(object);
 }
 
-pub(super) fn prepare_update(new: &mut Object, old: &Object) {
-    let empty = Object::new();
+pub(super) fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
+    let empty = ObjectMap::new();
     let stored = fields::object(old, "spec").unwrap_or(&empty);
     fields::restore(fields::object_mut(new, "spec"), stored, "finalizers");
     label(new);
 }
 
 /// Upstream defaults the label on every write, and once more when a generated name is known.
-pub(super) fn label(object: &mut Object) {
+pub(super) fn label(object: &mut ObjectMap) {
     let name = fields::text(object, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
         let metadata = fields::object_mut(object, "metadata");
@@ -37,13 +37,13 @@ pub(super) fn label(object: &mut Object) {
     }
 }
 
-pub(super) fn has_finalizers(object: &Object) -> bool {
+pub(super) fn has_finalizers(object: &ObjectMap) -> bool {
     !fields::items(object, &["spec", "finalizers"]).is_empty()
 }
 
 /// The first DELETE only marks, whatever finalizers there are; a later one changes nothing until the spec's
 /// finalizers are gone, and then the generic rules go on. Neither `deletionGracePeriodSeconds` nor `generation` is set.
-pub(super) fn begin_deletion(object: &Object, options: &DeleteOptions, now: &str) -> Option<Object> {
+pub(super) fn begin_deletion(object: &ObjectMap, options: &DeleteOptions, now: &str) -> Option<ObjectMap> {
     let terminating = fields::at(object, &["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     if terminating {
         return has_finalizers(object).then(|| object.clone());
@@ -75,7 +75,7 @@ fn wants_foreground(options: &DeleteOptions) -> Option<bool> {
 }
 
 /// `None` leaves things as they are.
-fn set_finalizer(metadata: &mut Object, name: &str, wanted: Option<bool>) {
+fn set_finalizer(metadata: &mut ObjectMap, name: &str, wanted: Option<bool>) {
     let stored = fields::items(metadata, &["finalizers"]);
     let has = stored.iter().any(|own| own == name);
     let Some(wanted) = wanted.filter(|wanted| *wanted != has) else { return };

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 /// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
 const DEFAULT_GRACE: i64 = 30;
 
-pub(super) fn prepare_create(object: &mut Object) {
+pub(super) fn prepare_create(object: &mut ObjectMap) {
     if fields::items(object, &["spec", "schedulingGates"]).is_empty() {
         return;
     }
@@ -21,14 +21,14 @@ pub(super) fn prepare_create(object: &mut Object) {
 }
 
 /// What an old kubelet forgets to send stays.
-pub(super) fn prepare_status_update(new: &mut Object, old: &Object) {
-    let empty = Object::new();
+pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
+    let empty = ObjectMap::new();
     let stored = fields::object(old, "status").unwrap_or(&empty);
     if fields::text(new, &["status", "qosClass"]).is_empty() {
         fields::restore(fields::object_mut(new, "status"), stored, "qosClass");
     }
     keep_observed_generation(fields::object_mut(new, "status"), stored);
-    let mut unused: Vec<&Object> =
+    let mut unused: Vec<&ObjectMap> =
         fields::items(stored, &["conditions"]).iter().filter_map(Value::as_object).collect();
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
     let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
@@ -41,7 +41,7 @@ pub(super) fn prepare_status_update(new: &mut Object, old: &Object) {
     }
 }
 
-fn keep_observed_generation(new: &mut Object, old: &Object) {
+fn keep_observed_generation(new: &mut ObjectMap, old: &ObjectMap) {
     let sent = new.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
     if sent == 0 && old.contains_key("observedGeneration") {
         fields::restore(new, old, "observedGeneration");
@@ -49,7 +49,7 @@ fn keep_observed_generation(new: &mut Object, old: &Object) {
 }
 
 /// `CheckGracefulDelete`: nobody has to stop a pod that runs nowhere.
-pub(super) fn graceful_period(object: &Object, requested: Option<i64>) -> i64 {
+pub(super) fn graceful_period(object: &ObjectMap, requested: Option<i64>) -> i64 {
     let own = fields::at(object, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     let scheduled = !fields::text(object, &["spec", "nodeName"]).is_empty();
     let ended = matches!(fields::text(object, &["status", "phase"]), "Failed" | "Succeeded");

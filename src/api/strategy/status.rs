@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusRule {
@@ -17,7 +17,7 @@ pub(super) enum StatusRule {
 }
 
 impl StatusRule {
-    pub(super) fn create(self, object: &mut Object) {
+    pub(super) fn create(self, object: &mut ObjectMap) {
         match self {
             StatusRule::Open | StatusRule::Born => {}
             StatusRule::Dropped => {
@@ -30,7 +30,7 @@ impl StatusRule {
         }
     }
 
-    pub(super) fn update(self, new: &mut Object, old: &Object) {
+    pub(super) fn update(self, new: &mut ObjectMap, old: &ObjectMap) {
         if self != StatusRule::Open {
             fields::restore(new, old, "status");
         }
@@ -53,7 +53,7 @@ pub(super) const RESET: StatusMetadata =
     StatusMetadata::Except(&["labels", "annotations", "finalizers", "ownerReferences"]);
 
 impl StatusMetadata {
-    pub(super) fn update(self, new: &mut Object, old: &Object) {
+    pub(super) fn update(self, new: &mut ObjectMap, old: &ObjectMap) {
         for field in ["generation", "deletionTimestamp"] {
             fields::restore_metadata(new, old, field);
         }
@@ -69,7 +69,7 @@ impl StatusMetadata {
     }
 }
 
-fn close(new: &mut Object, old: &Object) {
+fn close(new: &mut ObjectMap, old: &ObjectMap) {
     let sent = new.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut metadata = fields::object(old, "metadata").cloned().unwrap_or_else(Map::new);
     for field in ["managedFields", "resourceVersion"] {
@@ -79,7 +79,7 @@ fn close(new: &mut Object, old: &Object) {
 }
 
 /// `new` keeps of its own only `apiVersion`, `kind`, `metadata` and `status`.
-pub(super) fn keep_all_but_status(new: &mut Object, old: &Object) {
+pub(super) fn keep_all_but_status(new: &mut ObjectMap, old: &ObjectMap) {
     let own = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
     new.retain(|key, _| own(key));
     for (key, value) in old.iter().filter(|(key, _)| !own(key)) {

@@ -24,7 +24,7 @@ fn custom(status: bool) -> Strategy {
     Strategy::of(&definition)
 }
 
-fn object(value: Value) -> Object {
+fn object(value: Value) -> ObjectMap {
     value.as_object().unwrap().clone()
 }
 
@@ -293,7 +293,7 @@ fn graceful_periods() {
     for (value, requested, want) in cases {
         assert_eq!(pod.graceful_period(&object(value), requested), Some(want));
     }
-    assert_eq!(strategy("", "Node").graceful_period(&Object::new(), Some(7)), None);
+    assert_eq!(strategy("", "Node").graceful_period(&ObjectMap::new(), Some(7)), None);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn every_status_text_is_json() {
             continue;
         }
         if let StatusRule::Reset(text) = Strategy::of(&definition).status {
-            assert!(serde_json::from_str::<Object>(text).is_ok(), "{text}");
+            assert!(serde_json::from_str::<ObjectMap>(text).is_ok(), "{text}");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Persistent volumes tell since when they are in their phase (`pkg/registry/core/persistentvolume/strategy.go`).
 
-use super::{Object, fields};
+use crate::api::{ObjectMap, fields};
 
 const SINCE: &str = "lastPhaseTransitionTime";
 
-pub(super) fn prepare_create(object: &mut Object, now: &str) {
+pub(super) fn prepare_create(object: &mut ObjectMap, now: &str) {
     fields::object_mut(object, "status").insert(SINCE.to_owned(), now.into());
 }
 
-pub(super) fn prepare_status_update(new: &mut Object, old: &Object, now: &str) {
+pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     let path = ["status", "phase"];
     let moved = fields::text(new, &path) != fields::text(old, &path);
     // A client may give the time itself.

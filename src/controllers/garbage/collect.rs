@@ -26,8 +26,6 @@ pub struct Collector<'a> {
 
 pub enum Verdict {
     Done,
-    /// These have to be looked at now.
-    LookAt(Vec<Node>),
     /// The object waits for others.
     Later,
 }
@@ -150,9 +148,8 @@ impl Collector<'_> {
             else {
                 continue;
             };
-            let blocks = |owner: &OwnerReference| {
-                owner.uid == facts.uid && owner.block_owner_deletion == Some(true)
-            };
+            let blocks =
+                |owner: &OwnerReference| owner.uid == facts.uid && owner.block_owner_deletion == Some(true);
             if Facts::of(&dependent).is_some_and(|dependent| dependent.owner_references.iter().any(blocks)) {
                 blocking.push(node.clone());
             }
@@ -225,7 +222,11 @@ impl Collector<'_> {
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
         let options = PatchOptions { write: WriteOptions::default(), conflicts: Conflicts::Refuse };
         let body = patch.to_string();
-        match self.api.patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, &User::apiserver()).await {
+        match self
+            .api
+            .patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, &User::apiserver())
+            .await
+        {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,6 +1,5 @@
 //! GET, LIST and WATCH as HTTP.
 
-use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
@@ -17,8 +16,8 @@ use crate::http::{body, documents, encode, response};
 use crate::schema::names::GroupResource;
 
 impl Context<'_> {
-    pub async fn get(&self, request: &Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(request, Shape::Single)?;
+    pub async fn get(&self) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::Single)?;
         let options = GetOptions::parse(&self.query)?;
         let target = self.target()?;
         let object = self.app.api.get(target, options).await?;
@@ -30,8 +29,8 @@ impl Context<'_> {
         Ok(response::json(StatusCode::OK, body))
     }
 
-    pub async fn list(&self, request: &Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(request, Shape::List)?;
+    pub async fn list(&self) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::List)?;
         let resource = self.resource()?;
         let group_resource = resource.group_resource();
         let keys = self.app.api.token_keys.load();
@@ -42,9 +41,9 @@ impl Context<'_> {
         Ok(response::json(StatusCode::OK, body))
     }
 
-    pub fn watch(&self, request: &Request, active: LongRunning) -> Result<Response, Error> {
+    pub fn watch(&self, active: LongRunning) -> Result<Response, Error> {
         self.authorize(super::Action::Watch)?;
-        let accept = documents::accept(request.headers());
+        let accept = documents::accept(&self.parts.headers);
         negotiate::check_route(accept, &["application/json", "application/json;stream=watch"])?;
         let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
         let resource = self.resource()?;
@@ -52,8 +51,8 @@ impl Context<'_> {
         let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };
         let options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
         let encoder = self.encoder(&negotiated)?;
-        let draining = self.draining(request);
-        let watch = self.app.api.watch(resource, self.path.namespace.as_deref(), options, draining);
+        let namespace = self.path.namespace.as_deref();
+        let watch = self.app.api.watch(resource, namespace, options, self.draining());
         let definition = self.definition;
         let counter =
             self.app.metrics.watch_events(&definition.group, &definition.version, &definition.plural);

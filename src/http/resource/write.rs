@@ -1,6 +1,6 @@
 //! POST, PUT, PATCH and DELETE as HTTP.
 
-use axum::extract::Request;
+use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 
@@ -13,22 +13,21 @@ use crate::api::options::list::ListOptions;
 use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::reviews::Reviewer;
 use crate::api::update::Part;
-use crate::http::app::take_body;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{header_text, media_type, object, parse, read, typed_object};
 use crate::http::status::deleted;
-use crate::http::{body, response};
+use crate::http::{body as bodies, response};
 use crate::patch::PatchKind;
 
 /// What the router of upstream says to a patch in a format that the kind does not take.
 const UNSUPPORTED_PATCH: &str = "415: Unsupported Media Type";
 
 impl Context<'_> {
-    pub async fn create(&self, mut request: Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(&request, Shape::Single)?;
-        media_type(request.headers())?;
+    pub async fn create(&self, body: Body) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::Single)?;
+        media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_create(&self.query)?;
-        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let bytes = read(body, self.app.limits.request_body).await?;
         let object = object(self.definition, &bytes)?;
         if self.is_virtual() {
             let namespace = self.path.namespace.as_deref();
@@ -41,16 +40,19 @@ impl Context<'_> {
             return Ok(self.value(StatusCode::CREATED, answer));
         }
         let encoder = self.encoder(&negotiated)?;
-        let answer =
-            self.app.api.create(self.resource()?, self.path.namespace_text(), object, &options, &self.user).await?;
+        let answer = self
+            .app
+            .api
+            .create(self.resource()?, self.path.namespace_text(), object, &options, &self.user)
+            .await?;
         Ok(response::json(StatusCode::CREATED, encoder.answer(&answer)?))
     }
 
-    pub async fn update(&self, mut request: Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(&request, Shape::Single)?;
-        media_type(request.headers())?;
+    pub async fn update(&self, body: Body) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::Single)?;
+        media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_update(&self.query)?;
-        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let bytes = read(body, self.app.limits.request_body).await?;
         let target = self.target()?;
         if self.is_scale() {
             let scale = typed_object("Scale", "autoscaling/v1", &bytes)?;
@@ -62,15 +64,15 @@ impl Context<'_> {
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
-    pub async fn patch(&self, mut request: Request) -> Result<Response, Error> {
-        let content_type = header_text(request.headers(), header::CONTENT_TYPE);
+    pub async fn patch(&self, body: Body) -> Result<Response, Error> {
+        let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
         let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
         if matches!(kind, PatchKind::StrategicMerge | PatchKind::Apply) {
             let message = UNSUPPORTED_PATCH.to_owned();
             return Err(Error::UnsupportedMediaType { message, by: Refuser::Router });
         }
-        let negotiated = self.negotiate(&request, Shape::Single)?;
-        let bytes = read(take_body(&mut request), self.app.limits.request_body).await?;
+        let negotiated = self.negotiate(Shape::Single)?;
+        let bytes = read(body, self.app.limits.request_body).await?;
         let options = PatchOptions::parse(&self.query, kind)?;
         let target = self.target()?;
         if self.is_scale() {
@@ -81,9 +83,9 @@ impl Context<'_> {
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
-    pub async fn delete(&self, mut request: Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(&request, Shape::Single)?;
-        let options = self.delete_options(&mut request).await?;
+    pub async fn delete(&self, body: Body) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::Single)?;
+        let options = self.delete_options(body).await?;
         let target = self.target()?;
         let encoder = self.encoder(&negotiated)?;
         match self.app.api.delete(target, &options).await? {
@@ -96,25 +98,25 @@ impl Context<'_> {
         }
     }
 
-    pub async fn delete_collection(&self, mut request: Request) -> Result<Response, Error> {
-        let negotiated = self.negotiate(&request, Shape::List)?;
+    pub async fn delete_collection(&self, body: Body) -> Result<Response, Error> {
+        let negotiated = self.negotiate(Shape::List)?;
         let resource = self.resource()?;
         let group_resource = resource.group_resource();
         let keys = self.app.api.token_keys.load();
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
-        let options = self.delete_options(&mut request).await?;
+        let options = self.delete_options(body).await?;
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
-        Ok(response::json(StatusCode::OK, body::list(encoder, list).await?))
+        Ok(response::json(StatusCode::OK, bodies::list(encoder, list).await?))
     }
 
-    async fn delete_options(&self, request: &mut Request) -> Result<DeleteOptions, Error> {
-        let bytes = read(take_body(request), self.app.limits.request_body).await?;
+    async fn delete_options(&self, body: Body) -> Result<DeleteOptions, Error> {
+        let bytes = read(body, self.app.limits.request_body).await?;
         if bytes.is_empty() {
             return DeleteOptions::parse(None, &self.query);
         }
-        media_type(request.headers())?;
+        media_type(&self.parts.headers)?;
         let body = parse(&bytes).map_err(|why| {
             Error::BadRequest(format!("couldn't get version/kind; json parse error: {why}"))
         })?;

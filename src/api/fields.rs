@@ -1,15 +1,15 @@
-//! Fields of dynamic objects, as the strategies read and replace them.
+//! Fields of dynamic objects, as pure rules read and replace them; wrong types count as absent.
 
 use serde_json::{Map, Value};
 
-use super::Object;
+use super::ObjectMap;
 
-pub(super) fn object<'a>(parent: &'a Object, key: &str) -> Option<&'a Object> {
+pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)
 }
 
 /// The object under `key`, made if there is none.
-pub(super) fn object_mut<'a>(parent: &'a mut Object, key: &str) -> &'a mut Object {
+pub fn object_mut<'a>(parent: &'a mut ObjectMap, key: &str) -> &'a mut ObjectMap {
     let value = parent.entry(key).or_insert(Value::Null);
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -21,28 +21,28 @@ pub(super) fn object_mut<'a>(parent: &'a mut Object, key: &str) -> &'a mut Objec
 }
 
 /// A text at a path; empty if absent.
-pub(super) fn text<'a>(parent: &'a Object, path: &[&str]) -> &'a str {
+pub fn text<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a str {
     at(parent, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub(super) fn at<'a>(parent: &'a Object, path: &[&str]) -> Option<&'a Value> {
+pub fn at<'a>(parent: &'a ObjectMap, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(parent.get(*first)?, |value, key| value.get(*key))
 }
 
-pub(super) fn items<'a>(parent: &'a Object, path: &[&str]) -> &'a [Value] {
+pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {
     at(parent, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Puts back what the stored object has under `key`, if anything.
-pub(super) fn restore(new: &mut Object, old: &Object, key: &str) {
+pub fn restore(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     match old.get(key).filter(|value| !value.is_null()) {
         Some(value) => new.insert(key.to_owned(), value.clone()),
         None => new.shift_remove(key),
     };
 }
 
-pub(super) fn restore_metadata(new: &mut Object, old: &Object, key: &str) {
+pub fn restore_metadata(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     let nothing = Map::new();
     restore(object_mut(new, "metadata"), object(old, "metadata").unwrap_or(&nothing), key);
 }

@@ -1,0 +1,120 @@
+//! The kinds that are asked and never stored: reviews of tokens, of identities and of permissions.
+//!
+//! [`Reviewer`] is the door; the answers come from pure functions over [`Review`] and what they may ask.
+
+mod access;
+mod identity;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::error::Error;
+use super::{ObjectMap, fields, meta};
+use crate::auth::User;
+use crate::auth::authn::Authenticator;
+use crate::auth::authorizer::Authorizer;
+use crate::schema::resource::ResourceDefinition;
+
+/// For whom the tokens of this server are meant: upstream's `--api-audiences`, which follow the usual issuer.
+const AUDIENCES: [&str; 1] = ["https://kubernetes.default.svc.cluster.local"];
+
+/// Answers reviews of one user.
+#[derive(Clone, Copy)]
+pub struct Reviewer<'a> {
+    pub user: &'a User,
+    pub authorizer: &'a dyn Authorizer,
+    pub authenticator: &'a Authenticator,
+}
+
+impl Reviewer<'_> {
+    /// The body of the 201: the question with a status. `namespace` is that of the URL.
+    pub fn answer(
+        &self,
+        definition: &ResourceDefinition,
+        namespace: Option<&str>,
+        mut question: ObjectMap,
+    ) -> Result<ObjectMap, Error> {
+        let review = Review::of_kind(&definition.kind).ok_or(Error::UnknownResource)?;
+        if namespace.is_some() || question.contains_key("metadata") {
+            meta::ensure_namespace(fields::object_mut(&mut question, "metadata"), namespace)?;
+        }
+        let bearer = |token: &str| format!("Bearer {token}");
+        let authenticate = |token: &str| {
+            self.authenticator.authenticate(None, Some(bearer(token).as_bytes())).ok().flatten()
+        };
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let sources = Sources {
+            user: self.user,
+            authorizer: self.authorizer,
+            authenticate: &authenticate,
+            audiences: &AUDIENCES,
+            now: &now,
+        };
+        review.answer(question, &sources)
+    }
+}
+
+/// Who asks, and who knows the answers.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    user: &'a User,
+    authorizer: &'a dyn Authorizer,
+    /// The user of a bearer token, if it is anybody's.
+    authenticate: &'a dyn Fn(&str) -> Option<Arc<User>>,
+    audiences: &'a [&'a str],
+    /// RFC 3339, UTC, whole seconds.
+    now: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Review {
+    Token,
+    SelfSubject,
+    SubjectAccess,
+    LocalSubjectAccess,
+    SelfSubjectAccess,
+    SelfSubjectRules,
+}
+
+impl Review {
+    /// Of the groups `authentication.k8s.io` and `authorization.k8s.io`.
+    fn of_kind(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "TokenReview" => Review::Token,
+            "SelfSubjectReview" => Review::SelfSubject,
+            "SubjectAccessReview" => Review::SubjectAccess,
+            "LocalSubjectAccessReview" => Review::LocalSubjectAccess,
+            "SelfSubjectAccessReview" => Review::SelfSubjectAccess,
+            "SelfSubjectRulesReview" => Review::SelfSubjectRules,
+            _ => return None,
+        })
+    }
+
+    fn answer(self, question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+        match self {
+            Review::Token => identity::review_token(question, sources),
+            Review::SelfSubject => Ok(identity::review_self(&question, sources)),
+            Review::SubjectAccess => access::review_subject(question, sources),
+            Review::LocalSubjectAccess => access::review_local(question, sources),
+            Review::SelfSubjectAccess => access::review_self(question, sources),
+            Review::SelfSubjectRules => access::review_rules(&question, sources),
+        }
+    }
+}
+
+/// A fresh object of the same version and kind, with empty metadata.
+fn like(question: &ObjectMap) -> ObjectMap {
+    let mut answer = ObjectMap::new();
+    for key in ["kind", "apiVersion"] {
+        if let Some(value) = question.get(key) {
+            answer.insert(key.to_owned(), value.clone());
+        }
+    }
+    answer.insert("metadata".to_owned(), Value::Object(ObjectMap::new()));
+    answer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Who is it? (`pkg/registry/authentication/{tokenreview,selfsubjectreview}`)
+
+use serde_json::{Value, json};
+
+use super::{Sources, like};
+use crate::api::error::Error;
+use crate::api::{ObjectMap, fields};
+use crate::auth::User;
+
+/// What upstream's bearer token authenticator says of tokens that nobody accepts.
+const INVALID_TOKEN: &str = "invalid bearer token";
+
+pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
+    let token = fields::text(&question, &["spec", "token"]);
+    if token.is_empty() {
+        return Err(Error::bad_request("token is required for TokenReview in authentication"));
+    }
+    let status = match audiences(&question, sources).and_then(|audiences| {
+        let user = (sources.authenticate)(token)?;
+        Some((user, audiences))
+    }) {
+        None => json!({"user": {}, "error": INVALID_TOKEN}),
+        Some((user, audiences)) => {
+            let mut status = json!({"authenticated": true, "user": user_info(&user)});
+            if !audiences.is_empty() {
+                status["audiences"] = audiences.into();
+            }
+            status
+        }
+    };
+    question.insert("status".to_owned(), status);
+    Ok(question)
+}
+
+/// Those of the wanted audiences that the token serves. Tokens here know no audience, so they serve the server's own
+/// (upstream `WrapAudienceAgnosticToken`); `None` if that is none of the wanted.
+fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a str>> {
+    let wanted = fields::items(question, &["spec", "audiences"]);
+    if wanted.is_empty() {
+        return Some(sources.audiences.to_vec());
+    }
+    let served = sources.audiences.iter().filter(|own| wanted.iter().any(|wanted| wanted == **own));
+    Some(served.copied().collect::<Vec<_>>()).filter(|served| !served.is_empty())
+}
+
+/// Nothing of the question but its version and kind comes back.
+pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
+    let mut answer = like(question);
+    answer.insert("metadata".to_owned(), json!({"creationTimestamp": sources.now}));
+    answer.insert("status".to_owned(), json!({"userInfo": user_info(sources.user)}));
+    answer
+}
+
+/// `authentication.k8s.io/v1 UserInfo`; empty parts are left out.
+fn user_info(user: &User) -> Value {
+    let mut info = ObjectMap::new();
+    if !user.name.is_empty() {
+        info.insert("username".to_owned(), user.name.as_str().into());
+    }
+    if !user.uid.is_empty() {
+        info.insert("uid".to_owned(), user.uid.as_str().into());
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups".to_owned(), json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        info.insert("extra".to_owned(), json!(user.extra));
+    }
+    Value::Object(info)
+}

@@ -1,0 +1,200 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::auth::MASTERS;
+use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+
+fn user(name: &str, groups: &[&str]) -> User {
+    User { name: name.into(), groups: groups.iter().map(|&group| group.into()).collect(), ..User::default() }
+}
+
+/// Asks as a member of the masters, or not.
+fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
+    ask_of(&MastersOnly, kind, master, question)
+}
+
+fn ask_of(authorizer: &dyn Authorizer, kind: &str, master: bool, question: Value) -> Result<Value, String> {
+    let user = user("me", if master { &[MASTERS] } else { &["devs"] });
+    let authenticate = |token: &str| (token == "secret").then(|| Arc::new(self::user("bob", &["b"])));
+    let audiences = ["api", "more"];
+    let sources = Sources {
+        user: &user,
+        authorizer,
+        authenticate: &authenticate,
+        audiences: &audiences,
+        now: "2026-07-01T10:00:00Z",
+    };
+    let question = question.as_object().unwrap().clone();
+    let answer = Review::of_kind(kind).unwrap().answer(question, &sources);
+    answer.map(Value::Object).map_err(|error| error.to_string())
+}
+
+#[test]
+fn tokens() {
+    let status =
+        |spec: Value| ask("TokenReview", false, json!({"spec": spec})).map(|answer| answer["status"].clone());
+    let bob = json!({"username": "bob", "groups": ["b"]});
+    let cases = [
+        (
+            json!({"token": "secret"}),
+            json!({"authenticated": true, "user": bob, "audiences": ["api", "more"]}),
+        ),
+        (
+            json!({"token": "secret", "audiences": ["x", "more"]}),
+            json!({"authenticated": true, "user": bob, "audiences": ["more"]}),
+        ),
+        (
+            json!({"token": "secret", "audiences": ["x"]}),
+            json!({"user": {}, "error": "invalid bearer token"}),
+        ),
+        (json!({"token": "wrong"}), json!({"user": {}, "error": "invalid bearer token"})),
+    ];
+    for (spec, want) in cases {
+        assert_eq!(status(spec), Ok(want));
+    }
+    for spec in [json!({}), json!(null), json!({"token": 3})] {
+        assert_eq!(status(spec), Err("token is required for TokenReview in authentication".to_owned()));
+    }
+}
+
+#[test]
+fn oneself() {
+    let question = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "metadata": {"name": "x"}});
+    assert_eq!(
+        ask("SelfSubjectReview", false, question),
+        Ok(json!({
+            "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"creationTimestamp": "2026-07-01T10:00:00Z"},
+            "status": {"userInfo": {"username": "me", "groups": ["devs"]}},
+        }))
+    );
+}
+
+#[test]
+fn access() {
+    let attributes = json!({"verb": "get", "resource": "pods"});
+    let allowed =
+        |kind: &str, master, question| ask(kind, master, question).map(|answer| answer["status"].clone());
+    let subject =
+        |groups: Value| json!({"spec": {"user": "u", "groups": groups, "resourceAttributes": attributes}});
+    let (yes, no) = (json!({"allowed": true}), json!({"allowed": false}));
+    assert_eq!(allowed("SubjectAccessReview", true, subject(json!(["devs"]))), Ok(no.clone()));
+    assert_eq!(allowed("SubjectAccessReview", false, subject(json!([MASTERS]))), Ok(yes.clone()));
+
+    let own = json!({"metadata": {"creationTimestamp": null, "managedFields": [1]}, "spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}});
+    assert_eq!(allowed("SelfSubjectAccessReview", true, own.clone()), Ok(yes));
+    assert_eq!(allowed("SelfSubjectAccessReview", false, own), Ok(no.clone()));
+
+    let local = json!({"metadata": {"namespace": "n"}, "spec": {"user": "u", "resourceAttributes": {"namespace": "n"}}});
+    assert_eq!(allowed("LocalSubjectAccessReview", true, local), Ok(no));
+}
+
+#[test]
+fn refused_questions() {
+    let invalid = |text: &str| Err(format!(".authorization.k8s.io \"\" is invalid: {text}"));
+    let neither = "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    let nobody = "spec.user: Invalid value: \"\": at least one of user or group must be specified";
+    let cases = [
+        ("SubjectAccessReview", json!({}), format!("[{neither}, {nobody}]")),
+        ("SubjectAccessReview", json!({"spec": {"user": "u"}}), neither.to_owned()),
+        ("SubjectAccessReview", json!({"spec": {"resourceAttributes": {}}}), nobody.to_owned()),
+        ("SelfSubjectAccessReview", json!({"spec": 3}), neither.to_owned()),
+        (
+            "SelfSubjectAccessReview",
+            json!({"spec": {"resourceAttributes": {}, "nonResourceAttributes": {"path": "/x"}}}),
+            r#"spec.nonResourceAttributes: Invalid value: {"Path":"/x","Verb":""}: cannot be specified in combination with resourceAttributes"#.to_owned(),
+        ),
+        (
+            "SelfSubjectAccessReview",
+            json!({"metadata": {"name": "x"}, "spec": {"resourceAttributes": {}}}),
+            r#"metadata: Invalid value: {"name":"x"}: must be empty"#.to_owned(),
+        ),
+        (
+            "LocalSubjectAccessReview",
+            json!({"metadata": {"namespace": "n"}, "spec": {"user": "u", "resourceAttributes": {"namespace": "m"}}}),
+            r#"spec.resourceAttributes.namespace: Invalid value: "m": must match metadata.namespace"#.to_owned(),
+        ),
+        (
+            "LocalSubjectAccessReview",
+            json!({"metadata": {"namespace": "n"}, "spec": {"user": "u", "nonResourceAttributes": {}}}),
+            r#"spec.nonResourceAttributes: Invalid value: {"Path":"","Verb":""}: disallowed on this kind of request"#.to_owned(),
+        ),
+    ];
+    for (kind, question, want) in cases {
+        assert_eq!(ask(kind, true, question), invalid(&want));
+    }
+}
+
+#[test]
+fn the_authorizer_hears_the_whole_question() {
+    struct Spelled;
+    impl Authorizer for Spelled {
+        fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+            let a = attributes;
+            let reason = [
+                a.verb,
+                a.group,
+                a.version,
+                a.resource,
+                a.subresource,
+                a.namespace,
+                a.name,
+                a.path,
+                &a.user.uid,
+            ]
+            .join(" ");
+            Decision::Deny { reason }
+        }
+    }
+    let reason = |spec: Value| {
+        let answer = ask_of(&Spelled, "SubjectAccessReview", false, json!({"spec": spec})).unwrap();
+        answer["status"]["reason"].clone()
+    };
+    let resource = json!({"verb": "get", "group": "apps", "resource": "deployments", "subresource": "scale", "namespace": "n", "name": "d"});
+    assert_eq!(
+        reason(json!({"user": "u", "uid": "7", "resourceAttributes": resource})),
+        "get apps * deployments scale n d  7"
+    );
+    assert_eq!(
+        reason(json!({"user": "u", "nonResourceAttributes": {"verb": "get", "path": "/x"}})),
+        "get       /x "
+    );
+}
+
+#[test]
+fn rules() {
+    let status = |master| {
+        let question = json!({"spec": {"namespace": "n"}});
+        ask("SelfSubjectRulesReview", master, question).map(|answer| answer["status"].clone())
+    };
+    assert_eq!(status(false), Ok(json!({"resourceRules": [], "nonResourceRules": [], "incomplete": false})));
+    assert_eq!(
+        status(true).unwrap()["resourceRules"][0],
+        json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+    );
+    assert_eq!(ask("SelfSubjectRulesReview", true, json!({})), Err("no namespace on request".to_owned()));
+}
+
+#[test]
+fn through_the_door() {
+    let tokens = crate::auth::token_file::Tokens::parse("secret,bob,7\n").unwrap();
+    let me = user("me", &[MASTERS]);
+    let reviewer =
+        Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
+    let ask = |kind: &str, namespace, question: Value| {
+        let definitions = crate::schema::builtin::definitions();
+        let definition = definitions.iter().find(|definition| &*definition.kind == kind).unwrap();
+        reviewer.answer(definition, namespace, question.as_object().unwrap().clone())
+    };
+    let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).unwrap();
+    assert_eq!(token["status"]["user"]["username"], "bob");
+    let attributes = json!({"namespace": "n"});
+    let local = json!({"spec": {"user": "u", "resourceAttributes": attributes}});
+    let local = ask("LocalSubjectAccessReview", Some("n"), local).unwrap();
+    assert_eq!(
+        (&local["metadata"], &local["status"]),
+        (&json!({"namespace": "n"}), &json!({"allowed": false}))
+    );
+    assert!(ask("LocalSubjectAccessReview", Some("n"), json!({"metadata": {"namespace": "m"}})).is_err());
+    assert!(matches!(ask("Pod", None, json!({})), Err(Error::UnknownResource)));
+}
