@@ -278,7 +278,8 @@ async fn c64_yaml_is_refused(setup: Setup) {
     let server = setup.start().await;
     let answer = server.get(format!("{CONFIGMAPS}?watch=1")).accept("application/yaml").await;
     // The router of upstream answers in plain text (spec/wire.md, 1.2).
-    let text = "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch";
+    let text =
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch";
     assert_eq!((answer.status, answer.text().trim_end()), (406, text));
 }
 
