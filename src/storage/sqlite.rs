@@ -47,12 +47,17 @@ const READERS: u32 = 4;
 /// A store in one SQLite file.
 pub struct Sqlite {
     options: SqliteConnectOptions,
-    /// `None` after an error whose outcome was not learned; the next batch opens a new connection.
-    writer: Mutex<Option<SqliteConnection>>,
+    writer: Mutex<Desk>,
     readers: SqlitePool,
     statements: batch::Statements,
-    /// Held as long as the store is open.
-    _lock: FileLock,
+}
+
+/// What the one who writes needs.
+struct Desk {
+    /// `None` after an error; the next turn opens a new connection.
+    connection: Option<SqliteConnection>,
+    /// Held as long as the store is open; without it nobody may write.
+    lock: Option<FileLock>,
 }
 
 impl Sqlite {
@@ -86,41 +91,45 @@ impl Sqlite {
             .test_before_acquire(false)
             .connect_lazy_with(reading);
         let statements = batch::Statements::new();
-        Ok(Self { options, writer: Mutex::new(Some(writer)), readers, statements, _lock: lock })
+        let desk = Desk { connection: Some(writer), lock: Some(lock) };
+        Ok(Self { options, writer: Mutex::new(desk), readers, statements })
     }
 
     /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
     async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let mut slot = self.writer.lock().await;
-        let connection = match slot.take() {
+        let mut desk = self.writer.lock().await;
+        if desk.lock.is_none() {
+            return Err(Error::Closed);
+        }
+        let connection = match desk.connection.take() {
             Some(connection) => connection,
             None => self.options.connect().await.map_err(unavailable)?,
         };
-        Ok(Turn { slot, connection })
+        Ok(Turn { desk, connection })
     }
 }
 
 /// The writing connection while somebody uses it.
 struct Turn<'a> {
-    slot: MutexGuard<'a, Option<SqliteConnection>>,
+    desk: MutexGuard<'a, Desk>,
     connection: SqliteConnection,
 }
 
 impl Turn<'_> {
     fn done(self) {
-        let Self { mut slot, connection } = self;
-        *slot = Some(connection);
+        let Self { mut desk, connection } = self;
+        desk.connection = Some(connection);
     }
 
     /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
     /// given up, so the clock tells.
     async fn settle(self, options: &SqliteConnectOptions, last: Revision, error: Error) -> Result<(), Error> {
         let unknown = |_| Error::Unknown(error.to_string().into());
-        let Self { slot, connection } = self;
+        let Self { desk, connection } = self;
         drop(connection);
         let connection = options.connect().await.map_err(|error| unknown(unavailable(error)))?;
-        let mut turn = Self { slot, connection };
+        let mut turn = Self { desk, connection };
         let clock = reads::clock(&mut turn.connection).await.map_err(unknown)?;
         turn.done();
         if clock.revision >= last { Ok(()) } else { Err(error) }
@@ -243,8 +252,10 @@ impl Backend for Sqlite {
 
     async fn close(&self) {
         self.readers.close().await;
-        if let Some(connection) = self.writer.lock().await.take() {
+        let mut desk = self.writer.lock().await;
+        if let Some(connection) = desk.connection.take() {
             let _ = connection.close().await;
         }
+        desk.lock = None;
     }
 }
