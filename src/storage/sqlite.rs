@@ -42,13 +42,17 @@ const CHECKPOINT_PAGES: u32 = 256;
 const LOG_LIMIT: u64 = 64 << 20;
 /// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// For short reads: the clock, counts, the changefeed.
 const READERS: u32 = 4;
+/// Lists have connections of their own: a slow client that reads one must not hold up the clock.
+const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
     options: SqliteConnectOptions,
     writer: Mutex<Desk>,
     readers: SqlitePool,
+    scans: SqlitePool,
     statements: batch::Statements,
 }
 
@@ -86,13 +90,14 @@ impl Sqlite {
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let mut writer = options.connect().await.map_err(unreachable)?;
         migrations::apply(&MIGRATIONS, &mut writer, &url).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_lazy_with(reading);
+        let pool = |connections| {
+            let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
+            options.connect_lazy_with(reading.clone())
+        };
+        let (readers, scans) = (pool(READERS), pool(SCANS));
         let statements = batch::Statements::new();
         let desk = Desk { connection: Some(writer), lock: Some(lock) };
-        Ok(Self { options, writer: Mutex::new(desk), readers, statements })
+        Ok(Self { options, writer: Mutex::new(desk), readers, scans, statements })
     }
 
     /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
@@ -183,7 +188,7 @@ impl Backend for Sqlite {
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        reads::scan(&self.readers, scan, at).await
+        reads::scan(&self.scans, scan, at).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
@@ -251,6 +256,7 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
+        self.scans.close().await;
         self.readers.close().await;
         let mut desk = self.writer.lock().await;
         if let Some(connection) = desk.connection.take() {
