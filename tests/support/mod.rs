@@ -4,3 +4,5 @@
 pub mod database;
 pub mod object;
 pub mod postgres;
+pub mod process;
+pub mod rest;
