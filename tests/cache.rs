@@ -27,10 +27,10 @@ impl Server {
     async fn start(database: &Database) -> Self {
         let backend = database.open().await;
         let pods = resource(&*backend, "pods").await;
-        let (cache, sink) = Cache::start(backend.clone(), &[pods]).await.expect("load");
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mark = HighWaterMark::load(directory.path().join("mark")).expect("a new mark");
-        let store = Store::start(backend.clone(), sink, Arc::new(mark));
+        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
+        let store = Store::start(backend.clone(), sink, mark);
         Self { backend, cache, store, pods }
     }
 
@@ -191,6 +191,31 @@ on_both_databases! {
     events_tell_what_was_before,
     exact_reads_come_from_memory_while_it_has_them,
     a_restart_loads_what_was_there,
+}
+
+/// A failover to a standby that was behind: what this replica has seen is gone, and its revisions must not come again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_commits_are_noticed_by_a_reader() {
+    let database = Database::postgres().await;
+    let server = Server::start(&database).await;
+    let kept = server.write(create(&server.key("kept"), 1)).await;
+    let lost = server.write(create(&server.key("lost"), 1)).await;
+    let rewind = format!(
+        "DELETE FROM objects WHERE resource_version > {kept}; DELETE FROM changes WHERE resource_version > {kept}; \
+         UPDATE clock SET revision = {kept}"
+    );
+    database.execute(&rewind).await;
+    let mut clock = server.cache.clock().await.expect("clock");
+    while clock.revision <= lost {
+        tokio::task::yield_now().await;
+        clock = server.cache.clock().await.expect("clock");
+    }
+    assert_eq!(clock.compacted, clock.revision, "history before the jump is unsure");
+    let state = server.cache.at_least(clock.revision).await.expect("the cache starts over");
+    assert!(state.get(server.pods, "ns", "lost").is_none());
+    assert_eq!(state.get(server.pods, "ns", "kept").map(|object| object.revision()), Some(kept));
+    let next = server.write(create(&server.key("next"), 1)).await;
+    assert!(next > clock.revision);
 }
 
 /// Two servers on one database: each sees what the other was answered, in the same order.
