@@ -1,4 +1,4 @@
-//! Servers as an operator runs them: replicas on one database, restarts, and starts that have to be refused.
+//! Servers as an operator runs them: replicas on one database, restarts, and databases that have to be refused.
 //! Numbers are those of the checklist in `spec/list-watch.md`.
 
 mod support;
@@ -277,14 +277,6 @@ async fn a_file_has_one_server() {
     server.kill().await;
     let _server = second.start().await;
     assert_eq!(names(&list(&second.client().await, "").await), ["one"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_has_one_server() {
-    let first = Installation::sqlite();
-    let _server = first.start().await;
-    let second = Installation::sqlite().with(&format!("--secure-port={}", first.port()));
-    assert_refused(&second, &[&format!("127.0.0.1:{}", first.port()), "already in use"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
