@@ -57,7 +57,7 @@ pub async fn build_on(
     let ids = resource_ids(&*backend, &registry).await?;
     let mut loaded: Vec<_> = ids.values().copied().collect();
     loaded.sort_unstable();
-    let (cache, sink) = Cache::start(backend.clone(), &loaded).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone()).await?;
     let store = Store::start(backend.clone(), sink, mark.clone());
     let api = Arc::new(Api {
         store,

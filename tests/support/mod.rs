@@ -5,4 +5,6 @@ pub mod client;
 pub mod database;
 pub mod object;
 pub mod postgres;
+pub mod process;
+pub mod rest;
 pub mod server;
