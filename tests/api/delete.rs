@@ -137,7 +137,18 @@ async fn c86_c87_what_a_terminating_object_refuses(setup: Setup) {
     );
     let mut moved = stored.clone();
     moved["metadata"]["deletionTimestamp"] = "2001-01-01T00:00:00Z".into();
+    assert_eq!(server.put(at("x"), &moved).await.ok(), stored, "put back, which changes nothing");
+    moved["metadata"]["deletionGracePeriodSeconds"] = 7.into();
     let failure = server.put(at("x"), &moved).await.failure();
+    let cause = json!({
+        "reason": "FieldValueInvalid", "field": "metadata.deletionGracePeriodSeconds",
+        "message": "Invalid value: 7: field is immutable"
+    });
+    assert_eq!(failure["details"]["causes"], json!([cause]));
+    // Only a DELETE begins a deletion.
+    let mut alive = server.create("y", json!({})).await;
+    alive["metadata"]["deletionTimestamp"] = "2001-01-01T00:00:00Z".into();
+    let failure = server.put(at("y"), &alive).await.failure();
     assert_eq!(failure["details"]["causes"][0]["field"], "metadata.deletionTimestamp");
 }
 

@@ -387,6 +387,6 @@ async fn c93_dry_run(setup: Setup) {
     let bad = server.post(format!("{CONFIGMAPS}?dryRun=yes"), &config_map("y", json!({}))).await;
     bad.invalid_options(
         "CreateOptions",
-        &[("FieldValueNotSupported", "dryRun", "Unsupported value: \"yes\": supported values: \"All\"")],
+        &[("FieldValueNotSupported", "dryRun", "Unsupported value: [\"yes\"]: supported values: \"All\"")],
     );
 }
