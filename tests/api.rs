@@ -23,6 +23,8 @@ macro_rules! on_both_databases {
     };
 }
 
+#[path = "api/auth.rs"]
+mod auth;
 #[path = "api/bad_bodies.rs"]
 mod bad_bodies;
 #[path = "api/bad_urls.rs"]
@@ -31,6 +33,8 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/delete.rs"]
 mod delete;
+#[path = "api/documents.rs"]
+mod documents;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/garbage.rs"]
@@ -41,6 +45,8 @@ mod list;
 mod namespaces;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/representation.rs"]
+mod representation;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/watch.rs"]
