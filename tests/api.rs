@@ -33,6 +33,8 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/delete.rs"]
 mod delete;
+#[path = "api/deletecollection.rs"]
+mod deletecollection;
 #[path = "api/documents.rs"]
 mod documents;
 #[path = "api/events.rs"]
@@ -41,14 +43,20 @@ mod events;
 mod garbage;
 #[path = "api/list.rs"]
 mod list;
+#[path = "api/list_options.rs"]
+mod list_options;
 #[path = "api/namespaces.rs"]
 mod namespaces;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/patch.rs"]
+mod patch;
 #[path = "api/representation.rs"]
 mod representation;
 #[path = "api/undecodable.rs"]
 mod undecodable;
+#[path = "api/update.rs"]
+mod update;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/watch_form.rs"]
