@@ -43,6 +43,7 @@ with_each_kubectl! {
     describes,
     discovers,
     proxies,
+    creates_imperatively,
 }
 
 /// ConfigMap `name` with one label and one entry.
@@ -115,8 +116,11 @@ async fn creates_and_deletes_many_kinds(kubectl: &Kubectl) {
         )
     );
     assert_eq!(
-        kubectl.table("get jobs,ingresses,storageclasses").await[..3],
-        rows("NAME  STATUS  COMPLETIONS  DURATION\njob.batch/once  Running  0/1\n\n")
+        kubectl.table("get storageclasses").await,
+        rows(
+            "NAME  PROVISIONER       RECLAIMPOLICY  VOLUMEBINDINGMODE  ALLOWVOLUMEEXPANSION\n\
+             fast  example.com/fast  Delete         Immediate          false"
+        )
     );
     let deleted = kubectl.run("delete -f kinds.yaml").await;
     assert_eq!(deleted.lines().count(), objects.len());
@@ -162,7 +166,7 @@ async fn reads_in_every_format(kubectl: &Kubectl) {
     );
     assert_eq!(kubectl.run("get cm -o name").await, "configmap/a\n");
     assert_eq!(
-        kubectl.run("get cm a -o jsonpath='{.kind} {.apiVersion} {.data.color}'").await,
+        kubectl.run("get cm a -o 'jsonpath={.kind} {.apiVersion} {.data.color}'").await,
         "ConfigMap v1 blue"
     );
     let yaml = kubectl.run("get cm a -o yaml").await;
@@ -171,10 +175,8 @@ async fn reads_in_every_format(kubectl: &Kubectl) {
     assert_eq!(json["kind"], "List");
     assert_eq!(json["items"][0]["metadata"]["labels"]["app"], "web");
     assert_eq!(json["items"][0]["kind"], "ConfigMap");
-    assert_eq!(
-        kubectl.run("get cm -o custom-columns=N:.metadata.name,C:.data.color").await,
-        "N   C\na   blue\n"
-    );
+    let columns = kubectl.table("get cm -o custom-columns=N:.metadata.name,C:.data.color").await;
+    assert_eq!(columns, rows("N  C\na  blue"));
     assert_eq!(kubectl.fail("get cm b").await, "Error from server (NotFound): configmaps \"b\" not found\n");
     assert_eq!(
         kubectl.fail("get things").await,
@@ -262,7 +264,7 @@ async fn labels_and_annotates(kubectl: &Kubectl) {
     assert_eq!(kubectl.run("get cm -o name -l size=xl,tier=back").await, "configmap/a\n");
     assert_eq!(kubectl.run("label cm a tier-").await, "configmap/a unlabeled\n");
     assert_eq!(kubectl.run("get cm -o name -l tier").await, "");
-    assert_eq!(kubectl.run("annotate cm a note='two words'").await, "configmap/a annotated\n");
+    assert_eq!(kubectl.run("annotate cm a 'note=two words'").await, "configmap/a annotated\n");
     assert_eq!(kubectl.run("get cm a -o jsonpath={.metadata.annotations.note}").await, "two words");
     assert_eq!(kubectl.run("annotate cm a note-").await, "configmap/a annotated\n");
     assert_eq!(kubectl.run("get cm a -o jsonpath={.metadata.annotations}").await, "");
@@ -313,8 +315,7 @@ async fn deletes(kubectl: &Kubectl) {
     kubectl.run("create -f kinds.yaml").await;
     for (grace, name) in [("--grace-period=1", "web-0"), ("--grace-period=0 --force", "web-1")] {
         if name != "web-0" {
-            let pod = kubectl_pod(name);
-            kubectl.run_with("create -f -", &pod).await;
+            kubectl.run_with("create -f -", &pod(name)).await;
         }
         // No node runs it, so nothing has to be stopped first.
         assert_eq!(kubectl.run(&format!("delete pod {name} {grace} -o name")).await, format!("pod/{name}\n"));
@@ -326,7 +327,7 @@ async fn deletes(kubectl: &Kubectl) {
     assert_eq!(kubectl.run("get cm -A -o name").await, "configmap/settings\n");
 }
 
-fn kubectl_pod(name: &str) -> String {
+fn pod(name: &str) -> String {
     format!(
         "
 apiVersion: v1
@@ -424,7 +425,6 @@ Events:  <none>"
         ("namespace team", "Status:       Active"),
         ("ingress web", "  example.com  "),
         ("role reader", "  pods       []                 []              [get list]"),
-        ("job once", "Pods Statuses:    0 Active (0 Ready) / 0 Succeeded / 0 Failed"),
     ] {
         let text = kubectl.run(&format!("describe {object}")).await;
         assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
@@ -484,4 +484,37 @@ async fn proxies(kubectl: &Kubectl) {
     connection.read_to_string(&mut response).await.unwrap();
     assert!(response.starts_with("HTTP/1.0 200 OK\r\n"), "{response}");
     assert!(response.contains(r#""color":"blue""#), "{response}");
+}
+
+/// What kubectl sends in protobuf, as it knows the kinds itself.
+async fn creates_imperatively(kubectl: &Kubectl) {
+    for (command, created) in [
+        ("namespace team", "namespace/team"),
+        ("configmap a --from-literal=color=blue --from-file=kinds=kinds.yaml", "configmap/a"),
+        ("secret generic s --from-literal=password=hunter2", "secret/s"),
+        ("serviceaccount robot", "serviceaccount/robot"),
+        ("deployment web --image=nginx:1 --replicas=3 --port=80", "deployment.apps/web"),
+        ("job once --image=busybox -- true", "job.batch/once"),
+        ("cronjob often --image=busybox '--schedule=*/5 * * * *' -- true", "cronjob.batch/often"),
+        ("service clusterip web --tcp=80:8080", "service/web"),
+        ("role reader --verb=get,list --resource=pods", "role.rbac.authorization.k8s.io/reader"),
+        ("rolebinding readers --role=reader --user=jane", "rolebinding.rbac.authorization.k8s.io/readers"),
+        ("quota small --hard=pods=2,cpu=1", "resourcequota/small"),
+        ("ingress web --rule=example.com/*=web:80", "ingress.networking.k8s.io/web"),
+        ("priorityclass high --value=1000", "priorityclass.scheduling.k8s.io/high"),
+    ] {
+        let dry = kubectl.run(&format!("create --dry-run=server -o name {command}")).await;
+        assert_eq!(dry, format!("{created}\n"));
+        assert_eq!(kubectl.run(&format!("create {command}")).await, format!("{created} created\n"));
+        kubectl.run(&format!("get {created}")).await;
+    }
+    assert_eq!(kubectl.run("get cm a -o jsonpath={.data.color}").await, "blue");
+    assert_eq!(kubectl.run("get secret s -o jsonpath={.data.password}").await, "aHVudGVyMg==");
+    let replicas = "get deployment web -o jsonpath={.spec.replicas}";
+    assert_eq!(kubectl.run(replicas).await, "3");
+    assert_eq!(kubectl.run("scale deployment web --replicas=5").await, "deployment.apps/web scaled\n");
+    assert_eq!(kubectl.run(replicas).await, "5");
+    assert_eq!(kubectl.run("get cronjob often -o jsonpath={.spec.schedule}").await, "*/5 * * * *");
+    let again = kubectl.fail("create configmap a").await;
+    assert!(again.ends_with("configmaps \"a\" already exists\n"), "{again}");
 }

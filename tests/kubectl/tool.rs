@@ -10,8 +10,8 @@ use crate::support::process::{Installation, Process};
 
 pub struct Kubectl {
     program: PathBuf,
-    installation: Installation,
     _server: Process,
+    installation: Installation,
 }
 
 /// How a command ended.
