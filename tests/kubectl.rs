@@ -212,21 +212,28 @@ async fn selects_and_pages(kubectl: &Kubectl) {
 
 async fn watches(kubectl: &Kubectl) {
     create_configmaps(kubectl, &["a"]).await;
-    let columns = "-o custom-columns=N:.metadata.name,C:.data.color --no-headers";
-    let mut watch = kubectl.keep_running(&format!("get cm -w --output-watch-events {columns}")).await;
-    let mut only_b =
-        kubectl.keep_running(&format!("get cm -w --field-selector metadata.name=b {columns}")).await;
-    assert_eq!(rows(&watch.line().await), rows("ADDED  a  blue"));
+    let columns = "--no-headers -o custom-columns=N:.metadata.name,C:.data.color";
+    let events = "--no-headers -o custom-columns=E:.type,N:.object.metadata.name,C:.object.data.color";
+    let mut all = kubectl.keep_running(&format!("get cm -w --output-watch-events {events}")).await;
+    let mut only_a =
+        kubectl.keep_running(&format!("get cm -w --field-selector metadata.name=a {columns}")).await;
+    let mut table = kubectl.keep_running("get cm -w").await;
+    // Each has told what is there, and only then anything changes.
+    assert_eq!(rows(&all.line().await), rows("ADDED  a  blue"));
+    assert_eq!(rows(&only_a.line().await), rows("a  blue"));
+    assert!(table.line().await.starts_with("NAME "));
+    assert!(table.line().await.starts_with("a  "));
+
     create_configmaps(kubectl, &["b"]).await;
     kubectl.run("patch cm a --type merge -p '{\"data\":{\"color\":\"red\"}}'").await;
     kubectl.run("delete cm b").await;
-    assert_eq!(rows(&watch.line().await), rows("ADDED  b  blue"));
-    assert_eq!(rows(&watch.line().await), rows("MODIFIED  a  red"));
-    assert_eq!(rows(&watch.line().await), rows("DELETED  b  blue"));
-    assert_eq!(rows(&only_b.line().await), rows("b  blue"));
-    let mut table = kubectl.keep_running("get cm -w").await;
-    assert_eq!(rows(&table.line().await), [["NAME", "DATA"]].map(|row| row.map(str::to_owned).to_vec()));
-    assert!(table.line().await.starts_with("a "));
+    assert_eq!(rows(&all.line().await), rows("ADDED  b  blue"));
+    assert_eq!(rows(&all.line().await), rows("MODIFIED  a  red"));
+    assert_eq!(rows(&all.line().await), rows("DELETED  b  blue"));
+    assert_eq!(rows(&only_a.line().await), rows("a  red"));
+    for name in ["b", "a", "b"] {
+        assert!(table.line().await.starts_with(&format!("{name}  ")));
+    }
 }
 
 async fn replaces(kubectl: &Kubectl) {
@@ -284,10 +291,9 @@ async fn patches(kubectl: &Kubectl) {
     assert_eq!(kubectl.run(&merge(r#"{"data": {"color": null, "shape": "round"}}"#)).await, patched);
     let unchanged = merge(r#"{"data": {"shape": "round"}}"#);
     assert_eq!(kubectl.run(&unchanged).await, "configmap/a patched (no change)\n");
-    assert_eq!(
-        kubectl.run(&format!("{} --dry-run=server", merge(r#"{"data": null}"#))).await,
-        "configmap/a patched (server dry run)\n"
-    );
+    // It does not say that it is one.
+    let dry_run = format!("{} --dry-run=server", merge(r#"{"data": null}"#));
+    assert_eq!(kubectl.run(&dry_run).await, patched);
     assert_eq!(kubectl.run("get cm a -o jsonpath={.data}").await, r#"{"shape":"round","size":"xl"}"#);
     let failed = kubectl.fail(&json(r#"[{"op": "test", "path": "/data/size", "value": "s"}]"#)).await;
     assert!(failed.starts_with("The request is invalid: "), "{failed}");

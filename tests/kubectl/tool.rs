@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::process::{Installation, Process};
+
+/// Only ever reached by a watch that misses something.
+const HANG: Duration = Duration::from_secs(120);
 
 pub struct Kubectl {
     program: PathBuf,
@@ -100,7 +104,9 @@ pub struct Running {
 
 impl Running {
     pub async fn line(&mut self) -> String {
-        self.lines.next_line().await.expect("read from kubectl").expect("kubectl goes on")
+        let line =
+            tokio::time::timeout(HANG, self.lines.next_line()).await.expect("kubectl prints something");
+        line.expect("read from kubectl").expect("kubectl goes on")
     }
 }
 
