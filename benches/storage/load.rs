@@ -62,7 +62,7 @@ async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Ins
         }
         match store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => versions[n] = Expect::At(revision),
-            Written::Conflict { found } => panic!("a key of its own: {found:?}"),
+            Written::Conflict { found, .. } => panic!("a key of its own: {found:?}"),
         }
         latencies.push(started.elapsed());
     }

@@ -40,7 +40,7 @@ pub async fn one_hot_key_has_one_winner_per_version(database: &Database) {
                 loop {
                     match store.write(update(&key, at, n)).await.expect("write") {
                         Written::Committed { revision, .. } => return (at, revision),
-                        Written::Conflict { found } => at = found.expect("nobody deletes"),
+                        Written::Conflict { found, .. } => at = found.expect("nobody deletes"),
                     }
                 }
             })
@@ -124,7 +124,10 @@ pub async fn commits_reach_the_sink_before_the_writer(database: &Database) {
 
     // A batch of losers has nothing to publish and waits for nobody.
     let lost = store.write(create(&key, 2)).await.expect("an answer");
-    assert!(matches!(lost, Written::Conflict { found: Some(found) } if found.0 == base.0 + 1), "{lost:?}");
+    assert!(
+        matches!(lost, Written::Conflict { found: Some(found), .. } if found.0 == base.0 + 1),
+        "{lost:?}"
+    );
 }
 
 pub async fn a_caller_that_goes_away_does_not_stop_its_write(database: &Database) {
