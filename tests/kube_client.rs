@@ -93,6 +93,52 @@ async fn objects_are_created_read_changed_and_deleted() {
     assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_resumes_on_sqlite() {
+    resumes(Installation::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_resumes_on_postgres() {
+    let schema = Schema::create().await;
+    resumes(Installation::postgres(&schema)).await;
+}
+
+/// While history is kept, a watcher lists once, and then is told each change once, in order, over restarts.
+async fn resumes(installation: Installation) {
+    let mut server = installation.start().await;
+    let api = configmaps(&installation).await;
+    let mut events = pin!(watch(api.clone(), watcher::Config::default()).default_backoff());
+    let mut next = async || loop {
+        match events.next().await.expect("the stream goes on") {
+            Ok(Event::Apply(object)) => return format!("{} {}", object.name_any(), value(&object)),
+            Ok(Event::Delete(object)) => return format!("{} gone", object.name_any()),
+            Ok(Event::InitDone) => return "a list".to_owned(),
+            Ok(Event::InitApply(object)) => panic!("listed: {object:?}"),
+            // Errors are what a restart is made of.
+            Ok(Event::Init) | Err(_) => {}
+        }
+    };
+    assert_eq!(next().await, "a list");
+    for round in 0..4 {
+        let name = format!("c-{round}");
+        api.create(&PostParams::default(), &configmap(&name, 1)).await.unwrap();
+        assert_eq!(next().await, format!("{name} 1"));
+        api.replace(&name, &PostParams::default(), &configmap(&name, 2)).await.unwrap();
+        match round % 2 {
+            0 => server.kill().await,
+            _ => {
+                server.terminate().await;
+                assert_eq!(server.end().await.code(), Some(0));
+            }
+        }
+        server = installation.start().await;
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+        assert_eq!(next().await, format!("{name} 2"));
+        assert_eq!(next().await, format!("{name} gone"));
+    }
+}
+
 /// 96: LIST, then WATCH.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reflector_that_lists_and_watches_on_sqlite() {
