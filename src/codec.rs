@@ -1,4 +1,5 @@
-//! Bytes to objects and back: JSON, and the form at rest.
+//! Bytes to objects and back: JSON, protobuf, and the form at rest.
 
 pub mod object;
+pub mod protobuf;
 pub mod scan;

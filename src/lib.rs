@@ -20,4 +20,5 @@ pub mod codec;
 pub mod schema;
 
 pub mod gotext;
+pub mod protowire;
 pub mod revision;

@@ -22,7 +22,6 @@ var timestamp = []field{{name: "seconds", number: 1, typ: "int64"}, {name: "nano
 var specials = map[reflect.Type]special{
 	reflect.TypeOf(meta.Time{}):      {"FORMAT_TIME", timestamp},
 	reflect.TypeOf(meta.MicroTime{}): {"FORMAT_MICRO_TIME", timestamp},
-	reflect.TypeOf(meta.Duration{}):  {"FORMAT_DURATION", []field{{name: "duration", number: 1, typ: "int64"}}},
 	reflect.TypeOf(meta.FieldsV1{}):  {"FORMAT_RAW", []field{{name: "Raw", number: 1, typ: "bytes"}}},
 	reflect.TypeOf(resource.Quantity{}): {
 		"FORMAT_QUANTITY", []field{{name: "string", number: 1, typ: "string"}},
