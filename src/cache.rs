@@ -27,7 +27,7 @@ use self::freshness::Freshness;
 use self::log::Log;
 use self::snapshots::Snapshots;
 use crate::revision::Revision;
-use crate::storage::{Backend, Clock, Error, OwnCommit, ResourceId};
+use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
 
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
@@ -45,6 +45,8 @@ pub struct Cache {
 
 struct Shared {
     backend: Arc<dyn Backend>,
+    /// Raised by every commit that is seen, whoever made it.
+    mark: Arc<HighWaterMark>,
     state: ArcSwap<State>,
     /// `state.revision`, for those who wait for it.
     progress: watch::Sender<Revision>,
@@ -69,11 +71,14 @@ impl Cache {
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
+        mark: Arc<HighWaterMark>,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
         let state = load::load(&*backend, resources).await?;
         let revision = state.revision;
+        mark.raise(revision);
         let shared = Shared {
             backend,
+            mark,
             state: ArcSwap::from_pointee(state),
             progress: watch::Sender::new(revision),
             logs: RwLock::default(),

@@ -75,6 +75,17 @@ impl Clock {
         }
         Ok(())
     }
+
+    /// Whether the changes after `after`, a revision that has been seen, can be read.
+    fn check_feed(self, after: Revision) -> Result<(), Error> {
+        if after < self.compacted {
+            return Err(Error::Compacted { oldest: self.compacted });
+        }
+        if after > self.revision {
+            return Err(Error::Regressed { floor: after, found: self.revision });
+        }
+        Ok(())
+    }
 }
 
 /// A live version of an object as it is stored.
@@ -250,7 +261,7 @@ pub trait Backend: Send + Sync + 'static {
     /// How many live rows `scan` has as of `at`; its limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
 
-    /// Up to `limit` changes after a revision, of one resource or of all.
+    /// Up to `limit` changes after a revision that was committed once, of one resource or of all.
     async fn changes(
         &self,
         after: Revision,

@@ -33,7 +33,9 @@ impl Api {
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
-            let candidate = prepared(resource, object.clone(), generate.then_some(&*prefix), user)?;
+            // Only an attempt that may be followed by another needs a copy.
+            let body = if generate { object.clone() } else { std::mem::take(&mut object) };
+            let candidate = prepared(resource, body, generate.then_some(&*prefix), user)?;
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };

@@ -38,8 +38,8 @@ struct Versions {
 /// All served resources, by their place in a URL.
 pub struct Resources {
     registry: Arc<Registry>,
-    /// Group, version, plural.
-    by_path: HashMap<(Arc<str>, Arc<str>, Arc<str>), Arc<Resource>>,
+    /// Every version of every group with this plural: rarely more than one, and found without making a key.
+    by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>>,
 }
 
 impl Resource {
@@ -113,15 +113,14 @@ impl Resource {
 impl Resources {
     /// `ids` tells the store's number of each stored resource.
     pub fn new(registry: Arc<Registry>, ids: &HashMap<GroupResource, ResourceId>) -> Self {
-        let mut by_path = HashMap::new();
+        let mut by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>> = HashMap::new();
         for definition in registry.definitions() {
             let Storage::Table { resource, api_version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let place = (definition.group.clone(), definition.version.clone(), definition.plural.clone());
             let resource = Resource::new(definition.clone(), *id, api_version.clone());
-            by_path.insert(place, Arc::new(resource));
+            by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
         }
-        Self { registry, by_path }
+        Self { registry, by_plural }
     }
 
     pub fn registry(&self) -> &Arc<Registry> {
@@ -129,7 +128,10 @@ impl Resources {
     }
 
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.by_path.get(&(group.into(), version.into(), plural.into()))
+        let found = |resource: &&Arc<Resource>| {
+            *resource.definition.group == *group && *resource.definition.version == *version
+        };
+        self.by_plural.get(plural)?.iter().find(found)
     }
 
     /// A version of a kind, by what an `ownerReference` says.

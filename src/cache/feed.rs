@@ -11,7 +11,7 @@ use super::event::Event;
 use super::{Cache, load};
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
-use crate::storage::{ChangeRow, Error, Key, OwnCommit, ResourceId};
+use crate::storage::{ChangeRow, Error, Key, OwnCommit, ResourceId, SAFETY_GAP};
 
 /// Changes read from the table at a time.
 const PAGE: u32 = 1000;
@@ -79,6 +79,11 @@ impl Feed {
             let changes = match backend.changes(at, None, PAGE).await {
                 Ok(changes) => changes,
                 Err(Error::Compacted { .. }) => return self.reload().await,
+                Err(Error::Regressed { floor, found }) => {
+                    tracing::error!(%floor, %found, "the database has lost commits; its clock is moved ahead");
+                    backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
+                    return self.reload().await;
+                }
                 Err(error) => return Err(error),
             };
             let full = changes.rows.len() == PAGE as usize;
@@ -131,6 +136,7 @@ impl Feed {
                 log
             })
             .collect();
+        shared.mark.raise(revision);
         shared.state.store(Arc::new(state));
         shared.progress.send_replace(revision);
         for log in touched {

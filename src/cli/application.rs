@@ -40,8 +40,16 @@ const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
 pub async fn build(environment: Environment) -> Result<Application, BuildError> {
+    let backend = open(&environment.config.datastore).await?;
+    build_on(backend, environment).await
+}
+
+/// Builds the application on a store that is open; [`Application::stop`] closes it.
+pub async fn build_on(
+    backend: Arc<dyn Backend>,
+    environment: Environment,
+) -> Result<Application, BuildError> {
     let Environment { config, address, authenticator, metrics, mut health, shutdown } = environment;
-    let backend = open(&config.datastore).await?;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
@@ -49,7 +57,7 @@ pub async fn build(environment: Environment) -> Result<Application, BuildError> 
     let ids = resource_ids(&*backend, &registry).await?;
     let mut loaded: Vec<_> = ids.values().copied().collect();
     loaded.sort_unstable();
-    let (cache, sink) = Cache::start(backend.clone(), &loaded).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone()).await?;
     let store = Store::start(backend.clone(), sink, mark.clone());
     let api = Arc::new(Api {
         store,
@@ -96,7 +104,8 @@ pub async fn build(environment: Environment) -> Result<Application, BuildError> 
     Ok(Application { router, stop: Box::pin(stopping) })
 }
 
-async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
+/// Opens the database that the configuration names.
+pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
         Datastore::Postgres(url) => Arc::new(Postgres::open(url).await?),

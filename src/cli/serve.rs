@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::config::ServeConfig;
@@ -57,54 +58,85 @@ where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
-    create_data_dir(&config.data_dir)?;
-    let pki =
-        Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
-    let tls = tls(&pki)?;
-    let authenticator = Authenticator::new(tokens(&config)?);
-    let listener = bind(config.listen_address()).await?;
-    let address = listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
-
-    let shutdown = CancellationToken::new();
-    let metrics = Arc::new(Metrics::new(&version::document())?);
-    metrics.install();
-    let health = health(&shutdown);
-    let environment = Environment {
-        config: config.clone(),
-        address,
-        authenticator,
-        metrics: metrics.clone(),
-        health,
-        shutdown: shutdown.clone(),
-    };
-    let application = tokio::select! {
-        built = build(environment) => built.map_err(Error::of_build)?,
+    let mut server = tokio::select! {
+        started = Server::start(config, build) => started?,
         // Nothing has been promised to anybody yet.
         _ = signals.next() => return Ok(()),
     };
-
-    let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
-    announcement.withdraw_outdated()?;
-    let grace = config.shutdown_grace;
-    let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
-    let mut serving = tokio::spawn(serving);
-    announcement.publish()?;
-
+    server.announcement.print();
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
-        ended = &mut serving => return ended.map_err(Error::Crashed),
-        () = metrics.run_upkeep() => {}
+        ended = &mut server.serving => return ended.map_err(Error::Crashed),
+        () = server.metrics.run_upkeep() => {}
     }
-    shutdown.cancel();
     tokio::select! {
-        drained = serving => drained.map_err(Error::Crashed)?,
+        stopped = server.stop() => stopped,
         signal = signals.next() => {
             tracing::warn!(signal, "shutting down without waiting any longer");
-            return Ok(());
+            Ok(())
         }
     }
-    application.stop.await;
-    Ok(())
+}
+
+/// A server that serves.
+pub struct Server {
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+    metrics: Arc<Metrics>,
+    application_stop: BoxFuture<'static, ()>,
+    shutdown: CancellationToken,
+    announcement: Announcement,
+}
+
+impl Server {
+    /// Returns once requests are answered and the kubeconfig is written.
+    pub async fn start<B>(config: ServeConfig, build: B) -> Result<Self, Error>
+    where
+        B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+    {
+        create_data_dir(&config.data_dir)?;
+        let pki =
+            Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
+        let tls = tls(&pki)?;
+        let authenticator = Authenticator::new(tokens(&config)?);
+        let listener = bind(config.listen_address()).await?;
+        let address =
+            listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
+
+        let shutdown = CancellationToken::new();
+        let metrics = Arc::new(Metrics::new(&version::document())?);
+        metrics.install();
+        let environment = Environment {
+            config: config.clone(),
+            address,
+            authenticator,
+            metrics: metrics.clone(),
+            health: health(&shutdown),
+            shutdown: shutdown.clone(),
+        };
+        let application = build(environment).await.map_err(Error::of_build)?;
+
+        let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
+        announcement.withdraw_outdated()?;
+        let grace = config.shutdown_grace;
+        let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
+        let serving = tokio::spawn(serving);
+        announcement.publish()?;
+        Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })
+    }
+
+    /// The address really bound.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Drains for at most the grace period, then stops the application.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.shutdown.cancel();
+        self.serving.await.map_err(Error::Crashed)?;
+        self.application_stop.await;
+        Ok(())
+    }
 }
 
 fn create_data_dir(dir: &Path) -> Result<(), Error> {
@@ -173,10 +205,13 @@ impl Announcement {
     fn publish(&self) -> Result<(), Error> {
         self.kubeconfig.write(&self.path)?;
         tracing::info!(url = self.kubeconfig.server(), store = self.store, "ready");
+        Ok(())
+    }
+
+    fn print(&self) {
         // Whoever started the server may have closed its standard output; that is no reason to end.
         let mut out = std::io::stdout().lock();
         let _ = write!(out, "{}", self.banner()).and_then(|()| out.flush());
-        Ok(())
     }
 
     fn banner(&self) -> String {

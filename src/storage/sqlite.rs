@@ -42,17 +42,26 @@ const CHECKPOINT_PAGES: u32 = 256;
 const LOG_LIMIT: u64 = 64 << 20;
 /// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// For short reads: the clock, counts, the changefeed.
 const READERS: u32 = 4;
+/// Lists have connections of their own: a slow client that reads one must not hold up the clock.
+const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
     options: SqliteConnectOptions,
-    /// `None` after an error whose outcome was not learned; the next batch opens a new connection.
-    writer: Mutex<Option<SqliteConnection>>,
+    writer: Mutex<Desk>,
     readers: SqlitePool,
+    scans: SqlitePool,
     statements: batch::Statements,
-    /// Held as long as the store is open.
-    _lock: FileLock,
+}
+
+/// What the one who writes needs.
+struct Desk {
+    /// `None` after an error; the next turn opens a new connection.
+    connection: Option<SqliteConnection>,
+    /// Held as long as the store is open; without it nobody may write.
+    lock: Option<FileLock>,
 }
 
 impl Sqlite {
@@ -81,46 +90,51 @@ impl Sqlite {
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let mut writer = options.connect().await.map_err(unreachable)?;
         migrations::apply(&MIGRATIONS, &mut writer, &url).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_lazy_with(reading);
+        let pool = |connections| {
+            let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
+            options.connect_lazy_with(reading.clone())
+        };
+        let (readers, scans) = (pool(READERS), pool(SCANS));
         let statements = batch::Statements::new();
-        Ok(Self { options, writer: Mutex::new(Some(writer)), readers, statements, _lock: lock })
+        let desk = Desk { connection: Some(writer), lock: Some(lock) };
+        Ok(Self { options, writer: Mutex::new(desk), readers, scans, statements })
     }
 
     /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
     async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let mut slot = self.writer.lock().await;
-        let connection = match slot.take() {
+        let mut desk = self.writer.lock().await;
+        if desk.lock.is_none() {
+            return Err(Error::Closed);
+        }
+        let connection = match desk.connection.take() {
             Some(connection) => connection,
             None => self.options.connect().await.map_err(unavailable)?,
         };
-        Ok(Turn { slot, connection })
+        Ok(Turn { desk, connection })
     }
 }
 
 /// The writing connection while somebody uses it.
 struct Turn<'a> {
-    slot: MutexGuard<'a, Option<SqliteConnection>>,
+    desk: MutexGuard<'a, Desk>,
     connection: SqliteConnection,
 }
 
 impl Turn<'_> {
     fn done(self) {
-        let Self { mut slot, connection } = self;
-        *slot = Some(connection);
+        let Self { mut desk, connection } = self;
+        desk.connection = Some(connection);
     }
 
     /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
     /// given up, so the clock tells.
     async fn settle(self, options: &SqliteConnectOptions, last: Revision, error: Error) -> Result<(), Error> {
         let unknown = |_| Error::Unknown(error.to_string().into());
-        let Self { slot, connection } = self;
+        let Self { desk, connection } = self;
         drop(connection);
         let connection = options.connect().await.map_err(|error| unknown(unavailable(error)))?;
-        let mut turn = Self { slot, connection };
+        let mut turn = Self { desk, connection };
         let clock = reads::clock(&mut turn.connection).await.map_err(unknown)?;
         turn.done();
         if clock.revision >= last { Ok(()) } else { Err(error) }
@@ -174,7 +188,7 @@ impl Backend for Sqlite {
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        reads::scan(&self.readers, scan, at).await
+        reads::scan(&self.scans, scan, at).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
@@ -242,9 +256,12 @@ impl Backend for Sqlite {
     }
 
     async fn close(&self) {
+        self.scans.close().await;
         self.readers.close().await;
-        if let Some(connection) = self.writer.lock().await.take() {
+        let mut desk = self.writer.lock().await;
+        if let Some(connection) = desk.connection.take() {
             let _ = connection.close().await;
         }
+        desk.lock = None;
     }
 }

@@ -1,7 +1,6 @@
 //! Giving up history, and the rows that go with it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rowplane::revision::Revision;
@@ -152,7 +151,7 @@ pub async fn runs_by_itself(database: &Database) {
     let resource = resource(&*backend, "things").await;
     let key = Key::new(resource, "ns", "a");
     let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
-    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::new(AtomicU64::new(0))));
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config));
     let mut version = pass(&*backend, create(&key, 0)).await;
     let first = version;
     for n in 1.. {

@@ -143,7 +143,7 @@ mod tests {
         graph.put(&node, &other);
         assert_eq!(graph.dependents("1").count(), 0);
         let (owner_node, owner) = object("o", "9", &[]);
-        assert_eq!(graph.remove(&owner_node, &owner), [node.clone()]);
+        assert_eq!(graph.remove(&owner_node, &owner), std::slice::from_ref(&node));
         graph.remove(&node, &other);
         assert_eq!(graph.dependents("9").count(), 0);
         assert!(graph.owners.is_empty());

@@ -58,14 +58,16 @@ fn begin_sql(size: usize) -> String {
     )
 }
 
-/// Both tables, the clock and COMMIT. A NULL version marks padding.
+/// Both tables, the clock and COMMIT. A NULL version marks padding. A violated constraint would be a bug and ends
+/// the transaction: with the default, OR ABORT, SQLite copies every page before it changes it, to be able to undo
+/// one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
     let objects = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?,?,?)"));
     let changes = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?)"));
     format!(
-        "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+        "INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
            SELECT * FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
-         INSERT INTO changes (resource_version, resource, namespace, name, event, previous_version) \
+         INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
            SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
          UPDATE clock SET revision = ?; COMMIT"
     )

@@ -72,9 +72,7 @@ pub async fn changes(
 ) -> Result<Changes, Error> {
     let mut transaction = pool.begin().await.map_err(unavailable)?;
     let clock = clock(&mut transaction).await?;
-    if after < clock.compacted {
-        return Err(Error::Compacted { oldest: clock.compacted });
-    }
+    clock.check_feed(after)?;
     let query = match resource {
         None => sqlx::query(include_str!("../sql/sqlite/changes.sql")).bind(after.0 as i64),
         Some(resource) => sqlx::query(include_str!("../sql/sqlite/changes_of_resource.sql"))

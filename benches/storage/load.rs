@@ -1,0 +1,84 @@
+//! Writers that wait for their own commits, and what they measured.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rowplane::codec::object::Draft;
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use tokio::sync::mpsc;
+
+/// Keys of one writer: created first, then updated in turn.
+const KEYS: usize = 1000;
+
+/// One load's result.
+pub struct Measured {
+    pub writers: usize,
+    pub per_second: f64,
+    pub p50: Duration,
+    pub p99: Duration,
+    pub max: Duration,
+}
+
+impl Measured {
+    pub fn new(writers: usize, mut latencies: Vec<Duration>, elapsed: Duration) -> Self {
+        latencies.sort_unstable();
+        let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
+        let per_second = latencies.len() as f64 / elapsed.as_secs_f64();
+        Self { writers, per_second, p50: at(0.5), p99: at(0.99), max: at(1.0) }
+    }
+}
+
+pub async fn through_store(backend: &Arc<dyn Backend>, writers: usize, duration: Duration) -> Measured {
+    let group = GroupResource::new("bench", &format!("load-{writers}"));
+    let resource = backend.resource_ids(&[group]).await.expect("an id")[0];
+    let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark")).expect("no mark");
+    let (sink, _) = mpsc::channel(1);
+    let store = Store::start(backend.clone(), sink, Arc::new(mark));
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| tokio::spawn(write_until(store.clone(), resource, writer, start + duration)))
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await.expect("a writer"));
+    }
+    Measured::new(writers, latencies, start.elapsed())
+}
+
+async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Instant) -> Vec<Duration> {
+    let keys: Vec<Key> =
+        (0..KEYS).map(|n| Key::new(resource, "ns", &format!("{writer:03}-{n:04}"))).collect();
+    let mut versions = vec![Expect::Absent; KEYS];
+    let mut latencies = Vec::new();
+    for n in (0..KEYS).cycle() {
+        let draft = Draft::parse("ns", &keys[n].name, value());
+        let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), draft };
+        let mutation = Mutation { key: keys[n].clone(), expect: versions[n], change };
+        let started = Instant::now();
+        if started > end {
+            break;
+        }
+        match store.write(mutation).await.expect("write") {
+            Written::Committed { revision, .. } => versions[n] = Expect::At(revision),
+            Written::Conflict { found, .. } => panic!("a key of its own: {found:?}"),
+        }
+        latencies.push(started.elapsed());
+    }
+    latencies
+}
+
+/// 2 KB of JSON, about as repetitive as a small Pod.
+pub fn value() -> Bytes {
+    let mut text = String::with_capacity(2100);
+    text.push_str(
+        r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"#,
+    );
+    for n in 0..26 {
+        let id: u64 = rand::random();
+        text.push_str(&format!(r#""field-{n:02}":{{"name":"volume-mount","value":"{id:016x}-token"}},"#));
+    }
+    text.push_str(r#""last":true}}"#);
+    text.into()
+}

@@ -1,0 +1,304 @@
+//! LIST of many objects: whole, in pages, by label, and ten at once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use http_body_util::BodyExt;
+
+use crate::client::{Connection, Protocol};
+use crate::reference_stream::Reference;
+use crate::report::{self, Table};
+use crate::scratch::{self, Collection, Scratch};
+use crate::stats::Latencies;
+use crate::{Context, Result};
+
+const MIN_REPEATS: usize = 5;
+const PAGE: usize = 500;
+const AT_ONCE: usize = 10;
+
+pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
+    let mut whole = Table::new(
+        format!("Full LIST, {} bytes an object", context.args.object_bytes),
+        &[
+            "objects",
+            "protocol",
+            "MB",
+            "GB/s",
+            "first byte p50 ms",
+            "first byte max ms",
+            "p50 ms",
+            "p99 ms",
+            "max ms",
+            "server CPU ms each",
+            "of hyper's stream",
+        ],
+    );
+    let mut paged = Table::new(
+        format!("LIST in pages of {PAGE}"),
+        &["objects", "pages", "pages/s", "page p50 ms", "page p99 ms", "page max ms", "whole list ms"],
+    );
+    let mut selected = Table::new(
+        "LIST with a label selector that matches 1 %",
+        &["objects", "items", "per second", "p50 ms", "p99 ms", "max ms"],
+    );
+    let mut together = Table::new(
+        format!("{AT_ONCE} full LISTs at once"),
+        &["objects", "GB/s in all", "p50 ms", "max ms", "memory before MB", "peak MB", "growth MB"],
+    );
+    let mut memory = Table::new(
+        "Memory of cached objects",
+        &["objects", "filled in s", "resident before MB", "after MB", "KB per object"],
+    );
+    for &count in &context.args.objects {
+        let collection = filled(context, scratch, count, &mut memory).await?;
+        let probe = Connection::open(&context.target, context.protocol).await?;
+        let bytes = verified_bytes(&probe, &collection, count).await?;
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            measure_whole(context, &collection, protocol, count, bytes, &mut whole).await?;
+        }
+        measure_pages(context, &probe, &collection, count, &mut paged).await?;
+        measure_selected(context, &probe, &collection, count, &mut selected).await?;
+        measure_together(context, &collection, count, bytes, &mut together).await?;
+    }
+    Ok(vec![memory, whole, paged, selected, together])
+}
+
+async fn filled(
+    context: &Context,
+    scratch: &mut Scratch,
+    count: usize,
+    table: &mut Table,
+) -> Result<Collection> {
+    let collection = scratch.namespace(context, &format!("list-{count}")).await?;
+    let (start, before) = (Instant::now(), context.server.resident_mb());
+    scratch::fill(&context.target, &collection, count, context.args.object_bytes).await?;
+    let (elapsed, after) = (start.elapsed(), context.server.resident_mb());
+    let each = before.zip(after).map(|(before, after)| (after - before) * 1024.0 / count as f64);
+    table.row(vec![
+        count.to_string(),
+        report::number(elapsed.as_secs_f64()),
+        report::option(before),
+        report::option(after),
+        report::option(each),
+    ]);
+    Ok(collection)
+}
+
+/// How long a full LIST is, after counting that nothing is missing from it.
+async fn verified_bytes(connection: &Connection, collection: &Collection, count: usize) -> Result<usize> {
+    let answer = connection.get(&collection.path).await?;
+    let items = items(&answer.body);
+    if items != count {
+        return Err(format!("a LIST of {count} objects has {items}").into());
+    }
+    Ok(answer.body.len())
+}
+
+fn items(list: &[u8]) -> usize {
+    memchr::memmem::find_iter(list, b"\"uid\":").count()
+}
+
+struct Download {
+    bytes: usize,
+    first_byte: Duration,
+    total: Duration,
+}
+
+async fn download(connection: &Connection, path: &str) -> Result<Download> {
+    let start = Instant::now();
+    let (head, mut body) = connection.send(Method::GET, path, None).await?.into_parts();
+    if !head.status.is_success() {
+        return Err(format!("LIST was answered with {}", head.status).into());
+    }
+    let (mut bytes, mut first_byte) = (0, None);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            first_byte.get_or_insert_with(|| start.elapsed());
+            bytes += data.len();
+        }
+    }
+    Ok(Download { bytes, first_byte: first_byte.ok_or("an empty answer")?, total: start.elapsed() })
+}
+
+struct Downloads {
+    first_bytes: Latencies,
+    totals: Latencies,
+    gigabytes_per_second: f64,
+}
+
+/// Downloads again and again, one after the other; each must be `bytes` long.
+async fn downloads(
+    connection: &Connection,
+    path: &str,
+    bytes: usize,
+    duration: Duration,
+) -> Result<Downloads> {
+    let (mut first_bytes, mut totals, mut all) = (Latencies::default(), Latencies::default(), 0);
+    let start = Instant::now();
+    while totals.len() < MIN_REPEATS || start.elapsed() < duration {
+        let download = download(connection, path).await?;
+        // The list's own resourceVersion may get a digit longer meanwhile.
+        if download.bytes.abs_diff(bytes) > 1 {
+            return Err(format!("a LIST of {bytes} bytes came as {}", download.bytes).into());
+        }
+        first_bytes.add(download.first_byte);
+        totals.add(download.total);
+        all += download.bytes;
+    }
+    let gigabytes_per_second = all as f64 / start.elapsed().as_secs_f64() / 1e9;
+    Ok(Downloads { first_bytes, totals, gigabytes_per_second })
+}
+
+async fn measure_whole(
+    context: &Context,
+    collection: &Collection,
+    protocol: Protocol,
+    count: usize,
+    bytes: usize,
+    table: &mut Table,
+) -> Result<()> {
+    let connection = Connection::open(&context.target, protocol).await?;
+    let cpu = context.server.cpu();
+    let mut list = downloads(&connection, &collection.path, bytes, context.seconds()).await?;
+    let cpu_ms = context.server.micros_each(cpu, list.totals.len()).map(|us| us / 1000.0);
+    let reference = match context.args.reference_stream {
+        true => Some(reference_speed(context, protocol, bytes).await?),
+        false => None,
+    };
+    let (first, total) = (list.first_bytes.summary(), list.totals.summary());
+    let mut row = vec![
+        count.to_string(),
+        format!("{protocol:?}"),
+        report::number(bytes as f64 / 1e6),
+        report::number(list.gigabytes_per_second),
+        report::number(first.p50),
+        report::number(first.max),
+    ];
+    row.extend(report::times(total));
+    row.push(report::option(cpu_ms));
+    row.push(match reference {
+        Some(speed) => {
+            format!("{} of {}", report::number(list.gigabytes_per_second / speed), report::number(speed))
+        }
+        None => "-".to_owned(),
+    });
+    table.row(row);
+    Ok(())
+}
+
+/// GB/s of hyper with a ready buffer of the same length.
+async fn reference_speed(context: &Context, protocol: Protocol, bytes: usize) -> Result<f64> {
+    let reference = Reference::start(bytes).await?;
+    let connection = Connection::open(&reference.target, protocol).await?;
+    download(&connection, "/").await?;
+    Ok(downloads(&connection, "/", bytes, context.seconds()).await?.gigabytes_per_second)
+}
+
+async fn measure_pages(
+    context: &Context,
+    connection: &Connection,
+    collection: &Collection,
+    count: usize,
+    table: &mut Table,
+) -> Result<()> {
+    let (mut pages, mut wholes) = (Latencies::default(), Latencies::default());
+    let start = Instant::now();
+    while wholes.len() == 0 || start.elapsed() < context.seconds() {
+        let (whole, mut seen, mut token) = (Instant::now(), 0, String::new());
+        loop {
+            let page = Instant::now();
+            let path = format!("{}?limit={PAGE}&continue={token}", collection.path);
+            let answer = connection.get(&path).await?;
+            pages.add_since(page);
+            seen += items(&answer.body);
+            match continue_token(&answer.body) {
+                Some(next) => token = next,
+                None => break,
+            }
+        }
+        wholes.add_since(whole);
+        if seen != count {
+            return Err(format!("{count} objects came as {seen} in pages").into());
+        }
+    }
+    let per_second = pages.len() as f64 / start.elapsed().as_secs_f64();
+    let mut row = vec![count.to_string(), count.div_ceil(PAGE).to_string(), report::number(per_second)];
+    row.extend(report::times(pages.summary()));
+    row.push(report::number(wholes.summary().p50));
+    table.row(row);
+    Ok(())
+}
+
+/// `metadata.continue`, without parsing a megabyte of items for it; our objects have no such field.
+fn continue_token(list: &[u8]) -> Option<String> {
+    const NAME: &[u8] = b"\"continue\":\"";
+    let after = &list[memchr::memmem::find(list, NAME)? + NAME.len()..];
+    let token = &after[..memchr::memchr(b'"', after)?];
+    (!token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
+}
+
+async fn measure_selected(
+    context: &Context,
+    connection: &Connection,
+    collection: &Collection,
+    count: usize,
+    table: &mut Table,
+) -> Result<()> {
+    let path = format!("{}?labelSelector=share%3Done-in-100", collection.path);
+    let (mut latencies, start) = (Latencies::default(), Instant::now());
+    let expected = count.div_ceil(100);
+    while latencies.len() < MIN_REPEATS || start.elapsed() < context.seconds() {
+        let request = Instant::now();
+        let found = items(&connection.get(&path).await?.body);
+        latencies.add_since(request);
+        if found != expected {
+            return Err(format!("{found} objects were selected instead of {expected}").into());
+        }
+    }
+    let per_second = latencies.len() as f64 / start.elapsed().as_secs_f64();
+    let mut row = vec![count.to_string(), expected.to_string(), report::number(per_second)];
+    row.extend(report::times(latencies.summary()));
+    table.row(row);
+    Ok(())
+}
+
+async fn measure_together(
+    context: &Context,
+    collection: &Collection,
+    count: usize,
+    bytes: usize,
+    table: &mut Table,
+) -> Result<()> {
+    let mut connections = Vec::new();
+    for _ in 0..AT_ONCE {
+        connections.push(Arc::new(Connection::open(&context.target, context.protocol).await?));
+    }
+    context.server.reset_peak();
+    let (before, start) = (context.server.resident_mb(), Instant::now());
+    let mut lists = tokio::task::JoinSet::new();
+    for connection in connections {
+        let path = collection.path.clone();
+        lists.spawn(async move { download(&connection, &path).await });
+    }
+    let mut latencies = Latencies::default();
+    while let Some(list) = lists.join_next().await {
+        let list = list??;
+        if list.bytes.abs_diff(bytes) > 1 {
+            return Err(format!("a LIST of {bytes} bytes came as {}", list.bytes).into());
+        }
+        latencies.add(list.total);
+    }
+    let (elapsed, peak) = (start.elapsed(), context.server.peak_mb());
+    let times = latencies.summary();
+    table.row(vec![
+        count.to_string(),
+        report::number((bytes * AT_ONCE) as f64 / elapsed.as_secs_f64() / 1e9),
+        report::number(times.p50),
+        report::number(times.max),
+        report::option(before),
+        report::option(peak),
+        report::option(before.zip(peak).map(|(before, peak)| peak - before)),
+    ]);
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
+//!
+//! A test of item 27 of the checklist is called `c27_…`. Every case runs twice, as `…::sqlite` and `…::postgres`.
+
+mod support;
+
+/// Makes two tests of every case: a module of the case's name with `sqlite` and `postgres` in it.
+macro_rules! on_both_databases {
+    ($($case:ident),* $(,)?) => {
+        $(mod $case {
+            use crate::support::{database::Database, server::Setup};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$case(Setup::new(Database::sqlite())).await
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$case(Setup::new(Database::postgres().await)).await
+            }
+        })*
+    };
+}
+
+#[path = "api/list.rs"]
+mod list;
+#[path = "api/paging.rs"]
+mod paging;

@@ -1,0 +1,361 @@
+//! Clients that keep going while their server comes and goes: writers, a lister, a watcher.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use http::StatusCode;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::history::{Event, EventKind, Key, Listing, Operation, Outcome, SENTINEL, Version, Write};
+use crate::support::rest::{Answer, Broken, Client, revision};
+
+/// `-` sorts before what separates namespace and name in some encodings of keys.
+pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
+/// Few enough that writers meet.
+const NAMES: usize = 12;
+/// All objects of the load.
+pub const ALL: &str = "/api/v1/configmaps";
+
+pub struct Load {
+    shared: Arc<Shared>,
+    writers: Vec<JoinHandle<Vec<Write>>>,
+    lister: JoinHandle<Vec<Listing>>,
+    watcher: JoinHandle<Vec<Event>>,
+}
+
+struct Shared {
+    client: Client,
+    up: watch::Sender<bool>,
+    /// How many writes have been answered with a success.
+    answers: watch::Sender<usize>,
+    /// The newest revision that an answer told.
+    newest: AtomicU64,
+    guesses: Mutex<HashMap<Key, Guess>>,
+    stop: AtomicBool,
+}
+
+/// What a writer believes about a key. May be wrong, as others write too.
+#[derive(Clone)]
+enum Guess {
+    Absent,
+    At {
+        uid: String,
+        revision: u64,
+    },
+    /// To be read first.
+    Unsure,
+}
+
+impl Load {
+    pub fn start(client: &Client, seed: u64, start: u64, writers: u64) -> Self {
+        let shared = Arc::new(Shared {
+            client: client.clone(),
+            up: watch::Sender::new(true),
+            answers: watch::Sender::new(0),
+            newest: AtomicU64::new(start),
+            guesses: Mutex::default(),
+            stop: AtomicBool::new(false),
+        });
+        let random = |n| StdRng::seed_from_u64(seed.wrapping_add(n));
+        Self {
+            writers: (1..=writers).map(|n| tokio::spawn(write(shared.clone(), n, random(n)))).collect(),
+            lister: tokio::spawn(keep_listing(shared.clone(), random(writers + 1))),
+            watcher: tokio::spawn(keep_watching(shared.clone(), start)),
+            shared,
+        }
+    }
+
+    /// Returns once so many more writes have been answered with a success.
+    pub async fn more_answers(&self, more: usize) {
+        let mut answers = self.shared.answers.subscribe();
+        let enough = *answers.borrow() + more;
+        let answered =
+            tokio::time::timeout(crate::HANG, answers.wait_for(|answers| *answers >= enough)).await;
+        answered.expect("writes go on").expect("the sender is ours");
+    }
+
+    pub fn server_is_down(&self) {
+        self.shared.up.send_replace(false);
+    }
+
+    pub fn server_is_up(&self) {
+        self.shared.up.send_replace(true);
+    }
+
+    /// Ends writers and lister; what they did.
+    pub async fn stop_writing(&mut self) -> (Vec<Write>, Vec<Listing>) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let mut writes = Vec::new();
+        for writer in self.writers.drain(..) {
+            writes.extend(writer.await.expect("a writer"));
+        }
+        (writes, (&mut self.lister).await.expect("the lister"))
+    }
+
+    /// All events up to that of the sentinel.
+    pub async fn watched(self) -> Vec<Event> {
+        self.watcher.await.expect("the watcher")
+    }
+}
+
+impl Shared {
+    async fn server(&self) {
+        self.up.subscribe().wait_for(|up| *up).await.expect("the sender is ours");
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn newest(&self) -> u64 {
+        self.newest.load(Ordering::SeqCst)
+    }
+
+    fn guess(&self, key: &Key) -> Guess {
+        self.guesses.lock().unwrap().get(key).cloned().unwrap_or(Guess::Absent)
+    }
+
+    fn set_guess(&self, key: &Key, guess: Guess) {
+        self.guesses.lock().unwrap().insert(key.clone(), guess);
+    }
+}
+
+async fn write(shared: Arc<Shared>, writer: u64, mut random: StdRng) -> Vec<Write> {
+    let mut writes = Vec::new();
+    while !shared.stopped() {
+        shared.server().await;
+        let key = pick_key(&mut random);
+        match shared.guess(&key) {
+            Guess::Unsure => {
+                if let Some(guess) = read(&shared.client, &key).await {
+                    shared.set_guess(&key, guess);
+                }
+            }
+            guess => {
+                let token = format!("{writer}-{}", writes.len());
+                let operation = pick_operation(&mut random, guess, token);
+                writes.push(send(&shared, key, operation).await);
+            }
+        }
+    }
+    writes
+}
+
+fn pick_key(random: &mut StdRng) -> Key {
+    let namespace = NAMESPACES[random.random_range(0..NAMESPACES.len())];
+    (namespace.to_owned(), format!("c-{}", random.random_range(0..NAMES)))
+}
+
+fn pick_operation(random: &mut StdRng, guess: Guess, token: String) -> Operation {
+    match guess {
+        Guess::At { uid, revision } => match random.random_range(0..10) {
+            0..7 => Operation::Update { token, at: revision },
+            7..9 => Operation::Delete { uid, at: revision },
+            // It will most likely be refused.
+            _ => Operation::Create { token },
+        },
+        Guess::Absent | Guess::Unsure => Operation::Create { token },
+    }
+}
+
+async fn send(shared: &Shared, key: Key, operation: Operation) -> Write {
+    let (client, floor) = (&shared.client, shared.newest());
+    let answer = match &operation {
+        Operation::Create { token } => client.post(&collection(&key), &object(&key, token, None)).await,
+        Operation::Update { token, at } => client.put(&item(&key), &object(&key, token, Some(*at))).await,
+        Operation::Delete { uid, at } => {
+            let preconditions = json!({"uid": uid, "resourceVersion": at.to_string()});
+            let options =
+                json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+            client.delete(&item(&key), Some(&options)).await
+        }
+    };
+    let outcome = outcome(&operation, &answer);
+    shared.set_guess(&key, guess_from(&operation, &answer, &outcome));
+    if let Outcome::Done { revision } = outcome {
+        shared.newest.fetch_max(revision.unwrap_or(0), Ordering::SeqCst);
+        shared.answers.send_modify(|answers| *answers += 1);
+    }
+    Write { key, operation, floor, outcome }
+}
+
+fn outcome(operation: &Operation, answer: &Result<Answer, Broken>) -> Outcome {
+    let Ok(Answer { status, body }) = answer else { return Outcome::Unknown };
+    match *status {
+        StatusCode::OK | StatusCode::CREATED => match operation {
+            Operation::Delete { .. } => Outcome::Done { revision: None },
+            _ => Outcome::Done { revision: Some(revision(body)) },
+        },
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => Outcome::Refused,
+        status if status.is_server_error() => Outcome::Unknown,
+        status => panic!("{operation:?} was answered with {status}: {body}"),
+    }
+}
+
+fn guess_from(operation: &Operation, answer: &Result<Answer, Broken>, outcome: &Outcome) -> Guess {
+    match (operation, answer, outcome) {
+        (Operation::Delete { .. }, _, Outcome::Done { .. }) => Guess::Absent,
+        (_, Ok(answer), Outcome::Done { .. }) => guess_of(&answer.body),
+        _ => Guess::Unsure,
+    }
+}
+
+fn guess_of(object: &Value) -> Guess {
+    let Version { uid, revision, .. } = version(object);
+    Guess::At { uid, revision }
+}
+
+/// `None` while the server is away.
+async fn read(client: &Client, key: &Key) -> Option<Guess> {
+    let answer = client.get(&item(key)).await.ok()?;
+    match answer.status {
+        StatusCode::OK => Some(guess_of(&answer.body)),
+        StatusCode::NOT_FOUND => Some(Guess::Absent),
+        status if status.is_server_error() => None,
+        status => panic!("GET was answered with {status}: {}", answer.body),
+    }
+}
+
+/// Creates the last object, however often that takes.
+pub async fn write_sentinel(client: &Client) {
+    let key = (NAMESPACES[0].to_owned(), SENTINEL.to_owned());
+    loop {
+        let answer = client.post(&collection(&key), &object(&key, SENTINEL, None)).await;
+        // A conflict is with an earlier try, of which there was no answer.
+        if matches!(answer, Ok(Answer { status: StatusCode::CREATED | StatusCode::CONFLICT, .. })) {
+            return;
+        }
+    }
+}
+
+/// Lists again and again, whole or in pages; a page that fails is asked for again, with the same token.
+async fn keep_listing(shared: Arc<Shared>, mut random: StdRng) -> Vec<Listing> {
+    let mut listings = Vec::new();
+    while !shared.stopped() {
+        shared.server().await;
+        let floor = shared.newest();
+        let listing = match random.random_bool(0.5) {
+            true => list(&shared.client, ALL).await.ok(),
+            false => list_in_pages(&shared, random.random_range(1..8)).await,
+        };
+        listings.extend(listing.map(|listing| Listing { floor, ..listing }));
+    }
+    listings
+}
+
+/// `None` if the load ended before the list did.
+async fn list_in_pages(shared: &Shared, limit: u32) -> Option<Listing> {
+    let mut listing: Option<Listing> = None;
+    let mut next = String::new();
+    loop {
+        shared.server().await;
+        let page = shared.client.get(&format!("{ALL}?limit={limit}&continue={next}")).await;
+        match page.map(only_success) {
+            Ok(Some(page)) => {
+                page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut next);
+                let page = listing_of(&page);
+                let whole = listing.get_or_insert(Listing { items: Vec::new(), ..page });
+                assert_eq!(page.revision, whole.revision, "pages of one list");
+                whole.items.extend(page.items);
+                if next.is_empty() {
+                    return listing;
+                }
+            }
+            _ if shared.stopped() => return None,
+            _ => {}
+        }
+    }
+}
+
+pub async fn list(client: &Client, path: &str) -> Result<Listing, Broken> {
+    let page = only_success(client.get(path).await?).ok_or_else(|| Broken("a server error".to_owned()))?;
+    Ok(listing_of(&page))
+}
+
+/// `None` for the errors that a server may have while it is disturbed.
+fn only_success(answer: Answer) -> Option<Value> {
+    if answer.status.is_server_error() { None } else { Some(answer.ok()) }
+}
+
+fn listing_of(list: &Value) -> Listing {
+    let items = list["items"].as_array().expect("a list has items").iter();
+    let items = items.map(|item| (key_of(item), version(item)));
+    Listing { floor: 0, revision: revision(list), items: items.collect() }
+}
+
+/// Watches from `start`, resuming from the last revision it was told, until it sees the sentinel.
+async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut at = start;
+    loop {
+        shared.server().await;
+        let path = format!("{ALL}?watch=1&allowWatchBookmarks=true&resourceVersion={at}");
+        let Ok(mut watch) = shared.client.watch(&path).await else { continue };
+        while let Ok(Some(event)) = watch.next().await {
+            let object = &event["object"];
+            let kind = match event["type"].as_str() {
+                Some("ADDED") => EventKind::Added,
+                Some("MODIFIED") => EventKind::Modified,
+                Some("DELETED") => EventKind::Deleted,
+                Some("BOOKMARK") => {
+                    at = revision(object);
+                    continue;
+                }
+                // A database that is away may end a watch, but nothing is compacted here.
+                Some("ERROR") if object["code"] != 410 => break,
+                _ => panic!("unexpected event: {event}"),
+            };
+            let event = Event { kind, key: key_of(object), object: version(object) };
+            at = event.object.revision;
+            let last = event.object.token == SENTINEL;
+            events.push(event);
+            if last {
+                return events;
+            }
+        }
+    }
+}
+
+fn collection((namespace, _): &Key) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+fn item(key: &Key) -> String {
+    format!("{}/{}", collection(key), key.1)
+}
+
+fn object((namespace, name): &Key, token: &str, at: Option<u64>) -> Value {
+    let mut metadata = json!({"namespace": namespace, "name": name});
+    if let Some(at) = at {
+        metadata["resourceVersion"] = at.to_string().into();
+    }
+    let data = json!({"token": token, "padding": padding(token)});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+}
+
+/// Up to a few pages of a database, and a half of it is as wrong as none.
+fn padding(token: &str) -> String {
+    let length = token.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 20_011);
+    token.chars().cycle().take(length).collect()
+}
+
+fn key_of(object: &Value) -> Key {
+    (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
+}
+
+/// Of an object that is whole.
+fn version(object: &Value) -> Version {
+    let token = text(&object["data"]["token"]);
+    assert_eq!(object["data"]["padding"], padding(&token), "half an object");
+    Version { uid: text(&object["metadata"]["uid"]), revision: revision(object), token }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}

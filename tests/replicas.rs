@@ -1,0 +1,319 @@
+//! Servers as an operator runs them: replicas on one database, restarts, and databases that have to be refused.
+//! Numbers are those of the checklist in `spec/list-watch.md`.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::postgres::Schema;
+use crate::support::process::{Installation, Process};
+use crate::support::rest::{Client, Watch, revision};
+
+const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Two servers on one database. Each has a data directory of its own, and so a CA and an admin of its own.
+struct Replicas {
+    a: Replica,
+    b: Replica,
+    schema: Schema,
+}
+
+struct Replica {
+    process: Process,
+    client: Client,
+    installation: Installation,
+}
+
+impl Replicas {
+    async fn start() -> Self {
+        let schema = Schema::create().await;
+        let (a, b) = tokio::join!(Replica::start(&schema), Replica::start(&schema));
+        Self { a, b, schema }
+    }
+
+    fn clients(&self) -> [&Client; 2] {
+        [&self.a.client, &self.b.client]
+    }
+}
+
+impl Replica {
+    async fn start(schema: &Schema) -> Self {
+        let installation = Installation::postgres(schema);
+        let process = installation.start().await;
+        Self { process, client: installation.client().await, installation }
+    }
+}
+
+fn configmap(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
+}
+
+async fn create(client: &Client, name: &str) -> u64 {
+    revision(&client.post(CONFIGMAPS, &configmap(name, "0")).await.unwrap().ok())
+}
+
+async fn list(client: &Client, query: &str) -> Value {
+    client.get(&format!("{CONFIGMAPS}?{query}")).await.unwrap().ok()
+}
+
+async fn watch(client: &Client, from: u64) -> Watch {
+    client.watch(&format!("{CONFIGMAPS}?watch=1&resourceVersion={from}")).await.unwrap()
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+/// 26.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_is_in_the_next_list_and_get_of_the_other() {
+    let replicas = Replicas::start().await;
+    let [a, b] = replicas.clients();
+    for n in 0..50 {
+        let (writer, reader) = if n % 2 == 0 { (a, b) } else { (b, a) };
+        let name = format!("c-{n:02}");
+        let written = create(writer, &name).await;
+        let listed = list(reader, "").await;
+        assert_eq!(names(&listed).last(), Some(&name.as_str()));
+        assert!(revision(&listed) >= written);
+
+        let path = format!("{CONFIGMAPS}/{name}");
+        let updated = revision(&writer.put(&path, &configmap(&name, "1")).await.unwrap().ok());
+        assert_eq!(revision(&reader.get(&path).await.unwrap().ok()), updated);
+        let newer =
+            list(reader, &format!("resourceVersion={updated}&resourceVersionMatch=NotOlderThan")).await;
+        assert!(revision(&newer) >= updated);
+        if n % 5 == 0 {
+            writer.delete(&path, None).await.unwrap().ok();
+            assert_eq!(reader.get(&path).await.unwrap().status, StatusCode::NOT_FOUND);
+            assert!(!names(&list(reader, "").await).contains(&name.as_str()));
+        }
+    }
+}
+
+/// 35, and 34 over a restart: what one server signed, every other one accepts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
+    let replicas = Replicas::start().await;
+    for n in 0..7 {
+        create(&replicas.a.client, &format!("c-{n}")).await;
+    }
+    let first = list(&replicas.a.client, "limit=3").await;
+    let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
+    for client in replicas.clients() {
+        create(client, &format!("c-3-{}", names(&list(client, "").await).len())).await;
+    }
+    let next = format!("limit=3&continue={token}");
+    let page = list(&replicas.a.client, &next).await;
+    assert_eq!(names(&page), ["c-3", "c-4", "c-5"]);
+    assert_eq!(page["metadata"]["remainingItemCount"], 1);
+    let other = list(&replicas.b.client, &next).await;
+    assert_eq!((other["items"].clone(), revision(&other)), (page["items"].clone(), revision(&page)));
+
+    let Replicas { a, b, schema: _schema } = replicas;
+    a.process.kill().await;
+    b.process.terminate().await;
+    assert_eq!(b.process.end().await.code(), Some(0));
+    let _process = b.installation.start().await;
+    let again = list(&b.client, &next).await;
+    assert_eq!((again["items"].clone(), revision(&again)), (page["items"].clone(), revision(&page)));
+    let mut foreign = token.into_bytes();
+    let middle = foreign.len() / 2;
+    foreign[middle] = if foreign[middle] == b'A' { b'B' } else { b'A' };
+    let foreign = format!("{CONFIGMAPS}?continue={}", String::from_utf8(foreign).unwrap());
+    assert_eq!(b.client.get(&foreign).await.unwrap().status, StatusCode::BAD_REQUEST);
+}
+
+/// Watches on both servers tell what both wrote, each change once, in the order of revisions, and the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_write_and_both_watch() {
+    const WRITERS: usize = 8;
+    const WRITES: usize = 40;
+    let replicas = Replicas::start().await;
+    let [a, b] = replicas.clients();
+    let start = revision(&list(a, "").await);
+    let mut watches = [watch(a, start).await, watch(b, start).await];
+
+    let writer = |n: usize| {
+        let client = replicas.clients()[n % 2];
+        async move {
+            let mut revisions = Vec::new();
+            for m in 0..WRITES {
+                revisions.push(create(client, &format!("c-{n}-{m}")).await);
+            }
+            assert!(revisions.is_sorted(), "{revisions:?}");
+            revisions
+        }
+    };
+    let answered: Vec<u64> = join_all((0..WRITERS).map(writer)).await.concat();
+    let expected: Vec<u64> = (start + 1..).take(WRITERS * WRITES).collect();
+    assert_eq!(answered.iter().copied().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>(), expected);
+
+    let mut told = Vec::new();
+    for watch in &mut watches {
+        let mut events = Vec::new();
+        while events.len() < expected.len() {
+            let event = watch.event().await;
+            assert_eq!(event["type"], "ADDED");
+            events.push((revision(&event["object"]), event["object"]["metadata"]["name"].clone()));
+        }
+        assert_eq!(events.iter().map(|event| event.0).collect::<Vec<_>>(), expected);
+        told.push(events);
+    }
+    assert_eq!(told[0], told[1]);
+}
+
+/// Every version of an object has one successor, whichever server is asked to make it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_object_counted_up_on_both() {
+    const EACH: usize = 15;
+    let replicas = Replicas::start().await;
+    create(&replicas.a.client, "counter").await;
+    let path = format!("{CONFIGMAPS}/counter");
+    let count = |client: &Client| {
+        let (client, path) = (client.clone(), path.clone());
+        async move {
+            let mut done = 0;
+            while done < EACH {
+                let mut counter = client.get(&path).await.unwrap().ok();
+                let value: usize = counter["data"]["value"].as_str().unwrap().parse().unwrap();
+                counter["data"]["value"] = (value + 1).to_string().into();
+                match client.put(&path, &counter).await.unwrap().status {
+                    StatusCode::OK => done += 1,
+                    status => assert_eq!(status, StatusCode::CONFLICT),
+                }
+            }
+        }
+    };
+    let [a, b] = replicas.clients();
+    tokio::join!(count(a), count(a), count(b), count(b));
+    let counter = a.get(&path).await.unwrap().ok();
+    assert_eq!(counter["data"]["value"], (4 * EACH).to_string());
+}
+
+/// 69, and the loss of a server without any notice: its clients go on at the other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_a_server_that_goes_resume_on_the_other() {
+    for killed in [false, true] {
+        let Replicas { a, b, schema: _schema } = Replicas::start().await;
+        let start = revision(&list(&a.client, "").await);
+        let mut watch_on_a = watch(&a.client, start).await;
+        create(&a.client, "one").await;
+        let seen = revision(&watch_on_a.event().await["object"]);
+
+        let mut watch_on_b = watch(&b.client, start).await;
+        create(&a.client, "two").await;
+        if killed {
+            a.process.kill().await;
+            while let Ok(Some(_)) = watch_on_a.next().await {}
+        } else {
+            a.process.terminate().await;
+            // What was written before may still be told; then a clean end.
+            while let Some(event) = watch_on_a.next().await.expect("a clean end") {
+                assert!(
+                    event["type"] == "BOOKMARK" || event["object"]["metadata"]["name"] == "two",
+                    "{event}"
+                );
+            }
+            assert_eq!(a.process.end().await.code(), Some(0));
+        }
+        create(&b.client, "three").await;
+        let mut resumed = watch(&b.client, seen).await;
+        for (watch, names) in
+            [(&mut resumed, &["two", "three"][..]), (&mut watch_on_b, &["one", "two", "three"])]
+        {
+            for name in names {
+                assert_eq!(watch.event().await["object"]["metadata"]["name"], *name);
+            }
+        }
+        assert_eq!(names(&list(&b.client, "").await), ["one", "three", "two"]);
+    }
+}
+
+/// 69 on SQLite: every kind of watch ends cleanly and within the grace, even where nobody reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_end_cleanly_at_sigterm() {
+    // A grace that only a stuck server would use up.
+    let installation = Installation::sqlite().with("--shutdown-grace-period=1h");
+    let server = installation.start().await;
+    let client = installation.client().await;
+    let start = revision(&list(&client, "").await);
+    let mut idle = watch(&client, start).await;
+    let mut busy = watch(&client, start).await;
+    let all = "/api/v1/configmaps?watch=1&allowWatchBookmarks=true&sendInitialEvents=true\
+               &resourceVersionMatch=NotOlderThan";
+    let mut streaming = client.watch(all).await.unwrap();
+    assert_eq!(streaming.event().await["type"], "BOOKMARK");
+    create(&client, "one").await;
+    assert_eq!(busy.event().await["type"], "ADDED");
+
+    server.terminate().await;
+    for watch in [&mut idle, &mut busy, &mut streaming] {
+        while let Some(event) = watch.next().await.expect("a clean end") {
+            assert_ne!(event["type"], "ERROR", "{event}");
+        }
+    }
+    // Connections that are kept alive do not hold the server up.
+    let ended = tokio::time::timeout(Duration::from_secs(60), server.end()).await;
+    assert_eq!(ended.expect("the server ends").code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_has_one_server() {
+    let first = Installation::sqlite();
+    let file = first.dir().join("state.db");
+    let server = first.start().await;
+    let second = Installation::sqlite().with(&format!("--datastore=sqlite:{}", file.display()));
+    assert_refused(&second, &[&file.display().to_string(), "server"]).await;
+    assert!(!second.kubeconfig().exists());
+    // The refusal did the first no harm, and after its end the file is free.
+    create(&first.client().await, "one").await;
+    server.kill().await;
+    let _server = second.start().await;
+    assert_eq!(names(&list(&second.client().await, "").await), ["one"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
+    // Nobody listens at a port that is only reserved.
+    let silent = Installation::sqlite();
+    let url = format!("postgres://me:secret@127.0.0.1:{}/state", silent.port());
+    let installation = Installation::sqlite().with(&format!("--datastore={url}"));
+    let text = assert_refused(&installation, &[&format!("127.0.0.1:{}", silent.port())]).await;
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_schema_is_refused_in_one_line() {
+    let newer = "INSERT INTO _sqlx_migrations \
+                 SELECT 9999, description, installed_on, success, checksum, execution_time \
+                 FROM _sqlx_migrations WHERE version = 1";
+    for database in [Database::sqlite(), Database::postgres().await] {
+        database.open().await.close().await;
+        database.execute(newer).await;
+        let installation = match &database {
+            Database::Sqlite(_) => {
+                Installation::sqlite().with(&format!("--datastore=sqlite:{}", database.file().display()))
+            }
+            Database::Postgres(schema) => Installation::postgres(schema),
+        };
+        assert_refused(&installation, &["9999", "newer"]).await;
+    }
+}
+
+/// One line on standard error that has these parts in it, and an exit code that is none of success.
+async fn assert_refused(installation: &Installation, parts: &[&str]) -> String {
+    let (code, text) = installation.refused().await;
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("rowplane: ") && text.lines().count() == 1, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    text
+}

@@ -1,0 +1,376 @@
+//! An HTTP client that hides nothing: any method, path, query, header and body; whole answers and watches.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request as HttpRequest, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::config::Kubeconfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+
+/// Turns a hang into a failure; no test waits for it to pass.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+type HyperClient = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Speaks for one identity. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct Client {
+    http: HyperClient,
+    server: Arc<str>,
+    bearer: Option<Arc<str>>,
+}
+
+/// Which HTTP a client offers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Any,
+}
+
+impl Client {
+    /// The identity of the kubeconfig's client certificate.
+    pub fn of_certificate(kubeconfig: &Kubeconfig, protocol: Protocol) -> Self {
+        let user = kubeconfig.auth_infos[0].auth_info.as_ref().expect("a user");
+        let certificate = decode(user.client_certificate_data.as_deref());
+        let key = user.client_key_data.as_ref().map(secrecy::ExposeSecret::expose_secret);
+        let key = decode(key);
+        let chain =
+            CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
+        Self::new(
+            kubeconfig,
+            protocol,
+            |tls| tls.with_client_auth_cert(chain, key).expect("client auth"),
+            None,
+        )
+    }
+
+    /// No client certificate, and a bearer token if there is one.
+    pub fn of_token(kubeconfig: &Kubeconfig, token: Option<&str>) -> Self {
+        Self::new(kubeconfig, Protocol::Any, |tls| tls.with_no_client_auth(), token)
+    }
+
+    fn new(
+        kubeconfig: &Kubeconfig,
+        protocol: Protocol,
+        identify: impl FnOnce(
+            rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
+        ) -> ClientConfig,
+        token: Option<&str>,
+    ) -> Self {
+        let cluster = kubeconfig.clusters[0].cluster.as_ref().expect("a cluster");
+        let mut roots = RootCertStore::empty();
+        for authority in
+            CertificateDer::pem_slice_iter(&decode(cluster.certificate_authority_data.as_deref()))
+        {
+            roots.add(authority.expect("a certificate")).expect("a root");
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_root_certificates(roots);
+        let connector = HttpsConnectorBuilder::new().with_tls_config(identify(tls)).https_only();
+        let connector = match protocol {
+            Protocol::Http1 => connector.enable_http1().build(),
+            Protocol::Any => connector.enable_all_versions().build(),
+        };
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+        let server = cluster.server.as_deref().expect("a server").into();
+        Self { http, server, bearer: token.map(Into::into) }
+    }
+
+    pub fn request(&self, method: Method, path: impl Into<String>) -> Request {
+        Request {
+            client: self.clone(),
+            method,
+            path: path.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    pub fn get(&self, path: impl Into<String>) -> Request {
+        self.request(Method::GET, path)
+    }
+
+    pub fn post(&self, path: impl Into<String>, body: &Value) -> Request {
+        self.request(Method::POST, path).json(body)
+    }
+
+    pub fn put(&self, path: impl Into<String>, body: &Value) -> Request {
+        self.request(Method::PUT, path).json(body)
+    }
+
+    /// A JSON merge patch.
+    pub fn patch(&self, path: impl Into<String>, body: &Value) -> Request {
+        self.request(Method::PATCH, path).body("application/merge-patch+json", body.to_string())
+    }
+
+    pub fn delete(&self, path: impl Into<String>) -> Request {
+        self.request(Method::DELETE, path)
+    }
+
+    /// Starts a watch that has to be accepted.
+    pub async fn watch(&self, path: impl Into<String>) -> Watch {
+        self.get(path).watch().await
+    }
+}
+
+fn decode(data: Option<&str>) -> Vec<u8> {
+    STANDARD.decode(data.expect("data in the kubeconfig")).expect("base64")
+}
+
+/// Sent when awaited.
+pub struct Request {
+    client: Client,
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Request {
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.append(name, value.parse().expect("a header value"));
+        self
+    }
+
+    pub fn accept(self, value: &str) -> Self {
+        self.header("accept", value)
+    }
+
+    pub fn json(self, body: &Value) -> Self {
+        self.body("application/json", body.to_string())
+    }
+
+    pub fn body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self.header("content-type", content_type)
+    }
+
+    /// Sends it and reads no body.
+    async fn send(self) -> http::Response<Incoming> {
+        let uri = format!("{}{}", self.client.server, self.path);
+        let mut request = HttpRequest::builder().method(self.method).uri(&uri);
+        *request.headers_mut().expect("no error so far") = self.headers;
+        if let Some(token) = &self.client.bearer {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Full::new(self.body)).unwrap_or_else(|error| panic!("{uri}: {error}"));
+        patient(&uri, self.client.http.request(request))
+            .await
+            .unwrap_or_else(|error| panic!("{uri}: {error:?}"))
+    }
+
+    pub async fn watch(self) -> Watch {
+        let path = self.path.clone();
+        let response = self.send().await;
+        let (parts, body) = response.into_parts();
+        if parts.status != 200 {
+            let answer = Answer::read(&path, parts, body).await;
+            panic!("{path} is no watch: {answer:?}");
+        }
+        Watch { path, headers: parts.headers, body, buffer: Vec::new() }
+    }
+}
+
+impl IntoFuture for Request {
+    type Output = Answer;
+    type IntoFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let path = self.path.clone();
+            let (parts, body) = self.send().await.into_parts();
+            Answer::read(&path, parts, body).await
+        })
+    }
+}
+
+/// A whole answer.
+pub struct Answer {
+    pub path: String,
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}: {}", self.status, self.path, self.text())
+    }
+}
+
+impl Answer {
+    async fn read(path: &str, parts: http::response::Parts, body: Incoming) -> Self {
+        let body = patient(path, body.collect()).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let (path, status) = (path.to_owned(), parts.status.as_u16());
+        Self { path, status, headers: parts.headers, body: body.to_bytes() }
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("text"))
+    }
+
+    /// The body of an answer with this code.
+    #[track_caller]
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        self.json()
+    }
+
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        self.expect(200)
+    }
+
+    /// The body of a failure, after the checks that hold for every failure (item 94).
+    #[track_caller]
+    pub fn failure(&self) -> Value {
+        assert!(self.status >= 400, "{self:?}");
+        let body = self.json();
+        assert_eq!(body["kind"], "Status", "{self:?}");
+        assert_eq!(body["apiVersion"], "v1", "{self:?}");
+        assert_eq!(body["status"], "Failure", "{self:?}");
+        assert_eq!(body["code"], self.status, "{self:?}");
+        let metadata = body["metadata"].as_object().unwrap_or_else(|| panic!("{self:?}"));
+        assert!(metadata.keys().all(|key| key == "continue" && self.status == 410), "{self:?}");
+        let retry = body["details"]["retryAfterSeconds"].as_u64().filter(|seconds| *seconds > 0);
+        let header = self.header("retry-after").map(|text| text.parse().expect("seconds"));
+        assert_eq!(retry, header, "{self:?}");
+        body
+    }
+
+    /// Compares the whole body of a failure.
+    #[track_caller]
+    pub fn fails(&self, code: u16, reason: &str, message: &str, details: Value) {
+        assert_eq!(self.failure(), failure(code, reason, message, details), "{self:?}");
+    }
+
+    /// 400 as most bad parameters and bodies are answered.
+    #[track_caller]
+    pub fn bad_request(&self, message: &str) {
+        self.fails(400, "BadRequest", message, Value::Null);
+    }
+
+    /// 422 of options: each cause is (reason, field, message).
+    #[track_caller]
+    pub fn invalid_options(&self, kind: &str, causes: &[(&str, &str, &str)]) {
+        let texts: Vec<String> =
+            causes.iter().map(|(_, field, message)| format!("{field}: {message}")).collect();
+        let texts = if let [one] = &texts[..] { one.clone() } else { format!("[{}]", texts.join(", ")) };
+        let causes: Vec<Value> = causes
+            .iter()
+            .map(|(reason, field, message)| json!({"reason": reason, "message": message, "field": field}))
+            .collect();
+        let details = json!({"group": "meta.k8s.io", "kind": kind, "causes": causes});
+        self.fails(422, "Invalid", &format!("{kind}.meta.k8s.io \"\" is invalid: {texts}"), details);
+    }
+}
+
+/// A `Status` of a failure; no details if they are null, no reason if it is empty.
+pub fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
+    let mut status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": code
+    });
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
+    if !details.is_null() {
+        status["details"] = details;
+    }
+    status
+}
+
+/// A running watch: events as they arrive.
+pub struct Watch {
+    path: String,
+    pub headers: HeaderMap,
+    body: Incoming,
+    buffer: Vec<u8>,
+}
+
+impl Watch {
+    /// The next line without its end, or `None` at the end of a body that ended properly.
+    pub async fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Some(String::from_utf8(line[..end].to_vec()).expect("UTF-8"));
+            }
+            match patient(&self.path, self.body.frame()).await {
+                None => {
+                    assert!(self.buffer.is_empty(), "{}: the body ends within a line", self.path);
+                    return None;
+                }
+                Some(frame) => {
+                    let frame = frame.unwrap_or_else(|error| panic!("{}: broken off: {error}", self.path));
+                    self.buffer.extend_from_slice(&frame.into_data().unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// The next event, whatever it is.
+    pub async fn next(&mut self) -> Option<Value> {
+        let line = self.line().await?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.path)))
+    }
+
+    /// The object of the next event, which has to be of this type.
+    pub async fn expect(&mut self, kind: &str) -> Value {
+        let event = self.next().await.unwrap_or_else(|| panic!("{}: ended instead of {kind}", self.path));
+        assert_eq!(event["type"], kind, "{}: {event}", self.path);
+        event["object"].clone()
+    }
+
+    /// As `expect`, of an object with this name.
+    pub async fn expect_named(&mut self, kind: &str, name: &str) -> Value {
+        let object = self.expect(kind).await;
+        assert_eq!(object["metadata"]["name"], name, "{}: {object}", self.path);
+        object
+    }
+
+    pub async fn expect_end(&mut self) {
+        let event = self.next().await;
+        assert_eq!(event, None, "{}: goes on", self.path);
+    }
+
+    /// All events to the clean end.
+    pub async fn rest(&mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+pub async fn patient<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: nothing happens"),
+    }
+}

@@ -1,0 +1,129 @@
+//! The real program as a process of its own, that can be killed and started again.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpSocket;
+use tokio::process::{Child, Command};
+
+use super::postgres::Schema;
+use super::rest::Client;
+
+/// What outlives the processes of one server: its data directory, its port and its flags.
+pub struct Installation {
+    dir: TempDir,
+    /// Bound and never listened on: keeps the port from everybody but the server while no server runs. (Both sides
+    /// set SO_REUSEADDR.)
+    port: TcpSocket,
+    arguments: Vec<String>,
+}
+
+impl Installation {
+    pub fn sqlite() -> Self {
+        let port = TcpSocket::new_v4().expect("a socket");
+        port.set_reuseaddr(true).expect("SO_REUSEADDR");
+        port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
+        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments: Vec::new() }
+    }
+
+    pub fn postgres(schema: &Schema) -> Self {
+        Self::sqlite().with(&format!("--datastore={}", schema.url()))
+    }
+
+    pub fn with(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port.local_addr().expect("a bound socket").port()
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("admin.kubeconfig")
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A client that stays usable over restarts.
+    pub async fn client(&self) -> Client {
+        Client::of(&self.kubeconfig()).await
+    }
+
+    /// Starts a server and waits for its banner.
+    pub async fn start(&self) -> Process {
+        let log = self.dir.path().join("server.log");
+        let file = std::fs::File::options().create(true).append(true).open(&log).expect("open the log");
+        let mut child = self.command().stdout(Stdio::piped()).stderr(file).spawn().expect("start rowplane");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let process = Process { child, log };
+        while let Some(line) = lines.next_line().await.expect("read the banner") {
+            if line.starts_with("export KUBECONFIG=") {
+                return process;
+            }
+        }
+        panic!("the server ended before it was ready");
+    }
+
+    /// Starts a server that must not come up: its exit code, and what it says.
+    pub async fn refused(&self) -> (Option<i32>, String) {
+        let Output { status, stderr, .. } = self.command().output().await.expect("start rowplane");
+        (status.code(), String::from_utf8(stderr).expect("UTF-8"))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        command.arg("--data-dir").arg(self.dir.path()).arg(format!("--secure-port={}", self.port()));
+        command.args(&self.arguments).kill_on_drop(true);
+        command
+    }
+}
+
+/// A server that has printed its banner; killed when dropped.
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// `kill -9`.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("kill the server");
+        self.assert_no_panic();
+    }
+
+    /// Asks the server to end; [`Process::end`] waits for that.
+    pub async fn terminate(&self) {
+        let id = self.child.id().expect("a running server").to_string();
+        let sent = Command::new("kill").args(["-s", "TERM", &id]).status().await.expect("run kill");
+        assert!(sent.success());
+    }
+
+    pub async fn end(mut self) -> ExitStatus {
+        let status = self.child.wait().await.expect("wait for the server");
+        self.assert_no_panic();
+        status
+    }
+
+    fn assert_no_panic(&self) {
+        assert!(!self.log().contains("panicked at"), "the server has panicked");
+    }
+
+    fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).expect("read the log")).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<_> = log.lines().collect();
+            eprintln!("--- the server's log ends:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A client that sends each request once, and tells an answer from a broken connection.
+
+use std::path::Path;
+
+use bytes::BytesMut;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::Config;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+
+#[derive(Clone)]
+pub struct Client(kube::Client);
+
+/// A whole response.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    /// `Null` if the body is no JSON.
+    pub body: Value,
+}
+
+/// There was no whole response: the request may have been carried out or not.
+#[derive(Debug)]
+pub struct Broken(pub String);
+
+impl Client {
+    pub async fn of(kubeconfig: &Path) -> Self {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig");
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let mut config = config.expect("understand the kubeconfig");
+        config.default_retry = false;
+        Self(kube::Client::try_from(config).expect("a client"))
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Answer, Broken> {
+        self.call(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
+        self.call(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str, options: Option<&Value>) -> Result<Answer, Broken> {
+        self.call(Method::DELETE, path, options).await
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Broken> {
+        let body = body.map(|value| serde_json::to_vec(value).expect("JSON")).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(Body::from(body)).expect("a request");
+        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| Broken(error.to_string()))?;
+        Ok(Answer { status, body: serde_json::from_slice(&body.to_bytes()).unwrap_or_default() })
+    }
+
+    /// A watch whose headers have arrived.
+    pub async fn watch(&self, path: &str) -> Result<Watch, Broken> {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
+        match response.status() {
+            StatusCode::OK => Ok(Watch { body: response.into_body(), buffer: BytesMut::new() }),
+            status => Err(Broken(format!("a watch was answered with {status}"))),
+        }
+    }
+}
+
+impl Answer {
+    /// The body of a success.
+    pub fn ok(self) -> Value {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.body);
+        self.body
+    }
+}
+
+/// The events of a watch, line by line.
+pub struct Watch {
+    body: Body,
+    buffer: BytesMut,
+}
+
+impl Watch {
+    /// `None` is a clean end. What is cut off within an event is [`Broken`].
+    pub async fn next(&mut self) -> Result<Option<Value>, Broken> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(end + 1);
+                return Ok(Some(serde_json::from_slice(&line).expect("an event is JSON")));
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => self.buffer.extend(frame.into_data().ok()),
+                Some(Err(error)) => return Err(Broken(error.to_string())),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(Broken("the watch ended within an event".to_owned())),
+            }
+        }
+    }
+
+    /// The next event; the watch must go on.
+    pub async fn event(&mut self) -> Value {
+        self.next().await.expect("a watch that goes on").expect("a watch without an end")
+    }
+}
+
+/// `metadata.resourceVersion` of an object or a list.
+pub fn revision(object: &Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no resourceVersion: {object}"))
+}

@@ -1,0 +1,190 @@
+//! The real server, in this process, over real HTTPS, on a database of its own.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kube::config::Kubeconfig;
+use rowplane::cli::application::{build_on, open};
+use rowplane::cli::config::{ApiLimits, LogConfig, LogFormat, ServeConfig};
+use rowplane::cli::datastore::Datastore;
+use rowplane::cli::serve::Server;
+use rowplane::revision::Revision;
+use rowplane::storage::{Backend, Compaction};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::client::{Client, Protocol};
+use super::database::Database;
+
+/// A line of the token file: somebody who is known and may do nothing.
+pub const ALICE: &str = "alice-token,alice,u-1,\"developers\"\n";
+/// A token user who may do everything.
+pub const ROOT: &str = "root-token,root,u-2,\"system:masters\"\n";
+
+/// A database and the settings of the servers on it. Servers that are started here share the database, one after
+/// another, and on PostgreSQL also at the same time.
+pub struct Setup {
+    pub database: Database,
+    pub limits: ApiLimits,
+    pub compaction: Option<Compaction>,
+    data: TempDir,
+}
+
+impl Setup {
+    pub fn new(database: Database) -> Self {
+        let data = tempfile::tempdir().expect("a temporary directory");
+        std::fs::write(data.path().join("tokens.csv"), format!("{ALICE}{ROOT}")).expect("write tokens");
+        let limits = ApiLimits {
+            max_request_body_bytes: 3 << 20,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            event_ttl: Duration::from_secs(3600),
+        };
+        Self { database, limits, compaction: None, data }
+    }
+
+    pub fn is_sqlite(&self) -> bool {
+        matches!(self.database, Database::Sqlite(_))
+    }
+
+    /// A server with nothing but what it makes itself.
+    pub async fn start_empty(&self) -> TestServer {
+        let opened: Arc<OnceLock<Arc<dyn Backend>>> = Arc::default();
+        let slot = opened.clone();
+        let server = Server::start(self.config(), async move |environment| {
+            let backend = open(&environment.config.datastore).await?;
+            assert!(slot.set(backend.clone()).is_ok(), "built once");
+            build_on(backend, environment).await
+        });
+        let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
+        let kubeconfig =
+            Kubeconfig::read_from(self.data.path().join("admin.kubeconfig")).expect("a kubeconfig");
+        let backend = opened.get().expect("opened").clone();
+        let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
+        TestServer { admin, kubeconfig, backend, server }
+    }
+
+    /// A server that also has the namespace `t`.
+    pub async fn start(&self) -> TestServer {
+        let server = self.start_empty().await;
+        let made = server.post("/api/v1/namespaces", &json!({"metadata": {"name": "t"}})).await;
+        assert!(made.status == 201 || made.status == 409, "{made:?}");
+        server
+    }
+
+    fn config(&self) -> ServeConfig {
+        let datastore = match &self.database {
+            Database::Sqlite(_) => Datastore::Sqlite(self.database.file()),
+            Database::Postgres(schema) => Datastore::Postgres(schema.url()),
+        };
+        ServeConfig {
+            data_dir: self.data.path().to_owned(),
+            bind_address: [127, 0, 0, 1].into(),
+            secure_port: 0,
+            datastore,
+            token_auth_file: Some(self.data.path().join("tokens.csv")),
+            certificates: Default::default(),
+            extra_names: Vec::new(),
+            limits: self.limits,
+            compaction: self.compaction,
+            shutdown_grace: Duration::from_secs(20),
+            log: LogConfig { verbosity: 0, format: LogFormat::Text },
+        }
+    }
+}
+
+/// A running server, spoken to as its admin.
+pub struct TestServer {
+    pub admin: Client,
+    pub kubeconfig: Kubeconfig,
+    pub backend: Arc<dyn Backend>,
+    server: Server,
+}
+
+impl Deref for TestServer {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.admin
+    }
+}
+
+impl TestServer {
+    pub async fn stop(self) {
+        self.server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
+    }
+
+    pub fn token(&self, token: &str) -> Client {
+        Client::of_token(&self.kubeconfig, Some(token))
+    }
+
+    pub fn anonymous(&self) -> Client {
+        Client::of_token(&self.kubeconfig, None)
+    }
+
+    pub async fn kube(&self) -> kube::Client {
+        let config = kube::Config::from_custom_kubeconfig(self.kubeconfig.clone(), &Default::default()).await;
+        kube::Client::try_from(config.expect("a config")).expect("a client")
+    }
+
+    /// The newest revision.
+    pub async fn revision(&self) -> u64 {
+        self.backend.clock().await.expect("clock").revision.0
+    }
+
+    /// Gives up history before `to`, rows and all.
+    pub async fn compact(&self, to: u64) {
+        self.backend.compact(Revision(to)).await.expect("compact");
+        while self.backend.sweep(1000).await.expect("sweep") >= 1000 {}
+    }
+
+    /// Creates a ConfigMap in `t` and returns it.
+    pub async fn create(&self, name: &str, data: Value) -> Value {
+        self.post(CONFIGMAPS, &config_map(name, data)).await.expect(201)
+    }
+
+    /// Sets `data` of a ConfigMap in `t` and returns the object.
+    pub async fn set(&self, name: &str, data: Value) -> Value {
+        self.patch(format!("{CONFIGMAPS}/{name}"), &json!({"data": data})).await.ok()
+    }
+
+    /// Deletes a ConfigMap in `t`.
+    pub async fn remove(&self, name: &str) {
+        self.delete(format!("{CONFIGMAPS}/{name}")).await.ok();
+    }
+
+    /// Creates a namespace.
+    pub async fn namespace(&self, name: &str) -> Value {
+        self.post("/api/v1/namespaces", &json!({"metadata": {"name": name}})).await.expect(201)
+    }
+}
+
+/// The collection most tests work with.
+pub const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
+pub const ALL_CONFIGMAPS: &str = "/api/v1/configmaps";
+
+pub fn config_map(name: &str, data: Value) -> Value {
+    json!({"metadata": {"name": name}, "data": data})
+}
+
+/// The revision in an object's or a list's metadata.
+#[track_caller]
+pub fn rv(object: &Value) -> u64 {
+    let text =
+        object["metadata"]["resourceVersion"].as_str().unwrap_or_else(|| panic!("no revision: {object}"));
+    text.parse().unwrap_or_else(|error| panic!("{error}: {object}"))
+}
+
+/// The names of a list's items.
+#[track_caller]
+pub fn names(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().unwrap_or_else(|| panic!("no items: {list}"));
+    items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// The continue token of a list that is not at its end.
+#[track_caller]
+pub fn token(list: &Value) -> String {
+    list["metadata"]["continue"].as_str().unwrap_or_else(|| panic!("no token: {list}")).to_owned()
+}
