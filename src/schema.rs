@@ -1,6 +1,7 @@
-//! What the served kinds are: definitions and (later) types, for built-in kinds and CRDs alike.
+//! What the served kinds are: definitions and types.
 
 pub mod builtin;
 pub mod names;
 pub mod registry;
 pub mod resource;
+pub mod types;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::negotiate::{MediaType, body_type};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
+use crate::codec::protobuf::{self, Envelope};
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 
@@ -24,9 +25,9 @@ pub async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
     }
 }
 
-/// The media type of the body; only JSON is understood so far.
+/// The media type of the body.
 pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
-    body_type(header_text(headers, header::CONTENT_TYPE), &[MediaType::Json])
+    body_type(header_text(headers, header::CONTENT_TYPE), &[MediaType::Json, MediaType::Protobuf])
 }
 
 /// A header as text.
@@ -34,20 +35,37 @@ pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
+/// A body and the form it is in.
+pub struct Encoded {
+    pub media: MediaType,
+    pub bytes: Bytes,
+}
+
 /// An object of the kind that the URL names. A missing kind or apiVersion is filled in (spec/wire.md, 2.6).
-pub fn object(definition: &ResourceDefinition, body: &[u8]) -> Result<ObjectMap, Error> {
+pub fn object(definition: &ResourceDefinition, body: &Encoded) -> Result<ObjectMap, Error> {
     let (kind, version) = (&*definition.kind, definition.api_version());
     typed_object(kind, &version, body)
 }
 
 /// As [`object`], for the kinds of subresources.
-pub fn typed_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
-    let unrecognized = |why: String| {
-        Error::BadRequest(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-            summary(body)
-        ))
-    };
+pub fn typed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMap, Error> {
+    match body.media {
+        MediaType::Protobuf => protobuf_object(kind, api_version, &body.bytes),
+        MediaType::Json | MediaType::Yaml => json_object(kind, api_version, &body.bytes),
+    }
+}
+
+/// The options of a DELETE: any JSON, or DeleteOptions in any API version.
+pub fn options(body: &Encoded) -> Result<Value, Error> {
+    match body.media {
+        MediaType::Protobuf => delete_options(&body.bytes),
+        MediaType::Json | MediaType::Yaml => parse(&body.bytes)
+            .map_err(|why| Error::BadRequest(format!("couldn't get version/kind; json parse error: {why}"))),
+    }
+}
+
+fn json_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
+    let unrecognized = |why| unrecognized(kind, body, why);
     let value = parse(body)
         .map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
     let mut object = match value {
@@ -62,24 +80,65 @@ pub fn typed_object(kind: &str, api_version: &str, body: &[u8]) -> Result<Object
     };
     let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
     let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
-    if claimed_kind != kind {
-        let version = claimed_version.rsplit('/').next().unwrap_or_default();
-        return Err(Error::BadRequest(format!(
-            "{claimed_kind} in version {} cannot be handled as a {kind}: the kind in the data ({claimed_kind}) does \
-             not match the expected kind ({kind})",
-            gotext::quote(version)
-        )));
-    }
-    if claimed_version != api_version {
-        return Err(Error::BadRequest(format!(
-            "the API version in the data ({claimed_version}) does not match the expected API version ({api_version})"
-        )));
-    }
+    check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
     Ok(object)
 }
 
+fn protobuf_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
+    let envelope = Envelope::parse(body).map_err(|why| unrecognized(kind, body, why.to_string()))?;
+    let or = |claim: &str, default: &str| if claim.is_empty() { default } else { claim }.to_owned();
+    check_claims((kind, api_version), (&or(&envelope.kind, kind), &or(&envelope.api_version, api_version)))?;
+    let members = protobuf::decode(api_version, kind, envelope.raw)
+        .map_err(|why| mismatch((kind, api_version), kind, &why.to_string()))?;
+    Ok(with_claims(kind, api_version, members))
+}
+
+fn delete_options(body: &[u8]) -> Result<Value, Error> {
+    const KIND: &str = "DeleteOptions";
+    let bad = |why: protobuf::Error| Error::BadRequest(why.to_string());
+    let envelope = Envelope::parse(body).map_err(bad)?;
+    if !envelope.kind.is_empty() && envelope.kind != KIND {
+        return Err(Error::BadRequest(format!("decoded object cannot be converted to {KIND}")));
+    }
+    let members = protobuf::decode(&envelope.api_version, KIND, envelope.raw).map_err(bad)?;
+    Ok(Value::Object(with_claims(KIND, &envelope.api_version, members)))
+}
+
+fn with_claims(kind: &str, api_version: &str, members: ObjectMap) -> ObjectMap {
+    let claims = [("kind", kind), ("apiVersion", api_version)];
+    claims.into_iter().map(|(name, claim)| (name.to_owned(), claim.into())).chain(members).collect()
+}
+
+fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
+    Error::BadRequest(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(body)
+    ))
+}
+
+/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
+fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
+    if claimed.0 != expected.0 {
+        let why =
+            format!("the kind in the data ({}) does not match the expected kind ({})", claimed.0, expected.0);
+        return Err(mismatch(claimed, expected.0, &why));
+    }
+    if claimed.1 != expected.1 {
+        return Err(Error::BadRequest(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            claimed.1, expected.1
+        )));
+    }
+    Ok(())
+}
+
+fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
+    let version = gotext::quote(api_version.rsplit('/').next().unwrap_or_default());
+    Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
+}
+
 /// JSON with the leniency of Go's decoder about bytes that are not UTF-8: they become U+FFFD.
-pub fn parse(body: &[u8]) -> Result<Value, String> {
+fn parse(body: &[u8]) -> Result<Value, String> {
     let parsed = match std::str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_str(&String::from_utf8_lossy(body)),
@@ -125,7 +184,12 @@ mod tests {
     use super::*;
 
     fn decode(body: &str) -> Result<ObjectMap, String> {
-        typed_object("ConfigMap", "v1", body.as_bytes()).map_err(|error| error.to_string())
+        decode_as(MediaType::Json, body.as_bytes())
+    }
+
+    fn decode_as(media: MediaType, bytes: &[u8]) -> Result<ObjectMap, String> {
+        let body = Encoded { media, bytes: Bytes::copy_from_slice(bytes) };
+        typed_object("ConfigMap", "v1", &body).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -153,6 +217,30 @@ mod tests {
         for (body, want) in cases {
             let error = decode(body).expect_err(body);
             assert!(error.contains(want), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn protobuf_says_what_json_says() {
+        let decode = |bytes: &[u8]| decode_as(MediaType::Protobuf, bytes);
+        let object = decode(b"k8s\0\x12\x05\x0a\x03\x0a\x01a").expect("decodes");
+        assert_eq!(
+            Value::Object(object),
+            serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
+        );
+        let cases: [(&[u8], &str); 5] = [
+            (b"", "(must be of type ConfigMap): empty data (<empty>)"),
+            (b"k8t", "expected prefix [107 56 115 0] (6b3874 ...)"),
+            (b"k8s\0\x0a\x05\x12\x03Pod", "Pod in version \"v1\" cannot be handled as a ConfigMap"),
+            (b"k8s\0\x0a\x04\x0a\x02v2", "the API version in the data (v2) does not match"),
+            (
+                b"k8s\0\x12\x02\x0a\x09",
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF",
+            ),
+        ];
+        for (body, want) in cases {
+            let error = decode(body).expect_err(want);
+            assert!(error.contains(want), "{error}");
         }
     }
 

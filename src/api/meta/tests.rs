@@ -2,8 +2,8 @@ use rand::SeedableRng;
 use serde_json::json;
 
 use super::*;
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::Revision;
 
 fn meta(value: Value) -> Metadata {
     value.as_object().cloned().unwrap()
@@ -34,6 +34,17 @@ fn generated_names() {
     assert!(NameFormat::Dns1123Subdomain.check_prefix("a-").is_empty());
     assert!(!NameFormat::Dns1123Subdomain.check_prefix("-").is_empty());
     assert!(NameFormat::PathSegment.check_prefix("..").is_empty());
+}
+
+#[test]
+fn empty_fields_are_left_out() {
+    let mut metadata = meta(json!({
+        "name": "a", "generateName": "", "labels": {}, "annotations": {"a": ""}, "finalizers": [],
+        "generation": 0, "deletionGracePeriodSeconds": 0, "creationTimestamp": null,
+    }));
+    drop_empty(&mut metadata);
+    let kept = json!({"name": "a", "annotations": {"a": ""}, "deletionGracePeriodSeconds": 0});
+    assert_eq!(Value::Object(metadata), kept);
 }
 
 #[test]

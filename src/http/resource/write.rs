@@ -14,7 +14,7 @@ use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::reviews::Reviewer;
 use crate::api::update::Part;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
-use crate::http::request_body::{header_text, media_type, object, parse, read, typed_object};
+use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
 use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
 use crate::patch::PatchKind;
@@ -25,10 +25,10 @@ const UNSUPPORTED_PATCH: &str = "415: Unsupported Media Type";
 impl Context<'_> {
     pub async fn create(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
-        media_type(&self.parts.headers)?;
+        let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_create(&self.query)?;
-        let bytes = read(body, self.app.limits.request_body).await?;
-        let object = object(self.definition, &bytes)?;
+        let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
+        let object = object(self.definition, &body)?;
         if self.is_virtual() {
             let namespace = self.path.namespace.as_deref();
             let review = Reviewer {
@@ -50,16 +50,16 @@ impl Context<'_> {
 
     pub async fn update(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
-        media_type(&self.parts.headers)?;
+        let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_update(&self.query)?;
-        let bytes = read(body, self.app.limits.request_body).await?;
+        let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
         let target = self.target()?;
         if self.is_scale() {
-            let scale = typed_object("Scale", "autoscaling/v1", &bytes)?;
+            let scale = typed_object("Scale", "autoscaling/v1", &body)?;
             let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
             return Ok(self.value(StatusCode::OK, scale));
         }
-        let object = object(self.definition, &bytes)?;
+        let object = object(self.definition, &body)?;
         let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
@@ -116,10 +116,8 @@ impl Context<'_> {
         if bytes.is_empty() {
             return DeleteOptions::parse(None, &self.query);
         }
-        media_type(&self.parts.headers)?;
-        let body = parse(&bytes).map_err(|why| {
-            Error::BadRequest(format!("couldn't get version/kind; json parse error: {why}"))
-        })?;
+        let media = media_type(&self.parts.headers)?;
+        let body = options(&Encoded { media, bytes })?;
         DeleteOptions::parse(Some(&body), &self.query)
     }
 

@@ -1,0 +1,32 @@
+//! Compiles `proto/` into one set of descriptors, which `schema::types` reads at start.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new("proto");
+    println!("cargo::rerun-if-changed=proto");
+    let mut files = Vec::new();
+    collect(root, &mut files)?;
+    // Ids of messages follow this order; a build must not depend on that of the directory.
+    files.sort();
+    let mut compiler = protox::Compiler::new([root])?;
+    // Imports are among the files, but for google's own descriptors of descriptors, which are no types.
+    compiler.include_imports(false).open_files(files)?;
+    let target = PathBuf::from(env::var("OUT_DIR")?).join("types.bin");
+    fs::write(target, compiler.encode_file_descriptor_set())?;
+    Ok(())
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "proto") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

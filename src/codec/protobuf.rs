@@ -1,0 +1,77 @@
+//! Objects of built-in kinds as clients send them in protobuf, turned into JSON.
+//!
+//! Bytes become the JSON that upstream would print after decoding the same bytes into its Go types
+//! (spec/wire.md, 2.1 and 3), driven by [`crate::schema::types`]. Nothing here trusts its input: depth and the
+//! number of values are bounded, and there is no way to panic.
+
+use serde_json::{Map, Value};
+
+use crate::protowire;
+use crate::quantity;
+use crate::schema::types::{MessageId, Types};
+
+mod decode;
+mod envelope;
+mod format;
+mod slots;
+
+use decode::Decoder;
+
+pub use envelope::Envelope;
+
+/// JSON levels of an object; serde_json reads 127, and what is taken in must be readable again.
+const MAX_DEPTH: usize = 126;
+/// Values in an object. A body of 3 MiB in JSON, which is the limit there, has about as many.
+const MAX_VALUES: usize = 1_000_000;
+
+/// Why bytes are not an object.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("empty data")]
+    Empty,
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    Prefix,
+    #[error("empty body")]
+    EmptyBody,
+    #[error("unknown content encoding {0:?}")]
+    ContentEncoding(String),
+    #[error(transparent)]
+    Wire(#[from] protowire::Error),
+    #[error("proto: wrong wireType = {wire} for field {field}")]
+    FieldType { field: String, wire: u8 },
+    #[error("proto: {message}: illegal tag {number} (wire type {raw})")]
+    IllegalTag { message: String, number: i32, raw: u64 },
+    #[error("proto: {message}: wiretype end group for non-group")]
+    EndGroup { message: String },
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownKind { api_version: String, kind: String },
+    #[error(transparent)]
+    Quantity(#[from] quantity::Error),
+    #[error("impossible IntOrString.Type")]
+    IntOrString,
+    #[error("year outside of range [0,9999]")]
+    Time,
+    #[error("json: unsupported value: {0}")]
+    Number(f64),
+    #[error("embedded JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("exceeded max depth")]
+    TooDeep,
+    #[error("more than {MAX_VALUES} values in an object")]
+    TooLarge,
+}
+
+/// The members of an object of `kind`, without kind and apiVersion; `raw` is what its envelope holds.
+pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map<String, Value>, Error> {
+    let types = Types::built_in();
+    Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
+}
+
+fn find(types: &Types, api_version: &str, kind: &str) -> Result<MessageId, Error> {
+    types
+        .kind(api_version, kind)
+        .ok_or_else(|| Error::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })
+}
+
+#[cfg(test)]
+mod tests;

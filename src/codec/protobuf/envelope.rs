@@ -1,0 +1,89 @@
+//! The prefix and the `runtime.Unknown` that every object travels in.
+
+use std::borrow::Cow;
+
+use super::Error;
+use super::slots::text;
+use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
+
+/// Four bytes that JSON cannot begin with.
+const PREFIX: &[u8] = b"k8s\0";
+
+/// An object with what it claims to be. Claims may be empty.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    pub api_version: String,
+    pub kind: String,
+    /// The message of the kind.
+    pub raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Whether the bytes have the prefix.
+    pub fn recognizes(data: &[u8]) -> bool {
+        data.starts_with(PREFIX)
+    }
+
+    /// Opens it. As upstream, the content type is not looked at: the content is always protobuf.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
+        if data.is_empty() {
+            return Err(Error::Empty);
+        }
+        let body = data.strip_prefix(PREFIX).ok_or(Error::Prefix)?;
+        if body.is_empty() {
+            return Err(Error::EmptyBody);
+        }
+        let mut envelope = Self::default();
+        each(body, "Unknown", ["TypeMeta", "Raw", "ContentEncoding", "ContentType"], |number, value| {
+            match number {
+                1 => envelope.type_meta(value)?,
+                2 => envelope.raw = value,
+                3 if !value.is_empty() => return Err(Error::ContentEncoding(text(value).into_owned())),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(envelope)
+    }
+
+    fn type_meta(&mut self, message: &[u8]) -> Result<(), Error> {
+        each(message, "TypeMeta", ["APIVersion", "Kind"], |number, value| {
+            let claim = if number == 1 { &mut self.api_version } else { &mut self.kind };
+            *claim = Cow::into_owned(text(value));
+            Ok(())
+        })
+    }
+}
+
+/// The fields of a message that has only byte strings, numbered from 1 in the order of `names`.
+fn each<'a, const N: usize>(
+    message: &'a [u8],
+    name: &str,
+    names: [&str; N],
+    mut field: impl FnMut(i32, &'a [u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut reader = Reader::new(message);
+    while let Some(tag) = reader.tag()? {
+        check(tag, name)?;
+        match usize::try_from(tag.number() - 1).ok().and_then(|index| names.get(index)) {
+            None => reader.skip(tag)?,
+            Some(_) if tag.wire() == BYTES => field(tag.number(), reader.bytes()?)?,
+            Some(field) => {
+                return Err(Error::FieldType { field: (*field).to_owned(), wire: tag.wire() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a tag that no field can have.
+pub(super) fn check(tag: Tag, message: &str) -> Result<(), Error> {
+    if tag.wire() == END_GROUP {
+        return Err(Error::EndGroup { message: message.to_owned() });
+    }
+    if tag.number() <= 0 {
+        let (number, raw) = (tag.number(), tag.raw);
+        return Err(Error::IllegalTag { message: message.to_owned(), number, raw });
+    }
+    Ok(())
+}

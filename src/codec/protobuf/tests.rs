@@ -1,0 +1,154 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
+const GOLDEN: &str = include_str!("golden.tsv");
+
+fn golden() -> impl Iterator<Item = (Vec<u8>, Value)> {
+    GOLDEN.lines().map(|line| {
+        let (encoded, text) = line.split_once('\t').expect("two columns");
+        (STANDARD.decode(encoded).expect("base64"), serde_json::from_str(text).expect("JSON"))
+    })
+}
+
+fn open(bytes: &[u8]) -> Result<Value, Error> {
+    let envelope = Envelope::parse(bytes)?;
+    let mut members = decode(&envelope.api_version, &envelope.kind, envelope.raw)?;
+    members.insert("kind".to_owned(), envelope.kind.into());
+    members.insert("apiVersion".to_owned(), envelope.api_version.into());
+    Ok(Value::Object(members))
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("hex");
+    digits.chunks(2).map(pair).collect()
+}
+
+fn members(kind: (&str, &str), raw: &str) -> Result<Value, String> {
+    decode(kind.0, kind.1, &hex(raw)).map(Value::Object).map_err(|error| error.to_string())
+}
+
+#[test]
+fn objects_of_upstream_print_as_upstream_prints_them() {
+    for (bytes, want) in golden() {
+        let got = open(&bytes).unwrap_or_else(|error| panic!("{}: {error}", want["kind"]));
+        assert_eq!(got, want, "\ngot  {got}\nwant {want}");
+    }
+}
+
+#[test]
+fn members_stand_in_upstream_order() {
+    for (line, (bytes, want)) in GOLDEN.lines().zip(golden()) {
+        let envelope = Envelope::parse(&bytes).expect("parses");
+        let got = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+        let names: Vec<&String> = got.keys().collect();
+        let wanted: Vec<&String> = want.as_object().expect("object").keys().skip(2).collect();
+        assert_eq!(names, wanted, "{line}");
+    }
+}
+
+#[test]
+fn vectors_of_the_specification() {
+    let namespace = "6b387300 0a0f 0a027631 12094e616d657370616365 1219 0a11 0a0161 1200 1a00 2200 2a00 3200 3800 \
+                     4200 1200 1a02 0a00 1a00 2200";
+    assert_eq!(
+        open(&hex(namespace)).expect("decodes"),
+        json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {}, "status": {}})
+    );
+    let pods = "6b387300 0a0d 0a027631 1207506f644c697374 1209 0a07 0a00 120131 1a00 1a00 2200";
+    assert_eq!(
+        open(&hex(pods)).expect("decodes"),
+        json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": null})
+    );
+}
+
+#[test]
+fn numbers_may_be_packed_and_messages_may_come_in_pieces() {
+    let pod = ("v1", "Pod");
+    // spec (2) .securityContext (14) .supplementalGroups (4): packed 1, 2, then 3; spec.nodeName (10) apart.
+    let packed = members(pod, "1208 7206 2202 0102 2003 1205 5203 6e6f64").expect("decodes");
+    assert_eq!(packed["spec"]["securityContext"]["supplementalGroups"], json!([1, 2, 3]));
+    assert_eq!(packed["spec"]["nodeName"], "nod");
+}
+
+#[test]
+fn times_and_integers_at_their_edges() {
+    let created = |raw: &str| members(("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
+    assert_eq!(created("0a02 4200"), json!({}));
+    assert_eq!(created("0a06 4204 0800 1000"), json!({"creationTimestamp": "1970-01-01T00:00:00Z"}));
+    let renewed = "1207 2205 0801 10e807";
+    let lease = members(("coordination.k8s.io/v1", "Lease"), renewed).expect("decodes");
+    assert_eq!(lease["spec"], json!({"renewTime": "1970-01-01T00:00:01.000001Z"}));
+    let transitions = "120b 28 ffffffffffffffffff01";
+    let lease = members(("coordination.k8s.io/v1", "Lease"), transitions).expect("decodes");
+    assert_eq!(lease["spec"]["leaseTransitions"], -1);
+}
+
+#[test]
+fn errors_are_those_of_upstream() {
+    let cases = [
+        ("08", "proto: wrong wireType = 0 for field Metadata"),
+        ("02", "proto: Pod: illegal tag 0 (wire type 2)"),
+        ("0c", "proto: Pod: wiretype end group for non-group"),
+        ("0a05", "unexpected EOF"),
+        ("0affffffffffffffffffff01", "proto: integer overflow"),
+        ("0affffffffffffffffff01", "proto: negative length found during unmarshaling"),
+    ];
+    for (raw, want) in cases {
+        assert_eq!(members(("v1", "Pod"), raw).expect_err(raw), want);
+    }
+    assert!(matches!(Envelope::parse(b""), Err(Error::Empty)));
+    assert!(matches!(Envelope::parse(b"k8s\0"), Err(Error::EmptyBody)));
+    assert!(matches!(Envelope::parse(b"{}"), Err(Error::Prefix)));
+    let encoded = Envelope::parse(b"k8s\0\x1a\x04gzip").expect_err("unknown encoding");
+    assert_eq!(encoded.to_string(), "unknown content encoding \"gzip\"");
+}
+
+#[test]
+fn depth_and_size_are_bounded() {
+    let wrap = |number: u8, message: &[u8]| {
+        let mut wrapped = vec![number << 3 | 2];
+        let mut length = message.len();
+        while length >= 0x80 {
+            wrapped.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        wrapped.push(length as u8);
+        wrapped.extend_from_slice(message);
+        wrapped
+    };
+    // JSONSchemaProps.not (23 as a tag needs two bytes) is not needed: raw JSON nests more cheaply.
+    let nested = format!("{}{}", "[".repeat(127), "]".repeat(127));
+    let item = wrap(2, &wrap(1, nested.as_bytes()));
+    assert!(matches!(decode("v1", "List", &item), Err(Error::TooDeep)));
+    let containers = wrap(2, &wrap(2, &[]).repeat(MAX_VALUES));
+    assert!(matches!(decode("v1", "Pod", &containers), Err(Error::TooLarge)));
+}
+
+/// No bytes make it panic; damaged messages are errors or objects.
+#[test]
+fn survives_noise() {
+    let mut random = SmallRng::seed_from_u64(37);
+    let objects: Vec<Vec<u8>> = golden().map(|(bytes, _)| bytes).collect();
+    for round in 0..20_000 {
+        let mut bytes = objects[round % objects.len()].clone();
+        for _ in 0..random.random_range(1..6) {
+            let at = random.random_range(0..bytes.len());
+            match random.random_range(0..3) {
+                0 => bytes[at] = random.random(),
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, random.random()),
+            }
+        }
+        drop(open(&bytes));
+        let noise: Vec<u8> = (0..random.random_range(0..64)).map(|_| random.random()).collect();
+        drop(decode("v1", "Pod", &noise));
+        drop(decode("apiextensions.k8s.io/v1", "CustomResourceDefinition", &noise));
+    }
+}

@@ -1,0 +1,159 @@
+//! Protobuf's wire format, read with the errors of gogo's generated code (`generated.pb.go` of k8s.io/api).
+
+/// What is wrong with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("unexpected EOF")]
+    UnexpectedEof,
+    #[error("proto: integer overflow")]
+    Overflow,
+    #[error("proto: negative length found during unmarshaling")]
+    NegativeLength,
+    #[error("proto: unexpected end of group")]
+    EndOfGroup,
+    #[error("proto: illegal wireType {0}")]
+    WireType(u8),
+}
+
+pub const VARINT: u8 = 0;
+pub const FIXED64: u8 = 1;
+pub const BYTES: u8 = 2;
+pub const START_GROUP: u8 = 3;
+pub const END_GROUP: u8 = 4;
+pub const FIXED32: u8 = 5;
+
+/// What stands before a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// As on the wire.
+    pub raw: u64,
+}
+
+impl Tag {
+    /// The field's number; zero and negative numbers are illegal.
+    pub fn number(self) -> i32 {
+        // Cut to 32 bits, as upstream does.
+        (self.raw >> 3) as i32
+    }
+
+    pub fn wire(self) -> u8 {
+        (self.raw & 7) as u8
+    }
+}
+
+/// A cursor over a message.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next field's tag, `None` at the end of the message.
+    pub fn tag(&mut self) -> Result<Option<Tag>, Error> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Tag { raw: self.varint()? }))
+    }
+
+    /// Bits that do not fit in 64 are lost; more than ten bytes are an error.
+    pub fn varint(&mut self) -> Result<u64, Error> {
+        let mut value = 0u64;
+        for (index, &byte) in self.rest.iter().enumerate() {
+            if index == 10 {
+                return Err(Error::Overflow);
+            }
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if byte < 0x80 {
+                self.rest = &self.rest[index + 1..];
+                return Ok(value);
+            }
+        }
+        // Upstream asks for the shift before it looks for another byte.
+        Err(if self.rest.len() >= 10 { Error::Overflow } else { Error::UnexpectedEof })
+    }
+
+    pub fn fixed64(&mut self) -> Result<u64, Error> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Error::UnexpectedEof)?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    /// A length and as many bytes.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Error> {
+        let length = self.varint()?;
+        if length > i64::MAX as u64 {
+            return Err(Error::NegativeLength);
+        }
+        let length = usize::try_from(length).map_err(|_| Error::UnexpectedEof)?;
+        self.take(length)
+    }
+
+    /// Steps over the value behind `tag`.
+    pub fn skip(&mut self, tag: Tag) -> Result<(), Error> {
+        let mut depth = 0usize;
+        let mut wire = tag.wire();
+        loop {
+            match wire {
+                VARINT => drop(self.varint()?),
+                FIXED64 => drop(self.take(8)?),
+                BYTES => drop(self.bytes()?),
+                START_GROUP => depth += 1,
+                END_GROUP => depth = depth.checked_sub(1).ok_or(Error::EndOfGroup)?,
+                FIXED32 => drop(self.take(4)?),
+                other => return Err(Error::WireType(other)),
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+            wire = self.tag()?.ok_or(Error::UnexpectedEof)?.wire();
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Error::UnexpectedEof)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_end_or_say_why_not() {
+        let read = |bytes: &[u8]| Reader::new(bytes).varint();
+        assert_eq!(read(&[0xac, 0x02]), Ok(300));
+        assert_eq!(read(&[0xff; 9]), Err(Error::UnexpectedEof));
+        assert_eq!(read(&[0xff; 10]), Err(Error::Overflow));
+        let minus_one = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(read(&minus_one), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn unknown_fields_are_stepped_over() {
+        let skip = |bytes: &[u8]| {
+            let mut reader = Reader::new(bytes);
+            let tag = reader.tag()?.expect("a tag");
+            reader.skip(tag).map(|()| reader.is_empty())
+        };
+        assert_eq!(skip(&[0x0b, 0x10, 0x01, 0x13, 0x14, 0x0c]), Ok(true));
+        assert_eq!(skip(&[0x0b, 0x10, 0x01]), Err(Error::UnexpectedEof));
+        assert_eq!(skip(&[0x0c]), Err(Error::EndOfGroup));
+        assert_eq!(skip(&[0x0d, 1, 2, 3]), Err(Error::UnexpectedEof));
+        assert_eq!(skip(&[0x0f]), Err(Error::WireType(7)));
+        let mut huge = vec![0x0a];
+        huge.extend([0xff; 9]);
+        huge.push(1);
+        assert_eq!(skip(&huge), Err(Error::NegativeLength));
+    }
+}

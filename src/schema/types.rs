@@ -1,0 +1,128 @@
+//! The types of the built-in kinds: what `proto/` says, in memory.
+//!
+//! Written down once there and read by everything that must know a field: today the protobuf codec; defaults,
+//! patches, apply and OpenAPI are to follow. Messages refer to each other by [`MessageId`], so that types may be
+//! recursive; ids stay valid as long as their [`Types`].
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+mod load;
+
+/// All messages, and which of them are kinds.
+#[derive(Debug)]
+pub struct Types {
+    messages: Vec<Message>,
+    /// By apiVersion, blank and kind.
+    kinds: HashMap<String, MessageId>,
+    /// The kinds that every API version has: `DeleteOptions`, `Status` and their like.
+    shared_kinds: HashMap<String, MessageId>,
+}
+
+/// The place of a message in its [`Types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageId(u32);
+
+/// A struct of upstream's.
+#[derive(Debug)]
+pub struct Message {
+    pub name: Box<str>,
+    pub format: Format,
+    /// In the order in which JSON prints them.
+    pub fields: Vec<Field>,
+    /// Number and index in `fields`, sorted.
+    by_number: Vec<(i32, u16)>,
+}
+
+#[derive(Debug)]
+pub struct Field {
+    pub name: Box<str>,
+    pub json_name: Box<str>,
+    pub number: i32,
+    /// Of the elements of a list and of the values of a map.
+    pub kind: FieldKind,
+    pub cardinality: Cardinality,
+    /// Absent and zero differ.
+    pub pointer: bool,
+    /// Printed in JSON also when zero.
+    pub always: bool,
+    /// A struct that is not printed when zero.
+    pub omit_zero: bool,
+    /// The members of the struct stand among those of its parent.
+    pub inline: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    String,
+    Bytes,
+    Message(MessageId),
+}
+
+/// Keys of maps are strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cardinality {
+    Single,
+    List,
+    Map,
+}
+
+/// The JSON form of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An object with the fields as members.
+    Object,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// Embedded JSON, or an object in its own envelope.
+    Raw,
+    /// The list that is the message's only field.
+    List,
+    /// A schema, or else whether anything is allowed.
+    SchemaOrBool,
+    /// A schema, or a list of schemas.
+    SchemaOrArray,
+    /// A schema, or a list of names.
+    SchemaOrStrings,
+}
+
+static BUILT_IN: LazyLock<Types> =
+    LazyLock::new(|| load::load(include_bytes!(concat!(env!("OUT_DIR"), "/types.bin"))));
+
+impl Types {
+    /// The types of the kinds in `proto/`, read on first use; a few milliseconds.
+    pub fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+
+    /// The message of a kind; the kinds of meta/v1 are found in every API version.
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
+        let own = self.kinds.get(&kind_key(api_version, kind));
+        own.or_else(|| self.shared_kinds.get(kind)).copied()
+    }
+
+    pub fn message(&self, id: MessageId) -> &Message {
+        &self.messages[id.0 as usize]
+    }
+}
+
+impl Message {
+    /// The index of the field with this number.
+    pub fn index_of(&self, number: i32) -> Option<usize> {
+        let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        Some(usize::from(self.by_number[found].1))
+    }
+}
+
+fn kind_key(api_version: &str, kind: &str) -> String {
+    format!("{api_version} {kind}")
+}
+
+#[cfg(test)]
+mod tests;

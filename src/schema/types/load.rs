@@ -1,0 +1,272 @@
+//! From the bytes of a `FileDescriptorSet` to [`Types`].
+//!
+//! The numbers are those of `google/protobuf/descriptor.proto` and of `proto/options.proto`. The bytes come from
+//! `build.rs`, so that anything unexpected in them is a bug.
+
+use std::collections::HashMap;
+
+use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types, kind_key};
+use crate::protowire::{self, BYTES, Reader, VARINT};
+use crate::schema::names::api_version;
+
+pub(super) fn load(descriptors: &[u8]) -> Types {
+    read(descriptors).expect("build.rs compiles proto/ into descriptors that can be read")
+}
+
+fn read(descriptors: &[u8]) -> Result<Types, protowire::Error> {
+    let mut found = Found::default();
+    each(descriptors, |number, value| if number == 1 { found.file(value.bytes) } else { Ok(()) })?;
+    let ids: HashMap<&str, MessageId> = found
+        .messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| (&*message.full_name, MessageId(index as u32)))
+        .collect();
+    let resolve = |message: &RawMessage| message.resolve(&ids, &found.entries);
+    let messages = found.messages.iter().map(resolve).collect();
+    let id_of = |kinds: &HashMap<String, String>| -> HashMap<String, MessageId> {
+        kinds.iter().map(|(kind, name)| (kind.clone(), ids[name.as_str()])).collect()
+    };
+    Ok(Types { messages, kinds: id_of(&found.kinds), shared_kinds: id_of(&found.shared_kinds) })
+}
+
+/// What the files declare, with names yet for types. Full names begin with a dot, as in `type_name`.
+#[derive(Default)]
+struct Found {
+    messages: Vec<RawMessage>,
+    /// The value fields of maps, by the names of their entry messages.
+    entries: HashMap<String, RawField>,
+    kinds: HashMap<String, String>,
+    shared_kinds: HashMap<String, String>,
+}
+
+struct RawMessage {
+    full_name: String,
+    name: String,
+    format: u64,
+    fields: Vec<RawField>,
+}
+
+#[derive(Clone, Default)]
+struct RawField {
+    name: String,
+    json_name: String,
+    number: u64,
+    label: u64,
+    kind: u64,
+    type_name: String,
+    pointer: bool,
+    always: bool,
+    omit_zero: bool,
+    inline: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Value<'a> {
+    integer: u64,
+    bytes: &'a [u8],
+}
+
+impl Value<'_> {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes).into_owned()
+    }
+
+    fn flag(&self) -> bool {
+        self.integer != 0
+    }
+}
+
+fn each<'a>(
+    message: &'a [u8],
+    mut field: impl FnMut(i32, Value<'a>) -> Result<(), protowire::Error>,
+) -> Result<(), protowire::Error> {
+    let mut reader = Reader::new(message);
+    while let Some(tag) = reader.tag()? {
+        let mut value = Value::default();
+        match tag.wire() {
+            VARINT => value.integer = reader.varint()?,
+            BYTES => value.bytes = reader.bytes()?,
+            _ => reader.skip(tag)?,
+        }
+        field(tag.number(), value)?;
+    }
+    Ok(())
+}
+
+impl Found {
+    fn file(&mut self, file: &[u8]) -> Result<(), protowire::Error> {
+        let (mut package, mut options, mut messages) = (String::new(), &[][..], Vec::new());
+        each(file, |number, value| {
+            match number {
+                2 => package = format!(".{}", value.text()),
+                4 => messages.push(value.bytes),
+                8 => options = value.bytes,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let (mut group, mut version) = (String::new(), None);
+        each(options, |number, value| {
+            match number {
+                50001 => group = value.text(),
+                50002 => version = Some(value.text()),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let api_version = version.map(|version| api_version(&group, &version));
+        messages.into_iter().try_for_each(|bytes| self.message(&package, api_version.as_deref(), bytes))
+    }
+
+    fn message(
+        &mut self,
+        package: &str,
+        api_version: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<(), protowire::Error> {
+        let (mut name, mut fields, mut nested, mut options) =
+            (String::new(), Vec::new(), Vec::new(), &[][..]);
+        each(bytes, |number, value| {
+            match number {
+                1 => name = value.text(),
+                2 => fields.push(field(value.bytes)?),
+                3 => nested.push(value.bytes),
+                7 => options = value.bytes,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let (mut is_kind, mut format) = (false, 0);
+        each(options, |number, value| {
+            match number {
+                50001 => is_kind = value.flag(),
+                50002 => format = value.integer,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let full_name = format!("{package}.{name}");
+        nested.into_iter().try_for_each(|entry| self.entry(&full_name, entry))?;
+        if is_kind {
+            match api_version {
+                Some(version) => self.kinds.insert(kind_key(version, &name), full_name.clone()),
+                None => self.shared_kinds.insert(name.clone(), full_name.clone()),
+            };
+        }
+        self.messages.push(RawMessage { full_name, name, format, fields });
+        Ok(())
+    }
+
+    /// The only messages inside messages are the entries of maps: 1 is the key, 2 the value.
+    fn entry(&mut self, parent: &str, bytes: &[u8]) -> Result<(), protowire::Error> {
+        let mut name = String::new();
+        let mut entry_value = RawField::default();
+        each(bytes, |number, value| {
+            match number {
+                1 => name = format!("{parent}.{}", value.text()),
+                2 => {
+                    let field = field(value.bytes)?;
+                    if field.number == 2 {
+                        entry_value = field;
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.entries.insert(name, entry_value);
+        Ok(())
+    }
+}
+
+fn field(bytes: &[u8]) -> Result<RawField, protowire::Error> {
+    let mut field = RawField::default();
+    let mut options = &[][..];
+    each(bytes, |number, value| {
+        match number {
+            1 => field.name = value.text(),
+            3 => field.number = value.integer,
+            4 => field.label = value.integer,
+            5 => field.kind = value.integer,
+            6 => field.type_name = value.text(),
+            8 => options = value.bytes,
+            10 => field.json_name = value.text(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    each(options, |number, value| {
+        match number {
+            50001 => field.pointer = value.flag(),
+            50002 => field.always = value.flag(),
+            50003 => field.omit_zero = value.flag(),
+            50004 => field.inline = value.flag(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(field)
+}
+
+impl RawMessage {
+    fn resolve(&self, ids: &HashMap<&str, MessageId>, entries: &HashMap<String, RawField>) -> Message {
+        let fields: Vec<Field> = self.fields.iter().map(|field| field.resolve(ids, entries)).collect();
+        let mut by_number: Vec<(i32, u16)> =
+            fields.iter().enumerate().map(|(index, field)| (field.number, index as u16)).collect();
+        by_number.sort_unstable();
+        Message { name: self.name.as_str().into(), format: format(self.format), fields, by_number }
+    }
+}
+
+impl RawField {
+    fn resolve(&self, ids: &HashMap<&str, MessageId>, entries: &HashMap<String, RawField>) -> Field {
+        const REPEATED: u64 = 3;
+        let entry = entries.get(&self.type_name);
+        let cardinality = match (entry, self.label) {
+            (Some(_), _) => Cardinality::Map,
+            (None, REPEATED) => Cardinality::List,
+            (None, _) => Cardinality::Single,
+        };
+        Field {
+            name: self.name.as_str().into(),
+            json_name: self.json_name.as_str().into(),
+            number: self.number as i32,
+            kind: entry.unwrap_or(self).field_kind(ids),
+            cardinality,
+            pointer: self.pointer,
+            always: self.always,
+            omit_zero: self.omit_zero,
+            inline: self.inline,
+        }
+    }
+
+    fn field_kind(&self, ids: &HashMap<&str, MessageId>) -> FieldKind {
+        match self.kind {
+            1 => FieldKind::Double,
+            3 => FieldKind::Int64,
+            5 => FieldKind::Int32,
+            8 => FieldKind::Bool,
+            9 => FieldKind::String,
+            11 => FieldKind::Message(ids[self.type_name.as_str()]),
+            12 => FieldKind::Bytes,
+            other => unreachable!("proto/generate writes no fields of type {other}"),
+        }
+    }
+}
+
+fn format(number: u64) -> Format {
+    match number {
+        0 => Format::Object,
+        1 => Format::Time,
+        2 => Format::MicroTime,
+        3 => Format::Quantity,
+        4 => Format::IntOrString,
+        5 => Format::Raw,
+        6 => Format::List,
+        7 => Format::SchemaOrBool,
+        8 => Format::SchemaOrArray,
+        9 => Format::SchemaOrStrings,
+        other => unreachable!("proto/options.proto declares no format {other}"),
+    }
+}
