@@ -23,17 +23,29 @@ macro_rules! on_both_databases {
     };
 }
 
-#[path = "api/bad_input.rs"]
-mod bad_input;
+#[path = "api/bad_bodies.rs"]
+mod bad_bodies;
+#[path = "api/bad_urls.rs"]
+mod bad_urls;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
 #[path = "api/delete.rs"]
 mod delete;
+#[path = "api/events.rs"]
+mod events;
+#[path = "api/garbage.rs"]
+mod garbage;
 #[path = "api/list.rs"]
 mod list;
+#[path = "api/namespaces.rs"]
+mod namespaces;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/undecodable.rs"]
+mod undecodable;
 #[path = "api/watch.rs"]
 mod watch;
+#[path = "api/watch_form.rs"]
+mod watch_form;
 #[path = "api/write.rs"]
 mod write;
