@@ -23,7 +23,15 @@ macro_rules! on_both_databases {
     };
 }
 
+#[path = "api/bookmarks.rs"]
+mod bookmarks;
+#[path = "api/delete.rs"]
+mod delete;
 #[path = "api/list.rs"]
 mod list;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/watch.rs"]
+mod watch;
+#[path = "api/write.rs"]
+mod write;

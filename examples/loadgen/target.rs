@@ -12,6 +12,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use secrecy::ExposeSecret;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::client::TlsStream;
 
 use crate::Result;
 use crate::client::Protocol;
@@ -72,11 +74,21 @@ impl Target {
     }
 
     /// A new connection that speaks `protocol`.
-    pub async fn connect(
-        &self,
-        protocol: Protocol,
-    ) -> Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
-        let stream = tokio::net::TcpStream::connect(self.address).await?;
+    pub async fn connect(&self, protocol: Protocol) -> Result<TlsStream<TcpStream>> {
+        self.shake_hands(TcpStream::connect(self.address).await?, protocol).await
+    }
+
+    /// As [`Target::connect`], with so small a buffer that the server soon notices who does not read.
+    pub async fn connect_narrow(&self, protocol: Protocol) -> Result<TlsStream<TcpStream>> {
+        let socket = match self.address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_recv_buffer_size(16 * 1024)?;
+        self.shake_hands(socket.connect(self.address).await?, protocol).await
+    }
+
+    async fn shake_hands(&self, stream: TcpStream, protocol: Protocol) -> Result<TlsStream<TcpStream>> {
         stream.set_nodelay(true)?;
         let mut tls = self.tls.clone();
         tls.alpn_protocols = vec![protocol.alpn().to_vec()];

@@ -343,10 +343,11 @@ pub async fn stalled(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tab
     let path = watch_path(context, &collection).await?;
     let idler = Idler::open(context, &path).await?;
     let mut beside = rounds(&group, &mut writers, BURST, context.seconds()).await?;
-    let written = beside.events / group.watchers;
-    group.close().await;
-    let end = idler.read_all(written).await?;
+    let end = idler.read_all(beside.events / group.watchers).await?;
     report("a watcher that reads nothing", &mut beside, end);
+    let mut again = rounds(&group, &mut writers, BURST, context.seconds()).await?;
+    report("nobody again", &mut again, "-".to_owned());
+    group.close().await;
     Ok(vec![table])
 }
 
@@ -358,7 +359,7 @@ struct Idler {
 
 impl Idler {
     async fn open(context: &Context, path: &str) -> Result<Self> {
-        let mut stream = context.target.connect(Protocol::Http1).await?;
+        let mut stream = context.target.connect_narrow(Protocol::Http1).await?;
         let authorization = match &context.target.authorization {
             Some(value) => format!("Authorization: {}\r\n", value.to_str()?),
             None => String::new(),

@@ -100,7 +100,7 @@ pub(super) fn prepared(
     if let Some(prefix) = prefix {
         metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
     }
-    metadata.retain(|_, value| !value.is_null());
+    meta::drop_empty(metadata);
     resource.strategy.prepare_create(&mut object, &Writer { user, now: &now });
     Ok(object)
 }

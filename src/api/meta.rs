@@ -124,6 +124,19 @@ pub fn is_terminating(metadata: &Metadata) -> bool {
     is_set(metadata, "deletionTimestamp")
 }
 
+/// What upstream's types leave out: every field of `ObjectMeta` is `omitempty`.
+pub fn drop_empty(metadata: &mut Metadata) {
+    metadata.retain(|field, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(entries) => !entries.is_empty(),
+        // The other numbers are pointers, whose 0 is told.
+        Value::Number(number) => field != "generation" || number.as_i64() != Some(0),
+        Value::Bool(_) => true,
+    });
+}
+
 fn is_set(metadata: &Metadata, field: &str) -> bool {
     metadata.get(field).is_some_and(|value| !value.is_null())
 }

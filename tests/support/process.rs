@@ -110,18 +110,15 @@ impl Process {
     }
 
     fn assert_no_panic(&self) {
-        assert!(!self.log().contains("panicked at"), "the server has panicked");
-    }
-
-    fn log(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(&self.log).expect("read the log")).into_owned()
+        let log = std::fs::read_to_string(&self.log).expect("read the log");
+        assert!(!log.contains("panicked at"), "the server has panicked");
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = self.log();
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             eprintln!("--- the server's log ends:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
         }

@@ -37,6 +37,17 @@ fn generated_names() {
 }
 
 #[test]
+fn empty_fields_are_left_out() {
+    let mut metadata = meta(json!({
+        "name": "a", "generateName": "", "labels": {}, "annotations": {"a": ""}, "finalizers": [],
+        "generation": 0, "deletionGracePeriodSeconds": 0, "creationTimestamp": null,
+    }));
+    drop_empty(&mut metadata);
+    let kept = json!({"name": "a", "annotations": {"a": ""}, "deletionGracePeriodSeconds": 0});
+    assert_eq!(Value::Object(metadata), kept);
+}
+
+#[test]
 fn preparing_a_create() {
     let stamp = create::Stamp { uid: "u", now: "2026-01-01T00:00:00Z" };
     let mut metadata = meta(json!({

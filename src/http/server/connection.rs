@@ -16,11 +16,13 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::gather::Gathered;
 use super::{ConnectionInfo, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer that takes longer to shake hands is not a client.
@@ -38,6 +40,10 @@ const MAX_SEND_BUFFER: usize = 256 * 1024;
 /// One request body at its default limit fits without waiting for a window update.
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 const STREAM_WINDOW: u32 = 1024 * 1024;
+
+/// One full TLS record of small frames, sent at once. The full frames of a list are longer and pass uncopied
+/// (measured: copying them as well costs a list a third of its speed).
+const GATHERED_BYTES: usize = 16 * 1024;
 
 /// What Go's server tells a client that forgot the `s`.
 const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.0 400 Bad Request\r\nConnection: close\r\n\r\n\
@@ -74,11 +80,12 @@ impl Protocols {
     }
 
     fn negotiated(&self, stream: &TlsStream<TcpStream>) -> &auto::Builder<TokioExecutor> {
-        match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => &self.http2,
-            _ => &self.http1,
-        }
+        if is_http2(stream) { &self.http2 } else { &self.http1 }
     }
+}
+
+fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(b"h2")
 }
 
 impl Server {
@@ -113,11 +120,39 @@ impl Server {
         // A child each: polling the shared token would put all connections in line for its lock.
         let draining = self.shutdown.child_token();
         let info = Arc::new(ConnectionInfo { remote, identity, draining: draining.clone() });
-        let service = service_fn(|request| respond(self.router.clone(), info.clone(), request));
+        let router = self.router.clone();
+        let service = service_fn(move |request| respond(router.clone(), info.clone(), request));
         let builder = self.protocols.negotiated(&stream);
+        let ended = if is_http2(&stream) {
+            let stream = Gathered::new(stream, GATHERED_BYTES);
+            let sender = stream.handle();
+            sender.drive(self.run_protocol(builder, stream, service, draining)).await
+        } else {
+            self.run_protocol(builder, stream, service, draining).await
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+
+    /// Serves until the peer leaves or, once the server is draining, until nothing is under way.
+    async fn run_protocol<I, S>(
+        &self,
+        builder: &auto::Builder<TokioExecutor>,
+        stream: I,
+        service: S,
+        draining: CancellationToken,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: hyper::service::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+    {
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        let ended = tokio::select! {
+        tokio::select! {
             ended = connection.as_mut() => ended,
             () = draining.cancelled() => {
                 connection.as_mut().graceful_shutdown();
@@ -126,9 +161,6 @@ impl Server {
                     () = self.abort.cancelled() => Ok(()),
                 }
             }
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "connection ended");
         }
     }
 }

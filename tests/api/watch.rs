@@ -1,0 +1,423 @@
+//! WATCH: where it starts, what it tells, how it is framed and how it ends.
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Protocol, Watch, failure};
+use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, config_map, rv};
+
+const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+on_both_databases! {
+    c09_c10_c11_invalid_options,
+    c42_nothing_is_lost_after_a_list,
+    c43_an_immediate_delete,
+    c44_a_label_selector_makes_its_own_events,
+    c45_a_field_selector,
+    c46_namespaces,
+    c47_before_history,
+    c48_at_the_edge_of_history,
+    c49_a_revision_to_come,
+    c55_initial_events_at_a_revision,
+    c56_without_initial_events,
+    c61_headers_come_first,
+    c62_one_line_per_event,
+    c64_yaml_is_refused,
+    c65_tables_and_partial_metadata,
+    c66_deprecated_paths,
+    c68_who_reads_nothing_loses_nothing,
+    c69_a_shutdown_ends_watches,
+    selectors_of_both_kinds_narrow_the_state,
+}
+
+async fn after(server: &Client, path: &str, revision: u64, query: &str) -> Watch {
+    server.watch(format!("{path}?watch=1&resourceVersion={revision}{query}")).await
+}
+
+async fn c09_c10_c11_invalid_options(setup: Setup) {
+    let server = setup.start().await;
+    let requires = (
+        "FieldValueForbidden",
+        "resourceVersionMatch",
+        "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+    );
+    let unsupported = (
+        "FieldValueNotSupported",
+        "resourceVersionMatch",
+        "Unsupported value: \"Exact\": supported values: \"NotOlderThan\"",
+    );
+    let unless = (
+        "FieldValueForbidden",
+        "resourceVersionMatch",
+        "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    );
+    let with_continue = (
+        "FieldValueForbidden",
+        "resourceVersionMatch",
+        "Forbidden: resourceVersionMatch is forbidden when continue is provided",
+    );
+    let cases: [(&str, &[_]); 5] = [
+        ("sendInitialEvents=true", &[requires]),
+        ("sendInitialEvents=false", &[requires]),
+        ("sendInitialEvents=true&resourceVersionMatch=Exact", &[requires, unsupported]),
+        ("resourceVersion=5&resourceVersionMatch=NotOlderThan", &[unless]),
+        ("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x", &[with_continue]),
+    ];
+    for (query, causes) in cases {
+        let answer = server.get(format!("{CONFIGMAPS}?watch=1&{query}")).await;
+        answer.invalid_options("ListOptions", causes);
+        assert_eq!(answer.text().trim_end().lines().count(), 1, "kube-rs reads it as a line");
+    }
+}
+
+async fn c42_nothing_is_lost_after_a_list(setup: Setup) {
+    let server = setup.start().await;
+    let list = server.get(CONFIGMAPS).await.ok();
+    let created = server.create("a", json!({"n": "1"})).await;
+    let updated = server.set("a", json!({"n": "2"})).await;
+    let mut watch = after(&server, CONFIGMAPS, rv(&list), "").await;
+    let added = watch.expect("ADDED").await;
+    assert_eq!(added, created);
+    let modified = watch.expect("MODIFIED").await;
+    assert_eq!(modified, updated);
+    server.remove("a").await;
+    let deleted = watch.expect("DELETED").await;
+    assert_eq!(deleted["data"], json!({"n": "2"}));
+    let again = server.create("a", json!({})).await;
+    let recreated = watch.expect("ADDED").await;
+    assert_eq!(recreated, again);
+    assert_ne!(recreated["metadata"]["uid"], added["metadata"]["uid"]);
+    let revisions = [&added, &modified, &deleted, &recreated].map(rv);
+    assert!(rv(&list) < revisions[0] && revisions.is_sorted_by(|a, b| a < b), "{revisions:?}");
+}
+
+async fn c43_an_immediate_delete(setup: Setup) {
+    let server = setup.start().await;
+    let mut last = server.create("a", json!({"k": "v"})).await;
+    let mut watch = after(&server, CONFIGMAPS, rv(&last), "").await;
+    server.remove("a").await;
+    let deleted = watch.expect("DELETED").await;
+    assert!(rv(&deleted) > rv(&last));
+    assert!(rv(&server.get(CONFIGMAPS).await.ok()) >= rv(&deleted));
+    last["metadata"]["resourceVersion"] = deleted["metadata"]["resourceVersion"].clone();
+    assert_eq!(deleted, last, "its last content, and no deletionTimestamp");
+}
+
+/// A merge patch of one object's metadata.
+async fn relabel(server: &Client, name: &str, labels: Value) -> Value {
+    server.patch(format!("{CONFIGMAPS}/{name}"), &json!({"metadata": {"labels": labels}})).await.ok()
+}
+
+async fn c44_a_label_selector_makes_its_own_events(setup: Setup) {
+    let server = setup.start().await;
+    let created = server.create("x", json!({})).await;
+    let mut watch = after(&server, CONFIGMAPS, rv(&created), "&labelSelector=a%3D1").await;
+    let labelled = relabel(&server, "x", json!({"a": "1"})).await;
+    assert_eq!(watch.expect("ADDED").await, labelled);
+    let changed = server.set("x", json!({"k": "v"})).await;
+    assert_eq!(watch.expect("MODIFIED").await, changed);
+    let relabelled = relabel(&server, "x", json!({"a": "2"})).await;
+    let mut gone = watch.expect("DELETED").await;
+    assert_eq!(rv(&gone), rv(&relabelled));
+    gone["metadata"]["resourceVersion"] = changed["metadata"]["resourceVersion"].clone();
+    assert_eq!(gone, changed, "the old label, the new revision");
+    server.remove("x").await;
+    // The next event is another object's: the deletion is none of this watch.
+    let end = json!({"metadata": {"name": "end", "labels": {"a": "1"}}});
+    server.post(CONFIGMAPS, &end).await.expect(201);
+    watch.expect_named("ADDED", "end").await;
+}
+
+async fn c45_a_field_selector(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let mut watch = after(&server, CONFIGMAPS, start, "&fieldSelector=metadata.name%3Db").await;
+    server.create("a", json!({})).await;
+    server.create("b", json!({})).await;
+    server.set("a", json!({"k": "v"})).await;
+    server.set("b", json!({"k": "v"})).await;
+    server.remove("a").await;
+    server.remove("b").await;
+    for kind in ["ADDED", "MODIFIED", "DELETED"] {
+        watch.expect_named(kind, "b").await;
+    }
+    // A field that changes: pods by phase, through their status.
+    let mut watch =
+        after(&server, "/api/v1/namespaces/t/pods", start, "&fieldSelector=status.phase%3DRunning").await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    server.post("/api/v1/namespaces/t/pods", &pod).await.expect(201);
+    for phase in ["Running", "Succeeded"] {
+        server.patch("/api/v1/namespaces/t/pods/p/status", &json!({"status": {"phase": phase}})).await.ok();
+    }
+    watch.expect_named("ADDED", "p").await;
+    assert_eq!(watch.expect_named("DELETED", "p").await["status"]["phase"], "Running");
+}
+
+async fn c46_namespaces(setup: Setup) {
+    let server = setup.start().await;
+    server.namespace("u").await;
+    let start = server.revision().await;
+    let mut one = after(&server, CONFIGMAPS, start, "").await;
+    let mut all = after(&server, ALL_CONFIGMAPS, start, "").await;
+    let mut selected = after(&server, ALL_CONFIGMAPS, start, "&fieldSelector=metadata.namespace%3Dt").await;
+    server.post("/api/v1/namespaces/u/configmaps", &config_map("other", json!({}))).await.expect(201);
+    server.create("mine", json!({})).await;
+    one.expect_named("ADDED", "mine").await;
+    selected.expect_named("ADDED", "mine").await;
+    all.expect_named("ADDED", "other").await;
+    all.expect_named("ADDED", "mine").await;
+}
+
+async fn c47_before_history(setup: Setup) {
+    let server = setup.start().await;
+    let old = rv(&server.create("a", json!({})).await);
+    server.set("a", json!({"n": "1"})).await;
+    let compacted = server.revision().await;
+    server.compact(compacted).await;
+    for at in [1, old] {
+        let mut watch = after(&server, CONFIGMAPS, at, "").await;
+        let status = watch.expect("ERROR").await;
+        let message = status["message"].as_str().expect("a message");
+        assert_eq!(status, failure(410, "Expired", message, Value::Null));
+        assert_eq!(message, format!("too old resource version: {at} ({compacted})"));
+        watch.expect_end().await;
+    }
+}
+
+async fn c48_at_the_edge_of_history(setup: Setup) {
+    let server = setup.start().await;
+    server.create("a", json!({"n": "1"})).await;
+    let compacted = rv(&server.set("a", json!({"n": "2"})).await);
+    server.set("a", json!({"n": "3"})).await;
+    server.remove("a").await;
+    server.compact(compacted).await;
+    let mut watch = after(&server, CONFIGMAPS, compacted, "").await;
+    assert_eq!(watch.expect("MODIFIED").await["data"]["n"], "3");
+    let deleted = watch.expect("DELETED").await;
+    assert_eq!((&deleted["data"]["n"], rv(&deleted)), (&json!("3"), server.revision().await));
+}
+
+async fn c49_a_revision_to_come(setup: Setup) {
+    let server = setup.start().await;
+    let now = server.revision().await;
+    let mut watch = after(&server, CONFIGMAPS, now + 5, "").await;
+    for n in 1..=6 {
+        server.create(&format!("n{n}"), json!({})).await;
+    }
+    let first = watch.expect("ADDED").await;
+    assert_eq!((rv(&first), &first["metadata"]["name"]), (now + 6, &json!("n6")));
+}
+
+async fn c55_initial_events_at_a_revision(setup: Setup) {
+    let server = setup.start().await;
+    let old = rv(&server.create("a", json!({"n": "1"})).await);
+    server.set("a", json!({"n": "2"})).await;
+    server.compact(server.revision().await).await;
+    let initial = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let mut watch = after(&server, CONFIGMAPS, old, initial).await;
+    assert_eq!(watch.expect("ADDED").await["data"]["n"], "2");
+    let requested = server.revision().await + 1000;
+    let mut watch = after(&server, CONFIGMAPS, requested, initial).await;
+    let status = watch.expect("ERROR").await;
+    assert_eq!((&status["code"], &status["reason"]), (&json!(504), &json!("Timeout")));
+    assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    watch.expect_end().await;
+}
+
+async fn c56_without_initial_events(setup: Setup) {
+    let server = setup.start().await;
+    server.create("old", json!({})).await;
+    for revision in ["", "&resourceVersion=0"] {
+        let query = format!("?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{revision}");
+        // It starts at about now, and nothing tells when it has: a name per write finds its first event.
+        let mut watch = server.watch(format!("{CONFIGMAPS}{query}")).await;
+        let name = format!("new{}", revision.len());
+        let writing = async {
+            for n in 0.. {
+                server.create(&format!("{name}-{n}"), json!({})).await;
+            }
+        };
+        let first = tokio::select! {
+            first = watch.expect("ADDED") => first,
+            () = writing => unreachable!("it writes for ever"),
+        };
+        let first = first["metadata"]["name"].as_str().expect("a name").to_owned();
+        assert!(first.starts_with(&name), "{first} was there before");
+    }
+}
+
+async fn c61_headers_come_first(setup: Setup) {
+    let server = setup.start().await;
+    for protocol in [Protocol::Any, Protocol::Http1] {
+        let client = Client::of_certificate(&server.kubeconfig, protocol);
+        let name = if protocol == Protocol::Any { "a" } else { "b" };
+        // The headers of status 200 have arrived when this returns.
+        let mut watch = after(&client, CONFIGMAPS, server.revision().await, "").await;
+        server.create(name, json!({})).await;
+        watch.expect_named("ADDED", name).await;
+    }
+}
+
+async fn c62_one_line_per_event(setup: Setup) {
+    let server = setup.start().await;
+    let created = server.create("a", json!({"text": "two\nlines"})).await;
+    for accept in ["application/json", "*/*", "application/json;stream=watch"] {
+        for agent in ["curl/8.0", "kubectl/v1.37.0"] {
+            let request = server.get(format!("{CONFIGMAPS}?watch=1")).accept(accept);
+            let mut watch = request.header("user-agent", agent).watch().await;
+            assert_eq!(watch.headers["content-type"], "application/json");
+            let line = watch.line().await.expect("a line");
+            let event: Value = serde_json::from_str(&line).expect("one object");
+            assert_eq!(event, json!({"type": "ADDED", "object": created}));
+            assert_eq!(line, event.to_string(), "compact");
+        }
+    }
+}
+
+async fn c64_yaml_is_refused(setup: Setup) {
+    let server = setup.start().await;
+    let answer = server.get(format!("{CONFIGMAPS}?watch=1")).accept("application/yaml").await;
+    let failure = answer.failure();
+    assert_eq!((&failure["code"], &failure["reason"]), (&json!(406), &json!("NotAcceptable")));
+    let message = failure["message"].as_str().expect("a message");
+    assert!(message.contains("application/json;stream=watch"), "{message}");
+}
+
+async fn c65_tables_and_partial_metadata(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let watched = format!("{CONFIGMAPS}?watch=1&resourceVersion={start}");
+    let mut tables = server.get(&watched).accept(TABLE).watch().await;
+    let mut objects = server.get(format!("{watched}&includeObject=Object")).accept(TABLE).watch().await;
+    let mut nothing = server.get(format!("{watched}&includeObject=None")).accept(TABLE).watch().await;
+    let mut partial = server.get(&watched).accept(PARTIAL).watch().await;
+    assert_eq!(tables.headers["content-type"], "application/json");
+    let a = server.create("a", json!({"k": "v"})).await;
+    server.create("b", json!({})).await;
+    for (name, columns) in [("a", true), ("b", false)] {
+        let table = tables.expect("ADDED").await;
+        assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
+        assert_eq!(table["columnDefinitions"].is_array(), columns, "{table}");
+        let row = &table["rows"][0];
+        assert_eq!(row["cells"][0], name);
+        assert_eq!(row["object"]["kind"], "PartialObjectMetadata");
+        assert_eq!(row["object"]["metadata"]["resourceVersion"], table["metadata"]["resourceVersion"]);
+        let metadata = partial.expect("ADDED").await;
+        assert_eq!(metadata["kind"], "PartialObjectMetadata");
+        assert_eq!((&metadata["apiVersion"], metadata.get("data")), (&json!("meta.k8s.io/v1"), None));
+        assert_eq!(metadata["metadata"]["name"], name);
+    }
+    assert_eq!(objects.expect("ADDED").await["rows"][0]["object"], a);
+    assert_eq!(nothing.expect("ADDED").await["rows"][0].get("object"), Some(&Value::Null));
+    let bookmarks = format!("{CONFIGMAPS}?watch=1&allowWatchBookmarks=true&labelSelector=none");
+    let mut partial = server.get(bookmarks).accept(PARTIAL).watch().await;
+    assert_eq!(partial.expect("BOOKMARK").await["kind"], "PartialObjectMetadata");
+    server.compact(server.revision().await).await;
+    for accept in [TABLE, PARTIAL] {
+        let mut expired = server.get(&watched).accept(accept).watch().await;
+        assert_eq!(expired.expect("ERROR").await["kind"], "Status");
+        expired.expect_end().await;
+    }
+    let bad = server.get(format!("{watched}&includeObject=x")).accept(TABLE).await;
+    bad.bad_request(
+        "Unable to convert to Table as requested: includeObject: Invalid value: \"x\": must be 'Metadata', \
+         'Object', 'None', or empty",
+    );
+    assert_eq!(server.get(CONFIGMAPS).accept(PARTIAL).await.failure()["code"], 406);
+}
+
+async fn c66_deprecated_paths(setup: Setup) {
+    let server = setup.start().await;
+    let one = "/api/v1/watch/namespaces/t/configmaps/x";
+    let mut absent = server.watch(one).await;
+    server.create("other", json!({})).await;
+    server.create("x", json!({"n": "1"})).await;
+    let first = absent.expect_named("ADDED", "x").await;
+    let mut present = server.watch(one).await;
+    assert_eq!(present.expect("ADDED").await, first);
+    server.remove("x").await;
+    let second = server.create("x", json!({"n": "2"})).await;
+    for watch in [&mut absent, &mut present] {
+        assert_eq!(watch.expect("DELETED").await["data"]["n"], "1");
+        assert_eq!(watch.expect("ADDED").await, second);
+    }
+    let collection =
+        server.watch("/api/v1/watch/namespaces/t/configmaps?allowWatchBookmarks=true&timeoutSeconds=1");
+    let events = collection.await.rest().await;
+    let seen: Vec<_> =
+        events.iter().map(|event| (&event["type"], &event["object"]["metadata"]["name"])).collect();
+    assert_eq!(
+        seen,
+        [(&json!("ADDED"), &json!("other")), (&json!("ADDED"), &json!("x"))],
+        "and no bookmark tells the end of the state"
+    );
+    server
+        .get(format!("{one}?fieldSelector=metadata.name%3Dy"))
+        .await
+        .bad_request("fieldSelector metadata.name doesn't match requested name");
+    let invalid = server.get(format!("{one}?sendInitialEvents=true")).await;
+    invalid.invalid_options(
+        "ListOptions",
+        &[("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")],
+    );
+}
+
+async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    // A connection of its own: its window fills and nobody else's.
+    let slow = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
+    let mut slow = after(&slow, CONFIGMAPS, start, "").await;
+    let mut fast = after(&server, CONFIGMAPS, start, "").await;
+    let filler = "x".repeat(500_000);
+    for n in 0..40 {
+        let name = format!("n{n:02}");
+        server.create(&name, json!({"n": filler})).await;
+        fast.expect_named("ADDED", &name).await;
+    }
+    for n in 0..40 {
+        slow.expect_named("ADDED", &format!("n{n:02}")).await;
+    }
+}
+
+async fn c69_a_shutdown_ends_watches(setup: Setup) {
+    let server = setup.start().await;
+    let created = server.create("a", json!({})).await;
+    let http1 = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
+    let mut watches = [
+        after(&server, CONFIGMAPS, rv(&created), "").await,
+        after(&http1, CONFIGMAPS, rv(&created), "").await,
+    ];
+    let last = rv(&server.set("a", json!({"n": "1"})).await);
+    for watch in &mut watches {
+        assert_eq!(rv(&watch.expect("MODIFIED").await), last);
+    }
+    tokio::join!(server.stop(), async {
+        for watch in &mut watches {
+            watch.expect_end().await;
+        }
+    });
+    let server = setup.start().await;
+    let again = server.set("a", json!({"n": "2"})).await;
+    let mut watch = after(&server, CONFIGMAPS, last, "").await;
+    assert_eq!(watch.expect("MODIFIED").await, again);
+}
+
+async fn selectors_of_both_kinds_narrow_the_state(setup: Setup) {
+    let server = setup.start().await;
+    labelled(&server, "a", "1").await;
+    labelled(&server, "b", "1").await;
+    labelled(&server, "c", "2").await;
+    let query = "watch=1&allowWatchBookmarks=1&labelSelector=l%3D1&fieldSelector=metadata.name!%3Da";
+    let mut watch = server.watch(format!("{CONFIGMAPS}?{query}")).await;
+    watch.expect_named("ADDED", "b").await;
+    watch.expect("BOOKMARK").await;
+    labelled(&server, "d", "2").await;
+    labelled(&server, "e", "1").await;
+    watch.expect_named("ADDED", "e").await;
+}
+
+async fn labelled(server: &TestServer, name: &str, value: &str) {
+    let object = json!({"metadata": {"name": name, "labels": {"l": value}}});
+    server.post(CONFIGMAPS, &object).await.expect(201);
+}
