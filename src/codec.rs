@@ -1,5 +1,6 @@
 //! Bytes to objects and back: JSON, protobuf, and the form at rest.
 
+pub mod depth;
 pub mod object;
 pub mod protobuf;
 pub mod scan;

@@ -21,4 +21,5 @@ pub mod schema;
 
 pub mod gotext;
 pub mod protowire;
+pub mod quantity;
 pub mod revision;

@@ -23,6 +23,8 @@ macro_rules! on_both_databases {
     };
 }
 
+#[path = "api/bad_input.rs"]
+mod bad_input;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
 #[path = "api/delete.rs"]

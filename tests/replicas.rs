@@ -69,6 +69,36 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
 }
 
+/// As docker-compose.yml has it: who starts first makes the CA, and each admin is one for both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_may_share_a_data_directory() {
+    let schema = Schema::create().await;
+    let datastore = format!("--datastore={}", schema.url());
+    let a = Installation::sqlite().with(&datastore);
+    let b = a.beside().with(&datastore);
+    let (a_runs, b_runs) = tokio::join!(a.start(), b.start());
+    // Either may have been the last to write it; it is the address that tells them apart.
+    let kubeconfig = std::fs::read_to_string(a.kubeconfig()).unwrap();
+    let mut clients = Vec::new();
+    for server in [&a, &b] {
+        let path = a.dir().join(format!("{}.kubeconfig", server.port()));
+        let address = |line: &str| line.trim_start().starts_with("server: ");
+        let line = format!("    server: https://127.0.0.1:{}", server.port());
+        let lines = kubeconfig.lines().map(|old| if address(old) { &line } else { old });
+        std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        clients.push(Client::of(&path).await);
+    }
+    create(&clients[0], "one").await;
+    assert_eq!(names(&list(&clients[1], "").await), ["one"]);
+    for process in [a_runs, b_runs] {
+        process.terminate().await;
+        assert_eq!(process.end().await.code(), Some(0));
+    }
+    // The mark that both have written is still one.
+    let _process = b.start().await;
+    assert_eq!(names(&list(&clients[1], "").await), ["one"]);
+}
+
 /// 26.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_is_in_the_next_list_and_get_of_the_other() {

@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"rowplane/proto/generate/kinds"
 )
 
 func main() {
@@ -26,17 +26,17 @@ func main() {
 }
 
 func generate(directory string) error {
-	scheme, err := newScheme()
+	scheme, err := kinds.NewScheme()
 	if err != nil {
 		return err
 	}
 	model := newModel()
-	for _, root := range metaRoots {
+	for _, root := range kinds.Meta {
 		if err := model.addRoot(root); err != nil {
 			return err
 		}
 	}
-	for _, served := range served {
+	for _, served := range kinds.Served {
 		if err := model.addGroupVersion(scheme, served); err != nil {
 			return err
 		}
@@ -56,8 +56,4 @@ func generate(directory string) error {
 	}
 	fmt.Printf("%d files, %d messages\n", len(model.files), len(model.messages))
 	return nil
-}
-
-func gv(group, version string) schema.GroupVersion {
-	return schema.GroupVersion{Group: group, Version: version}
 }

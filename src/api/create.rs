@@ -27,7 +27,7 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<Answer, Error> {
-        meta::types::check(metadata_mut(&mut object)).map_err(|why| unreadable(resource, &why))?;
+        meta::types::check(&object).map_err(|why| unreadable(resource, &why))?;
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
@@ -44,7 +44,7 @@ impl Api {
             if options.dry_run == DryRun::Yes {
                 return self.try_create(target, candidate).await;
             }
-            match self.store.write(put_mutation(target, Expect::Absent, candidate)).await? {
+            match self.store.write(put_mutation(target, Expect::Absent, candidate)?).await? {
                 Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
                 Written::Committed { object: None, .. } => break,
                 Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}

@@ -6,6 +6,7 @@ use super::error::Error;
 use super::options::DryRun;
 use super::{Answer, Api, ObjectMap, Target, metadata_mut};
 use crate::cache::State;
+use crate::codec::depth::{self, MAX_DEPTH};
 use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
@@ -113,7 +114,7 @@ impl Api {
             return Ok(Ok(Modified { answer: Answer::Unstored(object), outcome }));
         }
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
-        let mutation = put_mutation(target, expect, object);
+        let mutation = put_mutation(target, expect, object)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { object: Some(object), .. } => {
                 Ok(Modified { answer: Answer::Stored(object), outcome })
@@ -152,11 +153,14 @@ impl Api {
     }
 }
 
-/// A write of an object in the request's version.
-pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Mutation {
+/// A write of an object in the request's version; 400 for one that could not be read again.
+pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Result<Mutation, Error> {
     let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
     let stored = target.resource.to_stored(object);
+    if depth::of_object(&stored) > MAX_DEPTH {
+        return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
+    }
     let draft = Draft::encode(target.namespace, target.name, &stored);
     let change = Change::Put { uid, stored_version: target.resource.stored_version.clone(), draft };
-    Mutation { key: target.key(), expect, change }
+    Ok(Mutation { key: target.key(), expect, change })
 }

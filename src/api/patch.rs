@@ -7,7 +7,7 @@ use super::meta;
 use super::modify::Modified;
 use super::options::write::{FieldValidation, PatchOptions};
 use super::update::{Change, Part, UidRule, check_place, next_version};
-use super::{Api, ObjectMap, Target, metadata_mut};
+use super::{Api, ObjectMap, Target};
 use crate::auth::User;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json, merge};
@@ -43,8 +43,9 @@ pub(super) struct Patch {
 
 impl Patch {
     pub(super) fn parse(kind: PatchKind, body: &[u8], validation: FieldValidation) -> Result<Self, Error> {
-        let body: Value =
-            serde_json::from_slice(body).map_err(|_| Error::bad_request("invalid JSON patch"))?;
+        // Go's decoder puts U+FFFD where bytes are not UTF-8.
+        let body: Value = serde_json::from_str(&String::from_utf8_lossy(body))
+            .map_err(|_| Error::bad_request("invalid JSON patch"))?;
         if kind == PatchKind::Json {
             json::operations(&body)?;
         }
@@ -86,7 +87,7 @@ fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<Obj
             )));
         }
     }
-    let mut object = object.clone();
-    meta::types::check(metadata_mut(&mut object)).map_err(|why| refuse(&why))?;
+    let object = object.clone();
+    meta::types::check(&object).map_err(|why| refuse(&why))?;
     Ok(object)
 }

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::protowire;
+use crate::quantity;
 use crate::schema::types::{MessageId, Types};
 
 mod decode;
@@ -44,8 +45,8 @@ pub enum Error {
     EndGroup { message: String },
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },
-    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
-    Quantity,
+    #[error(transparent)]
+    Quantity(#[from] quantity::Error),
     #[error("impossible IntOrString.Type")]
     IntOrString,
     #[error("year outside of range [0,9999]")]

@@ -8,6 +8,7 @@ mod pointer;
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::codec::depth::{MAX_DEPTH, depth};
 use crate::gotext;
 use pointer::{Target, container};
 
@@ -79,6 +80,7 @@ fn from(operation: &Map<String, Value>) -> Option<&str> {
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
+    check_depth(path, &value)?;
     match container(document, path)? {
         Target::Member(object, key) => {
             object.insert(key, value);
@@ -103,6 +105,7 @@ fn remove(document: &mut Value, path: &str) -> Option<Value> {
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
+    check_depth(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return None;
@@ -120,6 +123,12 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Copies of a value into itself would double its depth each.
+fn check_depth(path: &str, value: &Value) -> Option<()> {
+    let steps = path.bytes().filter(|byte| *byte == b'/').count();
+    (steps.saturating_add(depth(value)) <= MAX_DEPTH).then_some(())
 }
 
 /// An absent member reads as null.

@@ -44,7 +44,8 @@ impl HighWaterMark {
         if self.saved.swap(newest, Ordering::AcqRel) == newest {
             return Ok(());
         }
-        let fresh = self.path.with_extension("new");
+        // Servers may share a data directory, and their containers even a process id.
+        let fresh = self.path.with_extension(format!("{:08x}.new", rand::random::<u32>()));
         std::fs::write(&fresh, format!("{newest}\n"))?;
         std::fs::rename(&fresh, &self.path)
     }

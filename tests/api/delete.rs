@@ -223,7 +223,7 @@ async fn c91_a_collection(setup: Setup) {
     assert_eq!(deleted["kind"], "ConfigMapList");
     assert_eq!(deleted["items"], listed["items"], "as they were listed");
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["b"]);
-    let mut gone = vec![watch.expect("DELETED").await, watch.expect("DELETED").await];
+    let mut gone = [watch.expect("DELETED").await, watch.expect("DELETED").await];
     gone.sort_by_key(|object| object["metadata"]["name"].to_string());
     assert_eq!([&gone[0]["metadata"]["name"], &gone[1]["metadata"]["name"]], ["a", "c"]);
     server.create("d", json!({})).await;

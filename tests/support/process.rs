@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -13,7 +14,7 @@ use super::rest::Client;
 
 /// What outlives the processes of one server: its data directory, its port and its flags.
 pub struct Installation {
-    dir: TempDir,
+    dir: Arc<TempDir>,
     /// Bound and never listened on: keeps the port from everybody but the server while no server runs. (Both sides
     /// set SO_REUSEADDR.)
     port: TcpSocket,
@@ -22,10 +23,19 @@ pub struct Installation {
 
 impl Installation {
     pub fn sqlite() -> Self {
+        Self::in_dir(Arc::new(tempfile::tempdir().expect("a temporary directory")))
+    }
+
+    /// Another one, with a port of its own and no flags, in the same data directory.
+    pub fn beside(&self) -> Self {
+        Self::in_dir(self.dir.clone())
+    }
+
+    fn in_dir(dir: Arc<TempDir>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
-        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments: Vec::new() }
+        Self { dir, port, arguments: Vec::new() }
     }
 
     pub fn postgres(schema: &Schema) -> Self {

@@ -1,7 +1,9 @@
-// Golden writes objects as upstream's Go types encode them: one per line, the envelope in base64, a tab, and the
-// JSON of the object after decoding.
+// Golden writes what upstream's Go types make of bytes and texts, for rowplane's tests to compare with.
 //
-//	cd proto/generate && go run ./golden > ../../src/codec/protobuf/golden.tsv
+//	cd proto/generate && go run ./golden objects > ../../src/codec/protobuf/golden.tsv
+//	cd proto/generate && go run ./golden quantities > ../../src/quantity/golden.tsv
+//
+// Objects are one per line, the envelope in base64, a tab, and the JSON of the object after decoding.
 package main
 
 import (
@@ -10,19 +12,47 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"os"
 
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+
+	"rowplane/proto/generate/kinds"
 )
 
 func main() {
-	scheme := newScheme()
-	serializer := protobuf.NewSerializer(scheme, scheme)
-	for _, object := range objects() {
-		if err := print(serializer, scheme, object); err != nil {
+	log.SetFlags(0)
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "objects":
+		if err := printObjects(); err != nil {
 			log.Fatal(err)
 		}
+	case len(os.Args) == 2 && os.Args[1] == "quantities":
+		printQuantities()
+	default:
+		log.Fatal("usage: golden objects|quantities")
 	}
+}
+
+func printObjects() error {
+	scheme, err := kinds.NewScheme()
+	if err != nil {
+		return err
+	}
+	meta.AddToGroupVersion(scheme, core.SchemeGroupVersion)
+	serializer := protobuf.NewSerializer(scheme, scheme)
+	objects, err := objects(scheme)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := print(serializer, scheme, object); err != nil {
+			return fmt.Errorf("%T: %w", object, err)
+		}
+	}
+	return nil
 }
 
 func print(serializer *protobuf.Serializer, scheme *runtime.Scheme, object runtime.Object) error {

@@ -1,19 +1,12 @@
 package main
 
 import (
-	"log"
+	"maps"
 	"math/rand"
+	"slices"
+	"strings"
 
-	apps "k8s.io/api/apps/v1"
-	authentication "k8s.io/api/authentication/v1"
-	authorization "k8s.io/api/authorization/v1"
-	autoscaling "k8s.io/api/autoscaling/v2"
-	batch "k8s.io/api/batch/v1"
-	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
-	networking "k8s.io/api/networking/v1"
-	policy "k8s.io/api/policy/v1"
-	rbac "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,65 +15,45 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/randfill"
+
+	"rowplane/proto/generate/kinds"
 )
 
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(
-		core.AddToScheme, apps.AddToScheme, authentication.AddToScheme, authorization.AddToScheme,
-		autoscaling.AddToScheme, batch.AddToScheme, coordination.AddToScheme, networking.AddToScheme,
-		policy.AddToScheme, rbac.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme,
-	)
-	if err := builder.AddToScheme(scheme); err != nil {
-		log.Fatal(err)
-	}
-	meta.AddToGroupVersion(scheme, core.SchemeGroupVersion)
-	return scheme
-}
-
-// objects are kinds with nothing set, hand-made objects, and kinds filled at random.
-func objects() []runtime.Object {
-	kinds := []func() runtime.Object{
-		func() runtime.Object { return &core.ConfigMap{} },
-		func() runtime.Object { return &core.Secret{} },
-		func() runtime.Object { return &core.Service{} },
-		func() runtime.Object { return &core.Pod{} },
-		func() runtime.Object { return &core.Namespace{} },
-		func() runtime.Object { return &core.Event{} },
-		func() runtime.Object { return &apps.Deployment{} },
-		func() runtime.Object { return &batch.Job{} },
-		func() runtime.Object { return &batch.CronJob{} },
-		func() runtime.Object { return &networking.Ingress{} },
-		func() runtime.Object { return &rbac.Role{} },
-		func() runtime.Object { return &rbac.RoleBinding{} },
-		func() runtime.Object { return &autoscaling.HorizontalPodAutoscaler{} },
-		func() runtime.Object { return &policy.PodDisruptionBudget{} },
-		func() runtime.Object { return &coordination.Lease{} },
-		func() runtime.Object { return &authorization.SelfSubjectAccessReview{} },
-		func() runtime.Object { return &authentication.TokenReview{} },
-		func() runtime.Object { return &apiregistration.APIService{} },
-		func() runtime.Object { return &apiextensions.CustomResourceDefinition{} },
-		func() runtime.Object { return &meta.DeleteOptions{} },
-	}
+// objects are hand-made ones, every kind with nothing set, and every kind but lists filled at random.
+func objects(scheme *runtime.Scheme) ([]runtime.Object, error) {
 	all := handMade()
-	filler := newFiller()
-	for _, kind := range kinds {
-		all = append(all, kind())
-		if _, isDefinition := kind().(*apiextensions.CustomResourceDefinition); isDefinition {
-			// Schemas without end.
-			continue
+	filler := newFiller(scheme)
+	for _, served := range kinds.Served {
+		types := scheme.KnownTypes(served)
+		for _, name := range slices.Sorted(maps.Keys(types)) {
+			// The kinds of meta/v1 are registered in every version; events of watches have no envelope.
+			shared := strings.HasSuffix(types[name].PkgPath(), "/meta/v1")
+			if shared && served.String() != "v1" || name == "WatchEvent" {
+				continue
+			}
+			kind := served.WithKind(name)
+			empty, err := scheme.New(kind)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, empty)
+			// The schemas of a definition have no end.
+			if strings.HasSuffix(name, "List") || name == "CustomResourceDefinition" {
+				continue
+			}
+			filled, err := scheme.New(kind)
+			if err != nil {
+				return nil, err
+			}
+			filler.Fill(filled)
+			all = append(all, filled)
 		}
-		filled := kind()
-		filler.Fill(filled)
-		all = append(all, filled)
 	}
-	return all
+	return all, nil
 }
 
-func newFiller() *randfill.Filler {
-	scheme := newScheme()
+func newFiller(scheme *runtime.Scheme) *randfill.Filler {
 	functions := fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, func(serializer.CodecFactory) []any {
 		return []any{
 			func(quantity *resource.Quantity, _ randfill.Continue) { *quantity = resource.MustParse("1500m") },

@@ -201,8 +201,10 @@ fn field_types() {
         "name": null, "labels": {"a": null}, "creationTimestamp": "2026-01-01T00:00:00.5+02:00",
         "finalizers": ["a"], "ownerReferences": [{"controller": true}], "generation": 1, "managedFields": [],
     });
-    assert_eq!(types::check(&meta(good)), Ok(()));
+    assert_eq!(types::check(&meta(json!({"metadata": good}))), Ok(()));
+    assert_eq!(types::check(&meta(json!({"metadata": null}))), Ok(()));
     let cases = [
+        (json!("x"), "cannot unmarshal string into Go struct field .metadata of type v1.ObjectMeta"),
         (
             json!({"name": 5}),
             "cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string",
@@ -227,7 +229,7 @@ fn field_types() {
         (json!({"creationTimestamp": ""}), "parsing time \"\" as"),
     ];
     for (value, want) in cases {
-        let error = types::check(&meta(value)).unwrap_err();
+        let error = types::check(&meta(json!({"metadata": value}))).unwrap_err();
         assert!(error.contains(want), "{error}");
     }
 }

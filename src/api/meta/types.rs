@@ -3,14 +3,28 @@
 use serde_json::Value;
 
 use super::Metadata;
+use crate::api::{ObjectMap, metadata};
 
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
 const TIMES: [&str; 2] = ["creationTimestamp", "deletionTimestamp"];
 const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
 const OWNER_FLAGS: [&str; 2] = ["controller", "blockOwnerDeletion"];
 
-/// The error is `encoding/json`'s text. Null is fine everywhere.
-pub fn check(metadata: &Metadata) -> Result<(), String> {
+/// Checks the metadata of an object. The error is `encoding/json`'s text. Null is fine everywhere.
+pub fn check(object: &ObjectMap) -> Result<(), String> {
+    match (object.get("metadata"), metadata(object)) {
+        (_, Some(metadata)) => check_fields(metadata),
+        (None | Some(Value::Null), None) => Ok(()),
+        (Some(other), None) => {
+            let found = crate::gotext::json_kind(other);
+            Err(format!(
+                "json: cannot unmarshal {found} into Go struct field .metadata of type v1.ObjectMeta"
+            ))
+        }
+    }
+}
+
+fn check_fields(metadata: &Metadata) -> Result<(), String> {
     for field in TEXTS {
         expect(metadata, field, "string", Value::is_string)?;
     }

@@ -112,7 +112,12 @@ impl<'t> Decoder<'t> {
 
     /// What Go prints for a field that the wire does not mention.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<Option<Value>, Error> {
-        let nil = field.pointer || field.cardinality != Cardinality::Single || field.kind == FieldKind::Bytes;
+        let list = match field.kind {
+            FieldKind::Bytes => true,
+            FieldKind::Message(id) => self.types.message(id).format == Format::List,
+            _ => false,
+        };
+        let nil = field.pointer || field.cardinality != Cardinality::Single || list;
         match field.kind {
             FieldKind::Message(_) if !nil => self.message(field, &[], depth),
             _ if !field.always => Ok(None),

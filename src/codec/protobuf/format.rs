@@ -8,6 +8,7 @@ use super::decode::Decoder;
 use super::envelope::Envelope;
 use super::slots::{Scalar, Slot, Slots, text};
 use super::{Error, MAX_DEPTH, find};
+use crate::quantity;
 use crate::schema::types::{FieldKind, Format, Message};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
@@ -33,7 +34,8 @@ impl Decoder<'_> {
                 _ => Err(Error::IntOrString),
             },
             Format::Raw => self.raw(octets(&slots, 0).unwrap_or_default(), depth),
-            Format::Object | Format::List => Ok(first_list(slots).map_or(Value::Null, Value::Array)),
+            // Named lists are never nil once they are mentioned.
+            Format::Object | Format::List => Ok(Value::Array(first_list(slots).unwrap_or_default())),
             Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings => {
                 self.alternative(message, slots, depth)
             }
@@ -143,31 +145,8 @@ fn in_range(timestamp: Result<Timestamp, jiff::Error>) -> Result<Timestamp, Erro
     if (0..=9999).contains(&year) { Ok(timestamp) } else { Err(Error::Time) }
 }
 
-/// The text as sent: clients of upstream send it in canonical form, and text that is not is kept by the store for
-/// JSON too. Absent is zero.
+/// Absent is zero.
 fn quantity(sent: Option<&[u8]>) -> Result<Value, Error> {
     let Some(sent) = sent else { return Ok("0".into()) };
-    let unsigned = sent.strip_prefix(b"+").or_else(|| sent.strip_prefix(b"-")).unwrap_or(sent);
-    let digits = unsigned.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
-    let (number, suffix) = unsigned.split_at(digits);
-    let points = number.iter().filter(|byte| **byte == b'.').count();
-    if points > 1 || points == number.len() || !is_suffix(suffix) {
-        return Err(Error::Quantity);
-    }
-    Ok(text(sent).into())
-}
-
-fn is_suffix(suffix: &[u8]) -> bool {
-    match suffix {
-        b"" | b"n" | b"u" | b"m" | b"k" | b"M" | b"G" | b"T" | b"P" | b"E" => true,
-        b"Ki" | b"Mi" | b"Gi" | b"Ti" | b"Pi" | b"Ei" => true,
-        [b'e' | b'E', exponent @ ..] => {
-            let digits = match exponent {
-                [b'+' | b'-', digits @ ..] => digits,
-                digits => digits,
-            };
-            !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
-        }
-        _ => false,
-    }
+    Ok(quantity::normalize(&text(sent))?.into())
 }

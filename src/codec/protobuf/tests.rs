@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
-const GOLDEN: &str = include_str!("protobuf/golden.tsv");
+const GOLDEN: &str = include_str!("golden.tsv");
 
 fn golden() -> impl Iterator<Item = (Vec<u8>, Value)> {
     GOLDEN.lines().map(|line| {
@@ -82,9 +82,9 @@ fn times_and_integers_at_their_edges() {
     let created = |raw: &str| members(("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
     assert_eq!(created("0a02 4200"), json!({}));
     assert_eq!(created("0a06 4204 0800 1000"), json!({"creationTimestamp": "1970-01-01T00:00:00Z"}));
-    let lease = "1206 2a04 0801 1001";
-    let lease = members(("coordination.k8s.io/v1", "Lease"), lease).expect("decodes");
-    assert_eq!(lease["spec"]["leaseTransitions"], Value::Null);
+    let renewed = "1207 2205 0801 10e807";
+    let lease = members(("coordination.k8s.io/v1", "Lease"), renewed).expect("decodes");
+    assert_eq!(lease["spec"], json!({"renewTime": "1970-01-01T00:00:01.000001Z"}));
     let transitions = "120b 28 ffffffffffffffffff01";
     let lease = members(("coordination.k8s.io/v1", "Lease"), transitions).expect("decodes");
     assert_eq!(lease["spec"]["leaseTransitions"], -1);

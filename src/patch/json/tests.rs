@@ -88,6 +88,22 @@ fn limits() {
 }
 
 #[test]
+fn copies_into_itself_end() {
+    let mut document = json!({"a": {"a": {}}});
+    let mut pointer = "/a/a".to_owned();
+    while depth(&document) <= MAX_DEPTH / 2 {
+        let copy = json!([{"op": "copy", "from": "/a", "path": format!("{pointer}/a")}]);
+        document = patched(&document, copy).expect("not deep yet");
+        pointer = "/a".repeat(depth(&document) - 1);
+    }
+    for (op, member) in [("copy", "from"), ("add", "value"), ("replace", "value")] {
+        let value = if member == "from" { json!("/a") } else { document.clone() };
+        let patch = json!([{"op": op, member: value, "path": format!("{pointer}/a")}]);
+        assert_eq!(patched(&document, patch), Err(PatchError::DoesNotApply), "{op}");
+    }
+}
+
+#[test]
 fn no_input_panics() {
     let paths = ["", "/", "/a", "/a/0", "/a/-", "/a/-1", "/a/99999999999999999999", "/~", "/~1~", "a", "//"];
     let names = ["add", "remove", "replace", "move", "copy", "test"];

@@ -1,4 +1,5 @@
-package main
+// Package kinds says which of upstream's kinds rowplane has.
+package kinds
 
 import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
@@ -30,8 +31,8 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// served are the group versions of src/schema/builtin/table.rs.
-var served = []schema.GroupVersion{
+// Served are the group versions of src/schema/builtin/table.rs.
+var Served = []schema.GroupVersion{
 	gv("", "v1"),
 	gv("admissionregistration.k8s.io", "v1"),
 	gv("apiextensions.k8s.io", "v1"),
@@ -58,15 +59,16 @@ var served = []schema.GroupVersion{
 	gv("storagemigration.k8s.io", "v1"),
 }
 
-// metaRoots are the kinds that every group version shares. Table has no protobuf form.
-var metaRoots = []any{
+// Meta are the kinds that every group version shares. Table has no protobuf form.
+var Meta = []any{
 	meta.APIGroup{}, meta.APIGroupList{}, meta.APIResourceList{}, meta.APIVersions{},
 	meta.CreateOptions{}, meta.DeleteOptions{}, meta.GetOptions{}, meta.ListOptions{}, meta.PatchOptions{},
 	meta.UpdateOptions{}, meta.List{}, meta.PartialObjectMetadata{}, meta.PartialObjectMetadataList{},
 	meta.Status{}, meta.WatchEvent{},
 }
 
-func newScheme() (*runtime.Scheme, error) {
+// NewScheme has all the kinds of those group versions.
+func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		core.AddToScheme, admissionregistration.AddToScheme, apiextensions.AddToScheme,
@@ -78,4 +80,8 @@ func newScheme() (*runtime.Scheme, error) {
 		storagemigration.AddToScheme,
 	)
 	return scheme, builder.AddToScheme(scheme)
+}
+
+func gv(group, version string) schema.GroupVersion {
+	return schema.GroupVersion{Group: group, Version: version}
 }

@@ -1,0 +1,121 @@
+//! What the repository offers for running rowplane, and that the program and the README know it so: the image, and
+//! the compose file. No container engine is asked.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Parser as _;
+use rowplane::cli::args::{self, Cli};
+use rowplane::cli::config::ServeConfig;
+use rowplane::cli::datastore::Datastore;
+use serde_json::Value;
+
+fn file(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+fn compose() -> Value {
+    serde_saphyr::from_str(&file("docker-compose.yml")).unwrap()
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
+}
+
+/// What a service's flags mean to the program.
+fn config_of(service: &Value) -> ServeConfig {
+    let arguments = ["rowplane"].into_iter().chain(texts(&service["command"]));
+    let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command();
+    flags.into_config().unwrap()
+}
+
+/// The values of `ENV` in the Dockerfile.
+fn image_environment() -> Vec<(String, String)> {
+    let dockerfile = file("Dockerfile");
+    let lines = dockerfile.lines().filter_map(|line| line.strip_prefix("ENV "));
+    let pairs = lines.flat_map(str::split_whitespace).map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[test]
+fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
+    let compose = compose();
+    let (_, data_dir) =
+        image_environment().into_iter().find(|(name, _)| name == "ROWPLANE_DATA_DIR").unwrap();
+    let mut published = Vec::new();
+    for name in ["a", "b"] {
+        let service = &compose["services"][name];
+        let config = config_of(service);
+        let postgres = &compose["services"]["postgres"]["environment"];
+        let (user, password) = (&postgres["POSTGRES_USER"], &postgres["POSTGRES_PASSWORD"]);
+        // The image names the database after its user.
+        let (user, password) = (user.as_str().unwrap(), password.as_str().unwrap());
+        assert_eq!(
+            config.datastore,
+            Datastore::Postgres(format!("postgres://{user}:{password}@postgres/{user}"))
+        );
+
+        assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}")]);
+        let ports = texts(&service["ports"]);
+        let (outside, inside) = ports[0].rsplit_once(':').unwrap();
+        assert_eq!(inside.parse(), Ok(config.secure_port));
+        published.push(outside.to_owned());
+
+        let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');
+        assert!(grace.parse::<u64>().unwrap() > config.shutdown_grace.as_secs());
+    }
+    // The kubeconfig names the port inside.
+    assert_eq!(published, ["127.0.0.1:6443", "127.0.0.1:6444"]);
+    assert_eq!(compose["services"]["a"]["hostname"], compose["services"]["b"]["hostname"]);
+    assert!(file("README.md").contains("export KUBECONFIG=$PWD/rowplane-compose/admin.kubeconfig\n"));
+}
+
+#[test]
+fn volumes_of_the_compose_file_are_declared() {
+    let compose = compose();
+    let volumes = texts(&compose["services"]["postgres"]["volumes"]);
+    let (name, _) = volumes[0].split_once(':').unwrap();
+    assert!(compose["volumes"].as_object().unwrap().contains_key(name));
+}
+
+#[test]
+fn the_program_knows_the_variables_of_the_image() {
+    let help = Command::new(env!("CARGO_BIN_EXE_rowplane")).args(["serve", "--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let environment = image_environment();
+    assert!(!environment.is_empty());
+    for (name, _) in environment {
+        assert!(help.contains(&format!("[env: {name}=")), "{name} is not in:\n{help}");
+    }
+}
+
+/// root gives itself up for the owner of the data directory; everybody else stays who they are.
+#[test]
+fn the_image_runs_as_the_owner_of_its_data_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bin, data) = (dir.path().join("bin"), dir.path().join("data"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    for path in [dir.path(), &bin] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let rowplane = bin.join("rowplane");
+    std::fs::write(&rowplane, "#!/bin/sh\necho \"$(id -u):$(id -g) $*\"\n").unwrap();
+    std::fs::set_permissions(&rowplane, std::fs::Permissions::from_mode(0o755)).unwrap();
+    if std::fs::metadata(&data).unwrap().uid() == 0 {
+        std::os::unix::fs::chown(&data, Some(12345), Some(54321)).unwrap();
+    }
+    let owner = std::fs::metadata(&data).unwrap();
+
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/entrypoint"))
+        .args(["serve", "--datastore=a b"])
+        .env("PATH", path)
+        .env("ROWPLANE_DATA_DIR", &data)
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let expected = format!("{}:{} serve --datastore=a b\n", owner.uid(), owner.gid());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
