@@ -31,14 +31,23 @@ pub struct Message {
     /// As in `k8s.io.api.apps.v1`.
     pub package: Arc<str>,
     pub format: Format,
-    /// Has kind and apiVersion.
-    pub is_kind: bool,
+    pub role: Role,
     pub merging: Merging,
     pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
     /// Number and index in `fields`, sorted.
     by_number: Vec<(i32, u16)>,
+}
+
+/// Whether a message has kind and apiVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    Part,
+    /// A kind of this apiVersion.
+    Kind(Arc<str>),
+    /// A kind of every API version.
+    SharedKind,
 }
 
 #[derive(Debug)]
@@ -152,6 +161,11 @@ impl Types {
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
         let own = self.kinds.get(&kind_key(api_version, kind));
         own.or_else(|| self.shared_kinds.get(kind)).copied()
+    }
+
+    /// All messages with their ids.
+    pub fn messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
+        self.messages.iter().enumerate().map(|(index, message)| (MessageId(index as u32), message))
     }
 
     pub fn message(&self, id: MessageId) -> &Message {
