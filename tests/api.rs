@@ -1,6 +1,11 @@
 //! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`. Every case runs twice, as `…::sqlite` and `…::postgres`.
+//! A test of item 27 of the checklist is called `c27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
+//!
+//! ```sh
+//! for n in $(seq -w 96); do grep -rqE "fn (c[0-9]+_)*c${n}_|^/// (.* and )?$n\b" tests || echo "$n"; done
+//! ```
 
 mod support;
 
