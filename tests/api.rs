@@ -56,6 +56,8 @@ mod namespaces;
 mod paging;
 #[path = "api/patch.rs"]
 mod patch;
+#[path = "api/protobuf.rs"]
+mod protobuf;
 #[path = "api/representation.rs"]
 mod representation;
 #[path = "api/undecodable.rs"]
