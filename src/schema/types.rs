@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+mod check;
 mod load;
+
+pub use check::check;
 
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub struct MessageId(u32);
 #[derive(Debug)]
 pub struct Message {
     pub name: Box<str>,
+    /// As Go prints it: `v1.PodSpec`.
+    pub go_name: Box<str>,
     pub format: Format,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,

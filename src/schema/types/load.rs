@@ -215,7 +215,14 @@ impl RawMessage {
         let mut by_number: Vec<(i32, u16)> =
             fields.iter().enumerate().map(|(index, field)| (field.number, index as u16)).collect();
         by_number.sort_unstable();
-        Message { name: self.name.as_str().into(), format: format(self.format), fields, by_number }
+        let package = self.full_name.rsplit('.').nth(1).unwrap_or_default();
+        Message {
+            name: self.name.as_str().into(),
+            go_name: format!("{package}.{}", self.name).into(),
+            format: format(self.format),
+            fields,
+            by_number,
+        }
     }
 }
 
