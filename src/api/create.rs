@@ -10,8 +10,8 @@ use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now};
-use crate::auth::User;
 use crate::storage::{Expect, Written};
+use crate::user::User;
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;

@@ -7,9 +7,9 @@ use super::modify::Modified;
 use super::options::write::{FieldValidation, PatchOptions};
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target};
-use crate::auth::User;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json, merge};
+use crate::user::User;
 
 impl Api {
     /// Applies a JSON patch or a merge patch.

@@ -6,8 +6,8 @@ use super::options::write::{PatchOptions, WriteOptions};
 use super::patch::Patch;
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
-use crate::auth::User;
 use crate::patch::PatchKind;
+use crate::user::User;
 
 impl Api {
     pub async fn update_scale(

@@ -103,6 +103,10 @@ impl Resource {
         if selection.name.as_deref().is_some_and(|name| name != object.name()) {
             return Ok(false);
         }
+        if !selection.labels.is_empty() {
+            // One that cannot be read is not one without labels: a list is never silently short.
+            object.json()?;
+        }
         if !selection.labels.matches(|key| object.label(key)) {
             return Ok(false);
         }

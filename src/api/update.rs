@@ -9,7 +9,7 @@ use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
-use crate::auth::User;
+use crate::user::User;
 
 /// Which part of an object a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

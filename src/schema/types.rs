@@ -1,14 +1,15 @@
 //! The types of the built-in kinds: what `proto/` says, in memory.
 //!
-//! Written down once there and read by everything that must know a field: today the protobuf codec; defaults,
-//! patches, apply and OpenAPI are to follow. Messages refer to each other by [`MessageId`], so that types may be
+//! Written down once there and read by everything that must know a field: the protobuf codec and OpenAPI; defaults,
+//! patches and apply are to follow. Messages refer to each other by [`MessageId`], so that types may be
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 mod check;
 mod load;
+mod markers;
 
 pub use check::check;
 
@@ -23,20 +24,33 @@ pub struct Types {
 }
 
 /// The place of a message in its [`Types`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(u32);
 
 /// A struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
     pub name: Box<str>,
-    /// As Go prints it: `v1.PodSpec`.
-    pub go_name: Box<str>,
+    /// As in `k8s.io.api.apps.v1`.
+    pub package: Arc<str>,
     pub format: Format,
+    pub role: Role,
+    pub merging: Merging,
+    pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
     /// Number and index in `fields`, sorted.
     by_number: Vec<(i32, u16)>,
+}
+
+/// Whether a message has kind and apiVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    Part,
+    /// A kind of this apiVersion.
+    Kind(Arc<str>),
+    /// A kind of every API version.
+    SharedKind,
 }
 
 #[derive(Debug)]
@@ -55,6 +69,46 @@ pub struct Field {
     pub omit_zero: bool,
     /// The members of the struct stand among those of its parent.
     pub inline: bool,
+    /// Must be given, though zero will do.
+    pub required: bool,
+    /// What absence stands for, in JSON, where that is not zero.
+    pub default: Option<Box<str>>,
+    pub merging: Merging,
+    pub strategic: Option<Box<Strategic>>,
+    /// The only values of a string or of the elements; empty where any will do.
+    pub allowed: Box<[Box<str>]>,
+}
+
+/// How apply merges a list, map or struct.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Merging {
+    /// Structs and maps by their members, lists as a whole.
+    #[default]
+    Unsaid,
+    Atomic,
+    /// A map or struct by its members, whatever its type says.
+    Granular,
+    Set,
+    /// A list whose elements are told apart by these fields.
+    Map(Box<[Box<str>]>),
+}
+
+/// What strategic merge does to a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategic {
+    /// `merge`, `replace`, `retainKeys`, or two of them with a comma.
+    pub strategy: Box<str>,
+    /// The field that tells elements apart; empty without one.
+    pub merge_key: Box<str>,
+}
+
+/// Fields of a message of which one at most is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Union {
+    /// The field that tells which one.
+    pub discriminator: Option<Box<str>>,
+    /// Fields and what the discriminator says then.
+    pub members: Box<[(Box<str>, Box<str>)]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +166,11 @@ impl Types {
         own.or_else(|| self.shared_kinds.get(kind)).copied()
     }
 
+    /// All messages with their ids.
+    pub fn messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
+        self.messages.iter().enumerate().map(|(index, message)| (MessageId(index as u32), message))
+    }
+
     pub fn message(&self, id: MessageId) -> &Message {
         &self.messages[id.0 as usize]
     }
@@ -122,6 +181,12 @@ impl Message {
     pub fn index_of(&self, number: i32) -> Option<usize> {
         let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(usize::from(self.by_number[found].1))
+    }
+
+    /// As Go prints it: `v1.PodSpec`.
+    pub fn go_name(&self) -> String {
+        let package = self.package.rsplit('.').next().unwrap_or_default();
+        format!("{package}.{}", self.name)
     }
 
     /// The fields in the order of their numbers, which is that of the wire.

@@ -11,9 +11,9 @@ use crate::api::options::write::{Conflicts, PatchOptions, WriteOptions};
 use crate::api::resource::Resource;
 use crate::api::update::Part;
 use crate::api::{Api, Target};
-use crate::auth::User;
 use crate::codec::object::Object;
 use crate::patch::PatchKind;
+use crate::user::User;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.
 const FOREGROUND: &str = "foregroundDeletion";

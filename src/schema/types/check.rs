@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         match (message.format, value) {
             (Format::Raw, _) => Ok(()),
             (Format::Object, Value::Object(members)) => self.members(message, &message.name, members),
-            (Format::Object, _) => Err(self.misfit(owner, json_kind(value), &message.go_name)),
+            (Format::Object, _) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
             (Format::Time | Format::MicroTime, Value::String(text)) => time(text, message.format),
             (Format::Time | Format::MicroTime, _) => Err(self.misfit(owner, json_kind(value), "string")),
             (Format::Quantity, Value::String(text)) => quantity_text(text.trim()),
@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
             (Format::List, Value::Array(items)) => {
                 items.iter().try_for_each(|item| self.one(message.fields[0].kind, owner, item))
             }
-            (Format::List, _) => Err(self.misfit(owner, json_kind(value), &message.go_name)),
+            (Format::List, _) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
             (Format::SchemaOrBool, Value::Bool(_)) => Ok(()),
             (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
                 self.alternative(message, owner, value)
@@ -142,15 +142,14 @@ impl<'a> Checker<'a> {
 
     fn go_type(&self, kind: FieldKind) -> String {
         match kind {
-            FieldKind::Bool => "bool",
-            FieldKind::Int32 => "int32",
-            FieldKind::Int64 => "int64",
-            FieldKind::Double => "float64",
-            FieldKind::String => "string",
-            FieldKind::Bytes => "[]uint8",
-            FieldKind::Message(id) => &self.types.message(id).go_name,
+            FieldKind::Bool => "bool".to_owned(),
+            FieldKind::Int32 => "int32".to_owned(),
+            FieldKind::Int64 => "int64".to_owned(),
+            FieldKind::Double => "float64".to_owned(),
+            FieldKind::String => "string".to_owned(),
+            FieldKind::Bytes => "[]uint8".to_owned(),
+            FieldKind::Message(id) => self.types.message(id).go_name(),
         }
-        .to_owned()
     }
 
     fn misfit(&self, owner: &str, found: &str, want: &str) -> String {
