@@ -9,6 +9,7 @@ pub mod feature_gates;
 mod logging;
 pub mod serve;
 mod signals;
+pub mod transfer;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,17 +50,33 @@ where
         Command::Serve(arguments) => {
             let config = arguments.into_config()?;
             logging::init(config.log);
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .thread_name("rowplane")
-                .build()
-                .map_err(Error::Runtime)?;
+            let runtime = runtime()?;
             let served = runtime.block_on(serve::serve(config, build));
             // What has not ended in its grace is not waited for.
             runtime.shutdown_background();
             served
         }
+        Command::Backup(arguments) => {
+            let (file, datastore) = arguments.into_config()?;
+            runtime()?.block_on(transfer::backup(&datastore, &file))?.print()
+        }
+        Command::Restore(arguments) => {
+            let (file, datastore) = arguments.into_config()?;
+            runtime()?.block_on(transfer::restore(&file, &datastore))?.print()
+        }
+        Command::Migrate(arguments) => {
+            let (from, to) = arguments.into_config()?;
+            runtime()?.block_on(transfer::migrate(&from, &to))?.print()
+        }
     }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("rowplane")
+        .build()
+        .map_err(Error::Runtime)
 }
 
 /// `--help` and `--version` come as errors that are none.

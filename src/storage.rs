@@ -10,6 +10,7 @@
 //!
 //! The only module that knows SQL, and the only one that assigns revisions.
 
+pub mod backup;
 mod commit;
 mod compactor;
 mod judge;
@@ -19,6 +20,7 @@ pub mod postgres;
 pub mod sqlite;
 mod stream;
 mod token_key;
+pub mod transfer;
 mod writer;
 
 use std::sync::Arc;
@@ -185,7 +187,7 @@ impl Changes {
 }
 
 /// A secret that authenticates continue tokens on all replicas.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenKey {
     pub id: u32,
     /// Seconds since the Unix epoch.

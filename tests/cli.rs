@@ -115,3 +115,28 @@ fn a_corrupt_key_is_named() {
     assert_eq!(code, Some(1));
     assert!(text.contains("pki/ca.key is not a private key") && text.lines().count() == 1, "{text}");
 }
+
+#[test]
+fn a_store_is_backed_up_beside_its_server_and_restored_elsewhere() {
+    let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = old.path().join("backup");
+    let run = |command: &str, data_dir: &Path| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+        program.arg(command).arg(&file).arg("--data-dir").arg(data_dir).output().unwrap()
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let _server = Server::start(old.path());
+    let (saved, restored) = (run("backup", old.path()), run("restore", &new.path().join("made")));
+    let printed = text(saved.stdout);
+    assert!(printed.contains("4  namespaces\n") && printed.contains("objects at revision"), "{printed}");
+    assert_eq!((text(restored.stdout), text(restored.stderr)), (printed, String::new()));
+    let _moved = Server::start(&new.path().join("made"));
+
+    let again = run("restore", old.path());
+    let text = text(again.stderr);
+    assert_eq!((again.status.code(), text.lines().count()), (Some(1), 1), "{text}");
+    assert!(
+        text.starts_with("rowplane: the database ") && text.contains("in use by another server"),
+        "{text}"
+    );
+}

@@ -26,7 +26,9 @@ fn texts(list: &Value) -> Vec<&str> {
 /// What a service's flags mean to the program.
 fn config_of(service: &Value) -> ServeConfig {
     let arguments = ["rowplane"].into_iter().chain(texts(&service["command"]));
-    let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command();
+    let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command() else {
+        panic!("{service} does not serve");
+    };
     flags.into_config().unwrap()
 }
 

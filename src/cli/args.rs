@@ -29,22 +29,82 @@ pub struct Cli {
 impl Cli {
     /// `rowplane` alone means `rowplane serve`.
     pub fn command(self) -> Command {
-        self.command.unwrap_or(Command::Serve(self.serve))
+        self.command.unwrap_or_else(|| Command::Serve(Box::new(self.serve)))
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the API (the default)
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
+    /// Write the state of a store to a file, also while servers run on it
+    Backup(BackupArgs),
+    /// Fill a new store from a backup
+    Restore(BackupArgs),
+    /// Fill a new store with the state of another, whose servers have been stopped
+    Migrate(MigrateArgs),
+}
+
+/// Which store, and which file.
+#[derive(Clone, Debug, Args)]
+pub struct BackupArgs {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl BackupArgs {
+    pub fn into_config(self) -> Result<(PathBuf, Datastore), Error> {
+        Ok((self.file, self.store.datastore()?))
+    }
+}
+
+/// Which stores.
+#[derive(Clone, Debug, Args)]
+pub struct MigrateArgs {
+    /// The store to read
+    #[arg(long, value_name = "URL")]
+    from: String,
+    /// The store to fill; it has to be new
+    #[arg(long, value_name = "URL")]
+    to: String,
+}
+
+impl MigrateArgs {
+    /// From where, and to where.
+    pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
+        Ok((Datastore::parse(&self.from)?, Datastore::parse(&self.to)?))
+    }
+}
+
+/// Where the state is, as `rowplane serve` is told it.
+#[derive(Clone, Debug, Args)]
+pub struct StoreArgs {
+    /// Where certificates, the admin's kubeconfig and the SQLite database are kept
+    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
+    data_dir: PathBuf,
+
+    /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
+    #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
+    datastore: Option<String>,
+}
+
+impl StoreArgs {
+    fn datastore(&self) -> Result<Datastore, Error> {
+        match &self.datastore {
+            Some(url) => Datastore::parse(url),
+            None => Ok(Datastore::in_data_dir(&self.data_dir)),
+        }
+    }
 }
 
 /// The flags of `rowplane serve`, with kube-apiserver's names where it has one.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// Where certificates, the admin's kubeconfig and the SQLite database are kept
-    #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
 
     /// The address to listen on
     #[arg(long, env = "ROWPLANE_BIND_ADDRESS", value_name = "IP", default_value = "127.0.0.1")]
@@ -53,10 +113,6 @@ pub struct ServeArgs {
     /// The port to listen on; 0 takes a free one
     #[arg(long, env = "ROWPLANE_SECURE_PORT", value_name = "PORT", default_value_t = 6443)]
     secure_port: u16,
-
-    /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
-    #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
-    datastore: Option<String>,
 
     /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
@@ -140,10 +196,7 @@ pub struct ServeArgs {
 impl ServeArgs {
     /// What the flags mean, each part for the module that it concerns.
     pub fn into_config(self) -> Result<ServeConfig, Error> {
-        let datastore = match &self.datastore {
-            Some(url) => Datastore::parse(url)?,
-            None => Datastore::in_data_dir(&self.data_dir),
-        };
+        let datastore = self.store.datastore()?;
         let identity = IdentityConfig {
             hostname_override: self.hostname_override,
             leases: IdentityLeases {
@@ -154,7 +207,7 @@ impl ServeArgs {
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
         Ok(ServeConfig {
-            data_dir: self.data_dir,
+            data_dir: self.store.data_dir,
             bind_address: self.bind_address,
             secure_port: self.secure_port,
             datastore,

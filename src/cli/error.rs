@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::serve::BuildError;
 use crate::auth::{pki, token_file};
 use crate::http::tls;
-use crate::storage::OpenError;
+use crate::storage::{OpenError, transfer};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,6 +30,10 @@ pub enum Error {
     Hostname(String, String),
     #[error(transparent)]
     Store(#[from] OpenError),
+    #[error(transparent)]
+    Transfer(#[from] transfer::Error),
+    #[error("{}: {source}", path.display())]
+    BackupFile { path: PathBuf, source: io::Error },
     #[error("cannot start: {0}")]
     Build(BuildError),
     #[error("cannot set up metrics: {0}")]

@@ -145,7 +145,7 @@ impl Server {
     }
 }
 
-fn create_data_dir(dir: &Path) -> Result<(), Error> {
+pub(super) fn create_data_dir(dir: &Path) -> Result<(), Error> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

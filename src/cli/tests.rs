@@ -11,6 +11,7 @@ fn parse(arguments: &[&str]) -> Result<ServeConfig, Error> {
     let cli = Cli::try_parse_from(arguments).map_err(|error| Error::usage(&error))?;
     match cli.command() {
         Command::Serve(arguments) => arguments.into_config(),
+        other => panic!("{other:?} does not serve"),
     }
 }
 

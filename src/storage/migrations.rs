@@ -14,6 +14,14 @@ pub async fn apply<C: Migrate>(
     migrations.run_direct(None, connection, false).await.map_err(|error| open_error(url, error))
 }
 
+/// A database that is only read is not brought up to date, but it must not hold what this program does not know.
+pub fn refuse_newer(migrations: &Migrator, newest: i64) -> Result<(), OpenError> {
+    match migrations.version_exists(newest) {
+        true => Ok(()),
+        false => Err(OpenError::NewerSchema(newest)),
+    }
+}
+
 fn open_error(url: &str, error: MigrateError) -> OpenError {
     match error {
         MigrateError::VersionMissing(version) => OpenError::NewerSchema(version),

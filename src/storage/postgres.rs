@@ -4,6 +4,7 @@ mod batch;
 mod error;
 mod listener;
 mod reads;
+mod transfer;
 mod upkeep;
 
 use std::time::Duration;

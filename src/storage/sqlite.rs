@@ -7,6 +7,7 @@ mod batch;
 mod error;
 mod lock;
 mod reads;
+mod transfer;
 mod upkeep;
 
 pub use batch::LARGEST as LARGEST_BATCH;

@@ -5,16 +5,20 @@ use std::pin::Pin;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc;
 
-use super::{Error, Row};
+use super::Error;
 
 /// Rows read ahead of the consumer; bounds a scan's memory.
 pub const ROWS_AHEAD: usize = 256;
 
 /// Spawns `query`, which sends rows until it ends or its receiver is gone. Ends with an error if the task dies.
-pub fn stream(
-    receiver: mpsc::Receiver<Result<Row, Error>>,
+pub fn stream<T, E>(
+    receiver: mpsc::Receiver<Result<T, E>>,
     query: impl Future<Output = ()> + Send + 'static,
-) -> BoxStream<'static, Result<Row, Error>> {
+) -> BoxStream<'static, Result<T, E>>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
     let task = AbortOnDrop(tokio::spawn(query));
     Box::pin(stream::unfold((receiver, Some(task)), async |(mut receiver, task)| {
         let mut task = task?;
@@ -23,7 +27,7 @@ pub fn stream(
         }
         match Pin::new(&mut task.0).await {
             Ok(()) => None,
-            Err(died) => Some((Err(Error::Unavailable(died.to_string().into())), (receiver, None))),
+            Err(died) => Some((Err(Error::Unavailable(died.to_string().into()).into()), (receiver, None))),
         }
     }))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rowplane::cli::datastore::Datastore;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{Backend, OpenError};
@@ -36,6 +37,14 @@ impl Database {
             Database::Sqlite(_) => Arc::new(Sqlite::open(&self.file()).await?),
             Database::Postgres(schema) => Arc::new(Postgres::open(&schema.url()).await?),
         })
+    }
+
+    /// As a flag would name it.
+    pub fn datastore(&self) -> Datastore {
+        match self {
+            Database::Sqlite(_) => Datastore::Sqlite(self.file()),
+            Database::Postgres(schema) => Datastore::Postgres(schema.url()),
+        }
     }
 
     /// Runs a statement behind the store's back.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
-use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Compaction};
@@ -76,15 +75,11 @@ impl Setup {
     }
 
     fn config(&self) -> ServeConfig {
-        let datastore = match &self.database {
-            Database::Sqlite(_) => Datastore::Sqlite(self.database.file()),
-            Database::Postgres(schema) => Datastore::Postgres(schema.url()),
-        };
         ServeConfig {
             data_dir: self.data.path().to_owned(),
             bind_address: [127, 0, 0, 1].into(),
             secure_port: 0,
-            datastore,
+            datastore: self.database.datastore(),
             token_auth_file: Some(self.data.path().join("tokens.csv")),
             certificates: Default::default(),
             extra_names: Vec::new(),

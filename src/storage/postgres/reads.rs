@@ -12,7 +12,7 @@ use crate::storage::stream::{ROWS_AHEAD, stream};
 use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
 
 /// One snapshot for the check of the clock and for the rows.
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
     let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")

@@ -1,0 +1,129 @@
+//! `rowplane backup`, `rowplane restore` and `rowplane migrate`: a whole store into a file, out of one, and from one
+//! database into another.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt as _;
+
+use super::datastore::Datastore;
+use super::error::Error;
+use super::serve::create_data_dir;
+use crate::revision::Revision;
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+use crate::storage::transfer::{Counts, Export};
+use crate::storage::{Backend as _, backup as format};
+
+/// What has been moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Whose state it is.
+    pub revision: Revision,
+    pub objects: Counts,
+}
+
+/// Writes the newest state of a store to a file, which is there under its name only once it is whole and durable.
+pub async fn backup(datastore: &Datastore, path: &Path) -> Result<Summary, Error> {
+    let export = export(datastore).await?;
+    let revision = export.revision;
+    let failed = |source| Error::BackupFile { path: path.to_owned(), source };
+    let partial = Partial::create(path).map_err(failed)?;
+    let objects = format::write(export, BufWriter::new(&partial.file)).await?.map_err(failed)?;
+    partial.publish(path).map_err(failed)?;
+    Ok(Summary { revision, objects })
+}
+
+/// Fills a new store from a file. If anything is wrong with the file, the store stays empty.
+pub async fn restore(path: &Path, datastore: &Datastore) -> Result<Summary, Error> {
+    let open = || {
+        let file = File::open(path).map_err(|source| Error::BackupFile { path: path.to_owned(), source })?;
+        Ok::<_, Error>(format::read(BufReader::new(file))?)
+    };
+    // A damaged file is called so, whatever the database would have made of it.
+    let mut records = open()?.records;
+    while let Some(record) = records.next().await {
+        record?;
+    }
+    import(open()?, datastore).await
+}
+
+/// Fills a new store with the newest state of another.
+pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error> {
+    import(export(from).await?, to).await
+}
+
+async fn export(datastore: &Datastore) -> Result<Export, Error> {
+    Ok(match datastore {
+        Datastore::Sqlite(path) => Sqlite::export(path).await?,
+        Datastore::Postgres(url) => Postgres::export(url).await?,
+    })
+}
+
+async fn import(export: Export, datastore: &Datastore) -> Result<Summary, Error> {
+    let revision = export.revision;
+    let imported = match datastore {
+        Datastore::Sqlite(path) => {
+            if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+                create_data_dir(dir)?;
+            }
+            let store = Sqlite::open(path).await?;
+            let imported = store.import(export).await;
+            store.close().await;
+            imported
+        }
+        Datastore::Postgres(url) => {
+            let store = Postgres::open(url).await?;
+            let imported = store.import(export).await;
+            store.close().await;
+            imported
+        }
+    };
+    Ok(Summary { revision, objects: imported? })
+}
+
+impl Summary {
+    /// A line per resource.
+    pub fn print(&self) -> Result<(), Error> {
+        let mut out = io::stdout().lock();
+        let mut text = String::new();
+        for (resource, count) in &self.objects {
+            text.push_str(&format!("{count:>10}  {resource}\n"));
+        }
+        let total: u64 = self.objects.values().sum();
+        text.push_str(&format!("{total:>10}  objects at revision {}\n", self.revision));
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+    }
+}
+
+/// A file under another name; removed if it is not published. It holds secrets, so only its owner may read it.
+struct Partial {
+    file: File,
+    path: PathBuf,
+}
+
+impl Partial {
+    fn create(target: &Path) -> io::Result<Self> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{:08x}.partial", rand::random::<u32>()));
+        let path = PathBuf::from(name);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(Self { file, path })
+    }
+
+    fn publish(&self, target: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        std::fs::rename(&self.path, target)?;
+        let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(dir)?.sync_all()
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // After a rename there is nothing left to remove.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,178 @@
+//! Moving a whole store out of PostgreSQL, beside servers that may be running, and into it.
+
+use futures_util::StreamExt;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection, Row as _};
+use tokio::sync::mpsc;
+
+use super::error::{corrupt, unavailable};
+use super::{MIGRATIONS, Postgres, reads, without_password};
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::transfer::{
+    Counts, Error, Export, RECORDS_AT_ONCE, Record, StoredObject, clock_after, compare,
+};
+use crate::storage::{self, OpenError, TokenKey, migrations};
+
+impl Postgres {
+    /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
+    pub async fn export(url: &str) -> Result<Export, Error> {
+        let shown = without_password(url);
+        let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
+        let options: PgConnectOptions = url.parse().map_err(unreachable)?;
+        let options = options.application_name("rowplane").disable_statement_logging();
+        let mut connection = options.connect().await.map_err(unreachable)?;
+        let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+        let newest: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
+        migrations::refuse_newer(&MIGRATIONS, newest)?;
+
+        sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
+        let revision = reads::clock(&mut connection).await?.revision;
+        let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
+        let records = stream(receiver, async move {
+            if let Err(error) = send(&mut connection, &sender).await {
+                let _ = sender.send(Err(error.into())).await;
+            }
+        });
+        Ok(Export { revision, records })
+    }
+
+    /// Fills this store, which has to be new. All of it is one transaction.
+    pub async fn import(&self, export: Export) -> Result<Counts, Error> {
+        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
+        import(&mut connection, export).await
+    }
+}
+
+/// Sends everything in the snapshot that the connection holds, until nobody listens.
+async fn send(
+    connection: &mut PgConnection,
+    records: &mpsc::Sender<Result<Record, Error>>,
+) -> Result<(), storage::Error> {
+    let keys: Vec<(i32, i64, Vec<u8>)> =
+        sqlx::query_as("SELECT id, created_at, secret FROM token_keys ORDER BY id")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(unavailable)?;
+    for (id, created_at, secret) in keys {
+        let key = TokenKey { id: id as u32, created_at, secret };
+        if records.send(Ok(Record::TokenKey(key))).await.is_err() {
+            return Ok(());
+        }
+    }
+    let mut rows = sqlx::query(include_str!("../sql/live_objects.sql")).fetch(connection);
+    while let Some(row) = rows.next().await {
+        let row = row.map_err(unavailable)?;
+        let text = |index| row.try_get::<String, _>(index).map_err(corrupt);
+        let object = StoredObject {
+            resource: GroupResource::new(&text(0)?, &text(1)?),
+            namespace: text(2)?,
+            name: text(3)?,
+            revision: Revision(row.try_get::<i64, _>(4).map_err(corrupt)? as u64),
+            uid: text(5)?,
+            stored_version: text(6)?,
+            value: row.try_get(7).map_err(corrupt)?,
+        };
+        if records.send(Ok(Record::Object(object))).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts, Error> {
+    let mut transaction = connection.begin().await.map_err(unavailable)?;
+    // The clock's lock comes first: a server that starts on this database now waits, and finds it filled.
+    let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    let used: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes)")
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+    if used || clock > 1 {
+        return Err(Error::NotEmpty(Revision(clock as u64)));
+    }
+    sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
+    let mut read = Counts::new();
+    let mut records = export.records.chunks(RECORDS_AT_ONCE);
+    while let Some(chunk) = records.next().await {
+        let mut objects = Vec::with_capacity(chunk.len());
+        for record in chunk {
+            match record? {
+                Record::TokenKey(key) => insert_key(&mut transaction, key).await?,
+                Record::Object(object) => {
+                    *read.entry(object.resource.clone()).or_default() += 1;
+                    objects.push(object);
+                }
+            }
+        }
+        insert_objects(&mut transaction, &objects).await?;
+    }
+    sqlx::query("UPDATE clock SET revision = $1, compacted = $1")
+        .bind(clock_after(export.revision).0 as i64)
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    let written: Vec<(String, String, i64)> = sqlx::query_as(
+        "SELECT r.api_group, r.plural, COUNT(*) FROM objects o JOIN resources r ON r.id = o.resource GROUP BY 1, 2",
+    )
+    .fetch_all(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
+    let written = written.iter().map(|(group, plural, n)| (GroupResource::new(group, plural), *n as u64));
+    compare(&read, &written.collect())?;
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(read)
+}
+
+async fn insert_key(connection: &mut PgConnection, key: TokenKey) -> Result<(), storage::Error> {
+    sqlx::query("INSERT INTO token_keys (id, created_at, secret) VALUES ($1, $2, $3)")
+        .bind(key.id as i32)
+        .bind(key.created_at)
+        .bind(key.secret)
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(unavailable)
+}
+
+async fn insert_objects(
+    connection: &mut PgConnection,
+    objects: &[StoredObject],
+) -> Result<(), storage::Error> {
+    let groups = objects.iter().map(|object| &*object.resource.group).collect::<Vec<_>>();
+    let plurals = objects.iter().map(|object| &*object.resource.plural).collect::<Vec<_>>();
+    sqlx::query(
+        "INSERT INTO resources (api_group, plural) SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(&groups)
+    .bind(&plurals)
+    .execute(&mut *connection)
+    .await
+    .map_err(unavailable)?;
+    let texts = |pick: fn(&StoredObject) -> &str| objects.iter().map(pick).collect::<Vec<_>>();
+    sqlx::query(
+        "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value)
+         SELECT o.revision, r.id, o.namespace, o.name, false, o.uid, o.stored_version, o.value
+         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[])
+             AS o (api_group, plural, revision, namespace, name, uid, stored_version, value)
+         JOIN resources r ON r.api_group = o.api_group AND r.plural = o.plural",
+    )
+    .bind(&groups)
+    .bind(&plurals)
+    .bind(objects.iter().map(|object| object.revision.0 as i64).collect::<Vec<_>>())
+    .bind(texts(|object| &object.namespace))
+    .bind(texts(|object| &object.name))
+    .bind(texts(|object| &object.uid))
+    .bind(texts(|object| &object.stored_version))
+    .bind(objects.iter().map(|object| &object.value[..]).collect::<Vec<_>>())
+    .execute(connection)
+    .await
+    .map(drop)
+    .map_err(unavailable)
+}

@@ -1,0 +1,179 @@
+//! Moving a whole store out of SQLite, beside a server that may be running, and into it.
+
+use std::path::Path;
+
+use futures_util::StreamExt;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, Row as _};
+use tokio::sync::mpsc;
+
+use super::error::{corrupt, unavailable};
+use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, reads};
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::transfer::{
+    Counts, Error, Export, RECORDS_AT_ONCE, Record, StoredObject, clock_after, compare,
+};
+use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations};
+
+impl Sqlite {
+    /// The newest state of the store in this file, from one snapshot. Takes no lock: a server goes on writing.
+    pub async fn export(path: &Path) -> Result<Export, Error> {
+        let url = format!("sqlite:{}", path.display());
+        let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+        let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+        let options = options.disable_statement_logging();
+        let mut connection = options.connect().await.map_err(unreachable)?;
+        let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+        let newest: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
+        migrations::refuse_newer(&MIGRATIONS, newest)?;
+
+        sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
+        let revision = reads::clock(&mut connection).await?.revision;
+        let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
+        let records = stream(receiver, async move {
+            if let Err(error) = send(&mut connection, &sender).await {
+                let _ = sender.send(Err(error.into())).await;
+            }
+        });
+        Ok(Export { revision, records })
+    }
+
+    /// Fills this store, which has to be new. All of it is one transaction.
+    pub async fn import(&self, export: Export) -> Result<Counts, Error> {
+        let mut turn = self.turn().await?;
+        let counts = import(&mut turn.connection, export).await?;
+        turn.done();
+        Ok(counts)
+    }
+}
+
+/// Sends everything in the snapshot that the connection holds, until nobody listens.
+async fn send(
+    connection: &mut SqliteConnection,
+    records: &mpsc::Sender<Result<Record, Error>>,
+) -> Result<(), storage::Error> {
+    let keys: Vec<(i64, i64, Vec<u8>)> =
+        sqlx::query_as("SELECT id, created_at, secret FROM token_keys ORDER BY id")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(unavailable)?;
+    for (id, created_at, secret) in keys {
+        let key = TokenKey { id: id as u32, created_at, secret };
+        if records.send(Ok(Record::TokenKey(key))).await.is_err() {
+            return Ok(());
+        }
+    }
+    let mut rows = sqlx::query(include_str!("../sql/live_objects.sql")).fetch(connection);
+    while let Some(row) = rows.next().await {
+        let row = row.map_err(unavailable)?;
+        let text = |index| row.try_get::<String, _>(index).map_err(corrupt);
+        let object = StoredObject {
+            resource: GroupResource::new(&text(0)?, &text(1)?),
+            namespace: text(2)?,
+            name: text(3)?,
+            revision: Revision(row.try_get::<i64, _>(4).map_err(corrupt)? as u64),
+            uid: text(5)?,
+            stored_version: text(6)?,
+            value: row.try_get(7).map_err(corrupt)?,
+        };
+        if records.send(Ok(Record::Object(object))).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn import(connection: &mut SqliteConnection, export: Export) -> Result<Counts, Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)?;
+    let (used, clock): (bool, i64) = sqlx::query_as(
+        "SELECT revision > 1 OR EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes), revision FROM clock",
+    )
+    .fetch_one(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
+    if used {
+        return Err(Error::NotEmpty(Revision(clock as u64)));
+    }
+    sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
+    let mut read = Counts::new();
+    let mut records = export.records.chunks(RECORDS_AT_ONCE);
+    while let Some(chunk) = records.next().await {
+        for record in chunk {
+            match record? {
+                Record::TokenKey(key) => insert_key(&mut transaction, key).await?,
+                Record::Object(object) => {
+                    *read.entry(object.resource.clone()).or_default() += 1;
+                    insert_object(&mut transaction, object).await?;
+                }
+            }
+        }
+    }
+    let clock = clock_after(export.revision).0 as i64;
+    sqlx::query("UPDATE clock SET revision = ?, compacted = ?")
+        .bind(clock)
+        .bind(clock)
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    let written: Vec<(String, String, i64)> = sqlx::query_as(
+        "SELECT r.api_group, r.plural, COUNT(*) FROM objects o JOIN resources r ON r.id = o.resource GROUP BY 1, 2",
+    )
+    .fetch_all(&mut *transaction)
+    .await
+    .map_err(unavailable)?;
+    let written = written.iter().map(|(group, plural, n)| (GroupResource::new(group, plural), *n as u64));
+    compare(&read, &written.collect())?;
+    transaction.commit().await.map_err(unavailable)?;
+    Ok(read)
+}
+
+async fn insert_key(connection: &mut SqliteConnection, key: TokenKey) -> Result<(), storage::Error> {
+    sqlx::query("INSERT INTO token_keys (id, created_at, secret) VALUES (?, ?, ?)")
+        .bind(key.id)
+        .bind(key.created_at)
+        .bind(key.secret)
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(unavailable)
+}
+
+async fn insert_object(
+    connection: &mut SqliteConnection,
+    object: StoredObject,
+) -> Result<(), storage::Error> {
+    let id = resource_id(connection, &object.resource).await?;
+    sqlx::query(
+        "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+         VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+    )
+    .bind(object.revision.0 as i64)
+    .bind(id.0)
+    .bind(object.namespace)
+    .bind(object.name)
+    .bind(object.uid)
+    .bind(object.stored_version)
+    .bind(object.value)
+    .execute(connection)
+    .await
+    .map(drop)
+    .map_err(unavailable)
+}
+
+async fn resource_id(
+    connection: &mut SqliteConnection,
+    resource: &GroupResource,
+) -> Result<ResourceId, storage::Error> {
+    let id: i32 = sqlx::query_scalar(
+        "INSERT INTO resources (api_group, plural) VALUES (?, ?) \
+         ON CONFLICT (api_group, plural) DO UPDATE SET plural = excluded.plural RETURNING id",
+    )
+    .bind(&*resource.group)
+    .bind(&*resource.plural)
+    .fetch_one(connection)
+    .await
+    .map_err(unavailable)?;
+    Ok(ResourceId(id))
+}

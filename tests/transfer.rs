@@ -1,0 +1,173 @@
+//! Backup, restore and migration: between databases of both kinds, beside running servers, and what is refused.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use futures_util::future::join_all;
+use rowplane::cli::transfer::{Summary, backup, migrate, restore};
+use rowplane::schema::names::GroupResource;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::database::Database;
+use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, rv, token};
+
+/// More than goes into one statement.
+const OBJECTS: usize = 1100;
+
+async fn fill(server: &TestServer) {
+    // Together, so that many share a commit.
+    join_all((0..OBJECTS).map(async |n| {
+        server.create(&format!("c-{n:04}"), json!({"n": n.to_string()})).await;
+    }))
+    .await;
+    server.set("c-0000", json!({"n": "changed"})).await;
+    server.remove("c-0001").await;
+    server.remove("c-0002").await;
+    server.create("c-0002", json!({"n": "again"})).await;
+}
+
+async fn items(server: &TestServer, path: &str) -> Value {
+    server.get(path).await.ok()["items"].clone()
+}
+
+fn config_maps(summary: &Summary) -> u64 {
+    summary.objects[&GroupResource::new("", "configmaps")]
+}
+
+fn file(dir: &TempDir) -> PathBuf {
+    dir.path().join("backup")
+}
+
+/// A server on the new store has the same objects, and a clock that nobody has seen before.
+async fn check_moved(target: &Setup, source: &TestServer, page_token: &str, end: u64) {
+    let moved = target.start_empty().await;
+    for path in [ALL_CONFIGMAPS, "/api/v1/namespaces"] {
+        assert_eq!(items(&moved, path).await, items(source, path).await);
+    }
+    let now = moved.revision().await;
+    assert!(now > end, "{now} {end}");
+    let old = format!("{CONFIGMAPS}?resourceVersion={end}");
+    for gone in
+        [format!("{old}&resourceVersionMatch=Exact"), format!("{CONFIGMAPS}?limit=5&continue={page_token}")]
+    {
+        assert_eq!(moved.get(&gone).await.failure()["code"], 410, "{gone}");
+    }
+    let event = moved.watch(format!("{old}&watch=1")).await.next().await.expect("an event");
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+
+    let before = moved.get(format!("{CONFIGMAPS}/c-0000")).await.ok();
+    let mut watch = moved.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={now}")).await;
+    let after = moved.set("c-0000", json!({"n": "moved"})).await;
+    assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
+    assert!(rv(&after) > now);
+    assert_eq!(watch.expect("MODIFIED").await, after);
+    moved.remove("c-0003").await;
+    watch.expect_named("DELETED", "c-0003").await;
+    // What was moved can be compacted away as if it had been written here.
+    moved.compact(moved.revision().await).await;
+    let left = items(&moved, CONFIGMAPS).await;
+    assert_eq!(left.as_array().map(Vec::len), Some(OBJECTS - 2));
+    moved.stop().await;
+}
+
+async fn a_backup_is_restored(source: Database, target: Database) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (source, target) = (Setup::new(source), Setup::new(target));
+    let server = source.start().await;
+    fill(&server).await;
+    let page_token = token(&server.get(format!("{CONFIGMAPS}?limit=5")).await.ok());
+    // The server goes on.
+    let end = server.revision().await;
+    let saved = backup(&source.database.datastore(), &file(&dir)).await.expect("backup");
+    assert_eq!((saved.revision.0, config_maps(&saved)), (end, OBJECTS as u64 - 1));
+
+    let restored = restore(&file(&dir), &target.database.datastore()).await.expect("restore");
+    assert_eq!(restored, saved);
+    check_moved(&target, &server, &page_token, end).await;
+    server.stop().await;
+}
+
+async fn a_store_is_migrated(source: Database, target: Database) {
+    let (source, target) = (Setup::new(source), Setup::new(target));
+    let server = source.start().await;
+    fill(&server).await;
+    let page_token = token(&server.get(format!("{CONFIGMAPS}?limit=5")).await.ok());
+    let end = server.revision().await;
+    let moved = migrate(&source.database.datastore(), &target.database.datastore()).await.expect("migrate");
+    assert_eq!(config_maps(&moved), OBJECTS as u64 - 1);
+    check_moved(&target, &server, &page_token, end).await;
+    server.stop().await;
+}
+
+/// Whatever is wrong, the target stays as it was.
+async fn what_is_wrong_is_refused(target: Database) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let source = Setup::new(Database::sqlite());
+    let server = source.start().await;
+    server.create("one", json!({"k": "value"})).await;
+    server.stop().await;
+    let (good, bad) = (file(&dir), dir.path().join("bad"));
+    backup(&source.database.datastore(), &good).await.expect("backup");
+    assert!(only_file(dir.path(), &good));
+
+    let mut bytes = std::fs::read(&good).expect("read");
+    let middle = bytes.len() / 2;
+    std::fs::write(&bad, &bytes[..middle]).expect("write");
+    refused(restore(&bad, &target.datastore()).await, "the backup is damaged: it ends too early");
+    let at = bytes.windows(5).position(|part| part == b"value").expect("the value");
+    bytes[at] ^= 1;
+    std::fs::write(&bad, &bytes).expect("write");
+    refused(restore(&bad, &target.datastore()).await, "the backup is damaged: its checksum is wrong");
+    std::fs::write(&bad, "something else altogether").expect("write");
+    refused(restore(&bad, &target.datastore()).await, "the backup is damaged: it does not begin");
+
+    restore(&good, &target.datastore()).await.expect("still empty");
+    refused(restore(&good, &target.datastore()).await, "the database is not empty");
+    refused(migrate(&source.database.datastore(), &target.datastore()).await, "the database is not empty");
+    let objects = "SELECT COUNT(*) FROM objects";
+    assert_eq!(target.number(objects).await, source.database.number(objects).await);
+    assert_ne!(target.number(objects).await, 0);
+}
+
+fn only_file(dir: &Path, file: &Path) -> bool {
+    let mut entries = std::fs::read_dir(dir).expect("read the directory");
+    entries.all(|entry| entry.expect("an entry").path() == file)
+}
+
+#[track_caller]
+fn refused(result: Result<Summary, rowplane::cli::error::Error>, text: &str) {
+    let error = result.expect_err("refused").one_line();
+    assert!(error.starts_with(text), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_sqlite_is_restored_into_postgres() {
+    a_backup_is_restored(Database::sqlite(), Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_postgres_is_restored_into_sqlite() {
+    a_backup_is_restored(Database::postgres().await, Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_is_migrated_to_sqlite() {
+    a_store_is_migrated(Database::sqlite(), Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_is_migrated_to_postgres() {
+    a_store_is_migrated(Database::postgres().await, Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_is_refused_by_sqlite() {
+    what_is_wrong_is_refused(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_is_refused_by_postgres() {
+    what_is_wrong_is_refused(Database::postgres().await).await;
+}
