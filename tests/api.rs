@@ -33,6 +33,8 @@ mod delete;
 mod list;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/protobuf.rs"]
+mod protobuf;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/write.rs"]

@@ -65,10 +65,9 @@ pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
 async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let pretty = pretty(&parts);
     let mut response = match admitted(&app, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(error) => response::failure(&error, pretty),
+        Err(error) => response::failure(&error, &parts),
     };
     let headers = response.headers_mut();
     let audit_id = audit_id.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
@@ -115,10 +114,7 @@ async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match parse(parts.uri.path()) {
         Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
-        other => {
-            let pretty = pretty(&parts);
-            document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, pretty))
-        }
+        other => document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, &parts)),
     }
 }
 

@@ -12,11 +12,14 @@ use serde_json::Value;
 
 use super::encode::{Encoder, encode_json};
 use super::metrics::LongRunning;
+use super::negotiate::MediaType;
 use super::table::Columns;
 use crate::api::error::Error;
 use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
+use crate::codec::protobuf::Envelope;
+use crate::protowire::write::append_bytes;
 
 /// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
@@ -24,6 +27,9 @@ const CHUNK: usize = 128 << 10;
 /// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
 /// notices.
 pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+    if encoder.media == MediaType::Protobuf {
+        return protobuf_list(encoder, list).await;
+    }
     if encoder.pretty || encoder.order().is_some() {
         return whole_list(encoder, list).await;
     }
@@ -99,6 +105,47 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let value: Value = serde_json::from_slice(&writer.out)
         .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
     Ok(Body::from(encode_json(&value, true)))
+}
+
+/// A list in protobuf says first how long it is, so everything is encoded before the first byte is sent. What is held
+/// meanwhile are references to what all lists share.
+async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+    let mut items = Vec::new();
+    while let Some(objects) = list.items.next().await {
+        for object in objects? {
+            items.push(encoder.protobuf_item(&object)?);
+        }
+    }
+    let head = encoder.protobuf_list_head(&list, &items)?;
+    let mut writer =
+        ProtobufWriter { out: head.bytes, items_number: head.items_number, items: items.into_iter() };
+    let first = writer.fill();
+    if writer.items.len() == 0 {
+        return Ok(Body::from(first));
+    }
+    let rest = std::iter::from_fn(move || (writer.items.len() > 0).then(|| writer.fill()));
+    Ok(Body::from_stream(stream::iter(std::iter::once(first).chain(rest).map(Ok::<_, Infallible>))))
+}
+
+struct ProtobufWriter {
+    out: Vec<u8>,
+    items_number: i32,
+    items: std::vec::IntoIter<Bytes>,
+}
+
+impl ProtobufWriter {
+    /// The next chunk; the last one ends the list.
+    fn fill(&mut self) -> Bytes {
+        while self.out.len() < CHUNK
+            && let Some(item) = self.items.next()
+        {
+            append_bytes(&mut self.out, self.items_number, &item);
+        }
+        if self.items.len() == 0 {
+            self.out.extend_from_slice(Envelope::TAIL);
+        }
+        std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
+    }
 }
 
 /// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.

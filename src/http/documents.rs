@@ -4,9 +4,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
-use super::discovery::{AGGREGATED_CACHE_CONTROL, AGGREGATED_VARY, Discovery};
+use super::discovery::{AGGREGATED_CACHE_CONTROL, AGGREGATED_VARY, Discovery, Legacy};
 use super::document::Document;
-use super::negotiate::{self, DISCOVERY, DISCOVERY_CONTENT_TYPE, PLAIN, Transform};
+use super::negotiate::{self, DISCOVERY, DISCOVERY_CONTENT_TYPE, MediaType, PLAIN, Transform};
 use super::openapi::{self, Kept, OpenApi};
 use super::response;
 use crate::api::error::Error;
@@ -20,17 +20,25 @@ pub fn plain(document: &Document) -> Response {
     response::json(StatusCode::OK, document.body.clone())
 }
 
-/// A legacy discovery document, if the client takes JSON.
-pub fn legacy(document: &Document, headers: &HeaderMap) -> Result<Response, Error> {
-    negotiate::negotiate(accept(headers), PLAIN)?;
-    Ok(plain(document))
+/// A legacy discovery document.
+pub fn legacy(document: &Legacy, headers: &HeaderMap) -> Result<Response, Error> {
+    let negotiated = negotiate::negotiate(accept(headers), PLAIN)?;
+    Ok(in_encoding(document, negotiated.media))
+}
+
+fn in_encoding(document: &Legacy, media: MediaType) -> Response {
+    let body = match media {
+        MediaType::Protobuf => &document.protobuf,
+        MediaType::Json | MediaType::Yaml => &document.json.body,
+    };
+    response::encoded(StatusCode::OK, media, body.clone())
 }
 
 /// `/api` and `/apis`: aggregated where the client asks for it, else the legacy document.
 pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response, Error> {
     let negotiated = negotiate::negotiate(accept(headers), DISCOVERY)?;
     if negotiated.transform != Some(Transform::ApiGroupDiscoveryList) {
-        return Ok(plain(&discovery.legacy));
+        return Ok(in_encoding(&discovery.legacy, negotiated.media));
     }
     let document = &discovery.aggregated;
     let etag = document.etag();

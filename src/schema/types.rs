@@ -179,6 +179,11 @@ impl Message {
         let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(usize::from(self.by_number[found].1))
     }
+
+    /// The fields in the order of their numbers, which is that of the wire.
+    pub fn by_number(&self) -> impl DoubleEndedIterator<Item = &Field> {
+        self.by_number.iter().map(|(_, index)| &self.fields[usize::from(*index)])
+    }
 }
 
 fn kind_key(api_version: &str, kind: &str) -> String {

@@ -43,6 +43,20 @@ fn objects_of_upstream_print_as_upstream_prints_them() {
 }
 
 #[test]
+fn printed_objects_become_the_bytes_of_upstream() {
+    for (bytes, printed) in golden() {
+        let envelope = Envelope::parse(&bytes).expect("parses");
+        let printed = printed.as_object().expect("object");
+        let raw = encode(&envelope.api_version, &envelope.kind, printed).expect("encodes");
+        if raw != envelope.raw {
+            let again = decode(&envelope.api_version, &envelope.kind, &raw).map(Value::Object);
+            panic!("{}\ngot  {raw:02x?}\nwant {:02x?}\n{again:?}", envelope.kind, envelope.raw);
+        }
+        assert_eq!(Envelope::wrap(&envelope.api_version, &envelope.kind, &raw), bytes);
+    }
+}
+
+#[test]
 fn members_stand_in_upstream_order() {
     for (line, (bytes, want)) in GOLDEN.lines().zip(golden()) {
         let envelope = Envelope::parse(&bytes).expect("parses");
