@@ -29,8 +29,12 @@ mod bad_input;
 mod bookmarks;
 #[path = "api/delete.rs"]
 mod delete;
+#[path = "api/encodings.rs"]
+mod encodings;
 #[path = "api/list.rs"]
 mod list;
+#[path = "api/openapi.rs"]
+mod openapi;
 #[path = "api/paging.rs"]
 mod paging;
 #[path = "api/protobuf.rs"]

@@ -35,14 +35,14 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     }
     let out = encoder.list_head(&list);
     let mut writer = ListWriter { encoder, out, started: false };
-    let done = writer.fill(&mut list.items).await?;
+    let done = writer.fill(&mut list.items, CHUNK).await?;
     let first = writer.take();
     if done {
         return Ok(Body::from(first));
     }
     let rest = stream::unfold(Some((writer, list.items)), |state| async move {
         let (mut writer, mut items) = state?;
-        match writer.fill(&mut items).await {
+        match writer.fill(&mut items, CHUNK).await {
             Ok(true) => Some((Ok(writer.take()), None)),
             Ok(false) => Some((Ok(writer.take()), Some((writer, items)))),
             Err(error) => Some((Err(io::Error::other(error)), None)),
@@ -63,9 +63,9 @@ impl ListWriter {
         std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
     }
 
-    /// Writes items until a chunk is full. Returns true after the last one.
-    async fn fill(&mut self, items: &mut Items) -> Result<bool, Error> {
-        while self.out.len() < CHUNK {
+    /// Writes items until there are `enough` bytes. Returns true after the last one.
+    async fn fill(&mut self, items: &mut Items, enough: usize) -> Result<bool, Error> {
+        while self.out.len() < enough {
             let Some(objects) = items.next().await else {
                 let end = if self.started { b"]}\n" } else { self.encoder.empty_items() };
                 self.out.extend_from_slice(end);
@@ -98,7 +98,7 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let out = encoder.list_head(&list);
     let mut writer = ListWriter { encoder, out, started: false };
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
-    while !writer.fill(&mut items).await? {}
+    writer.fill(&mut items, usize::MAX).await?;
     let Encoder { media, pretty, .. } = writer.encoder;
     if media == MediaType::Json && !pretty {
         return Ok(Body::from(writer.out));

@@ -96,7 +96,7 @@ fn input_is_yaml_1_1() {
 
 #[test]
 fn what_is_no_yaml_is_refused() {
-    for text in ["a: [1", "a: b: c", "\t- x", "a: *nobody", "--- 1\n--- 2\n"] {
+    for text in ["a: [1", "a: b: c", "a: *nobody", "--- 1\n--- 2\n"] {
         assert!(parse(text.as_bytes()).is_err(), "{text}");
     }
     assert!(parse("[".repeat(100_000).as_bytes()).is_err());
