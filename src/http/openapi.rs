@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::document::{Document, hash};
 use crate::schema::registry::Registry;
 
+mod entries;
 mod gnostic;
 mod names;
 mod operations;
@@ -134,8 +135,8 @@ impl OpenApi {
     }
 }
 
-fn pack(document: &Value) -> (String, Packed) {
-    let text = document.to_string();
+fn pack(document: &impl Serialize) -> (String, Packed) {
+    let text = serde_json::to_string(document).expect("documents are JSON values with texts for names");
     (hash(&text), Packed::new(text.as_bytes()))
 }
 

@@ -1,9 +1,10 @@
 //! The schemas of a document: those that its operations name, and all that these refer to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::entries::{Entries, encoded};
 use super::names;
 use super::operations::PathItem;
 use super::texts::Texts;
@@ -54,8 +55,8 @@ impl<'a> Schemas<'a> {
     }
 
     /// What `items` name, and what that refers to, sorted by name.
-    pub fn of(&self, items: &[PathItem]) -> Map<String, Value> {
-        let mut done: BTreeMap<String, Value> = BTreeMap::new();
+    pub fn of(&self, items: &[PathItem]) -> Entries {
+        let mut done = Entries::new();
         let operations = items.iter().flat_map(|item| &item.operations);
         let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
         while let Some(name) = open.pop() {
@@ -70,9 +71,9 @@ impl<'a> Schemas<'a> {
                 }
                 None => self.untyped(&name),
             };
-            done.insert(name, schema);
+            done.insert(name, encoded(&schema));
         }
-        done.into_iter().collect()
+        done
     }
 
     /// Schemas of what is no message of protobuf's.

@@ -1,7 +1,9 @@
 //! OpenAPI 3.0: an index, and a document per group version.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::entries::Entries;
 use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
@@ -25,8 +27,24 @@ pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) 
     json!({"paths": paths})
 }
 
+/// A document with its parts in the order in which they are written.
+#[derive(Serialize)]
+pub(super) struct Document {
+    openapi: &'static str,
+    info: Value,
+    paths: Entries,
+    components: Components,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Components {
+    schemas: Entries,
+    security_schemes: Value,
+}
+
 /// All documents, by path without leading slash.
-pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Document)> {
     let versions =
         registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
     let versions =
@@ -35,25 +53,25 @@ pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Ite
     versions.chain(overview.map(move |(path, item)| (path, document(texts, Vec::new(), vec![item]))))
 }
 
-fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Value {
+fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Document {
     let mut items = operations::paths(origin, version);
     items.push(overview::resources(version));
     document(texts, vec![version], items)
 }
 
-fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Value {
+fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Document {
     let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": version::release()},
-        "paths": operations::render(items, operation, parameter),
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {
+    Document {
+        openapi: "3.0.0",
+        info: json!({"title": "Kubernetes", "version": version::release()}),
+        paths: operations::render(&items, operation, parameter),
+        components: Components {
+            schemas,
+            security_schemes: json!({
                 "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
-            },
+            }),
         },
-    })
+    }
 }
 
 fn operation(op: &Operation) -> Value {
