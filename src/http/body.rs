@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use metrics::Counter;
 use serde_json::Value;
 
-use super::encode::{Encoder, encode_json};
+use super::encode::{Encoder, encode};
 use super::metrics::LongRunning;
 use super::negotiate::MediaType;
 use super::table::Columns;
@@ -30,7 +30,7 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     if encoder.media == MediaType::Protobuf {
         return protobuf_list(encoder, list).await;
     }
-    if encoder.pretty || encoder.order().is_some() {
+    if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
         return whole_list(encoder, list).await;
     }
     let out = encoder.list_head(&list);
@@ -81,7 +81,7 @@ impl ListWriter {
     }
 }
 
-/// For people, and for the one kind whose rows have an order of their own.
+/// For people, for YAML, and for the one kind whose rows have an order of their own.
 async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut objects: Vec<Arc<Object>> = Vec::new();
     while let Some(chunk) = list.items.next().await {
@@ -99,12 +99,13 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut writer = ListWriter { encoder, out, started: false };
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
     while !writer.fill(&mut items).await? {}
-    if !writer.encoder.pretty {
+    let Encoder { media, pretty, .. } = writer.encoder;
+    if media == MediaType::Json && !pretty {
         return Ok(Body::from(writer.out));
     }
     let value: Value = serde_json::from_slice(&writer.out)
         .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
-    Ok(Body::from(encode_json(&value, true)))
+    Ok(Body::from(encode(&value, media, pretty)?))
 }
 
 /// A list in protobuf says first how long it is, so everything is encoded before the first byte is sent. What is held

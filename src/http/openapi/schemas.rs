@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::names;
 use super::operations::PathItem;
+use super::texts::Texts;
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition};
 use crate::schema::types::{Message, MessageId, Role, Types};
@@ -39,16 +40,17 @@ impl Dialect {
 pub(super) struct Schemas<'a> {
     types: &'static Types,
     dialect: Dialect,
+    texts: &'a Texts,
     /// The group versions that the document describes.
     versions: Vec<&'a GroupVersion>,
     by_name: HashMap<String, MessageId>,
 }
 
 impl<'a> Schemas<'a> {
-    pub fn new(dialect: Dialect, versions: Vec<&'a GroupVersion>) -> Self {
+    pub fn new(dialect: Dialect, texts: &'a Texts, versions: Vec<&'a GroupVersion>) -> Self {
         let types = Types::built_in();
         let by_name = types.messages().map(|(id, message)| (names::message(message), id)).collect();
-        Self { types, dialect, versions, by_name }
+        Self { types, dialect, texts, versions, by_name }
     }
 
     /// What `items` name, and what that refers to, sorted by name.
@@ -64,7 +66,7 @@ impl<'a> Schemas<'a> {
                 Some(&id) => {
                     let message = self.types.message(id);
                     open.extend(self.references(message));
-                    self.message(message)
+                    self.message(&name, message)
                 }
                 None => self.untyped(&name),
             };
@@ -75,11 +77,15 @@ impl<'a> Schemas<'a> {
 
     /// Schemas of what is no message of protobuf's.
     fn untyped(&self, name: &str) -> Value {
-        match name {
-            names::VERSION_INFO => version_info(),
+        let mut schema = match name {
+            names::VERSION_INFO => version_info(self.dialect),
             names::PATCH => json!({"type": "object"}),
             _ => self.custom(name),
+        };
+        if let Some(text) = self.texts.of_type(name) {
+            schema["description"] = json!(text);
         }
+        schema
     }
 
     /// An object of which nothing is known but its kind.
@@ -137,7 +143,7 @@ pub(super) fn gvk(kind: &ForeignKind) -> Value {
 }
 
 /// What `/version` answers.
-fn version_info() -> Value {
+fn version_info(dialect: Dialect) -> Value {
     const ALWAYS: [&str; 9] = [
         "major",
         "minor",
@@ -151,8 +157,12 @@ fn version_info() -> Value {
     ];
     const MORE: [&str; 4] =
         ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
-    let text = |name: &&str| ((*name).to_owned(), json!({"type": "string"}));
-    let mut properties: Map<String, Value> = ALWAYS.iter().chain(&MORE).map(text).collect();
+    let property = |name: &str| match ALWAYS.contains(&name) {
+        true if dialect == Dialect::V3 => json!({"type": "string", "default": ""}),
+        _ => json!({"type": "string"}),
+    };
+    let mut properties: Map<String, Value> =
+        ALWAYS.iter().chain(&MORE).map(|&name| (name.to_owned(), property(name))).collect();
     properties.sort_keys();
     json!({"type": "object", "required": ALWAYS, "properties": properties})
 }

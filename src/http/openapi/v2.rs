@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
 use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
 
-pub(super) fn document(registry: &Registry) -> Value {
+pub(super) fn document(registry: &Registry, texts: &Texts) -> Value {
     let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
     let mut versions = Vec::new();
     for group in registry.groups() {
@@ -19,7 +20,7 @@ pub(super) fn document(registry: &Registry) -> Value {
             versions.push(group_version);
         }
     }
-    let definitions = Schemas::new(Dialect::V2, versions).of(&items);
+    let definitions = Schemas::new(Dialect::V2, texts, versions).of(&items);
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version::release()},

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
@@ -25,22 +26,23 @@ pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) 
 }
 
 /// All documents, by path without leading slash.
-pub(super) fn documents(registry: &Registry) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Value)> {
     let versions =
         registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
-    let versions = versions.map(|(origin, version)| (version.path(), group_version(origin, version)));
+    let versions =
+        versions.map(move |(origin, version)| (version.path(), group_version(texts, origin, version)));
     let overview = overview::all(registry).into_iter();
-    versions.chain(overview.map(|(path, item)| (path, document(Vec::new(), vec![item]))))
+    versions.chain(overview.map(move |(path, item)| (path, document(texts, Vec::new(), vec![item]))))
 }
 
-fn group_version(origin: Origin, version: &GroupVersion) -> Value {
+fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Value {
     let mut items = operations::paths(origin, version);
     items.push(overview::resources(version));
-    document(vec![version], items)
+    document(texts, vec![version], items)
 }
 
-fn document(versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Value {
-    let schemas = Schemas::new(Dialect::V3, versions).of(&items);
+fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Value {
+    let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": version::release()},

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::http::openapi::texts::Texts;
 use crate::http::openapi::v2;
 use crate::schema::builtin;
 use crate::schema::registry::Registry;
@@ -29,7 +30,7 @@ fn long_lengths_take_several_bytes() {
 #[test]
 fn no_member_is_lost() {
     let registry = Registry::new(builtin::definitions());
-    check(&messages::DOCUMENT, &v2::document(&registry));
+    check(&messages::DOCUMENT, &v2::document(&registry, &Texts::load()));
 }
 
 fn check(message: &Message, value: &Value) {
