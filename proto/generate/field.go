@@ -32,7 +32,7 @@ func (m *model) addField(file *file, added *message, owner reflect.Type, from re
 	if err := m.setType(file, &into, from.Type); err != nil {
 		return fmt.Errorf("%s: %w", from.Name, err)
 	}
-	if err := setJSON(&into, from); err != nil {
+	if err := setJSON(&into, owner, from); err != nil {
 		return fmt.Errorf("%s: %w", from.Name, err)
 	}
 	added.fields = append(added.fields, into)
@@ -130,7 +130,7 @@ func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-func setJSON(into *field, from reflect.StructField) error {
+func setJSON(into *field, owner reflect.Type, from reflect.StructField) error {
 	name, options, _ := strings.Cut(from.Tag.Get("json"), ",")
 	omitEmpty, inline := false, from.Anonymous && name == ""
 	for option := range strings.SplitSeq(options, ",") {
@@ -154,10 +154,16 @@ func setJSON(into *field, from reflect.StructField) error {
 	if name == "" {
 		name = from.Name
 	}
-	if name != camel(into.name) && !inline {
+	if inline {
+		return nil
+	}
+	if name != camel(into.name) {
 		into.jsonName = name
 	}
-	return nil
+	if printsItself(owner) {
+		return nil
+	}
+	return fieldMarkers(into, owner, from, name)
 }
 
 // camel is the JSON name that protobuf derives from a field's name.

@@ -25,10 +25,11 @@ type file struct {
 }
 
 type message struct {
-	name   string
-	format string
-	isKind bool
-	fields []field
+	name    string
+	format  string
+	isKind  bool
+	options []string
+	fields  []field
 }
 
 // In the order of the Go struct, which is that of JSON.
@@ -100,6 +101,13 @@ func (m *model) add(t reflect.Type) (string, error) {
 		added.format = "FORMAT_LIST"
 		added.fields = []field{{name: "items", number: 1, typ: "string", repeated: true}}
 		return fullName, nil
+	}
+	if added.format == "" {
+		options, err := messageMarkers(t)
+		if err != nil {
+			return "", err
+		}
+		added.options = options
 	}
 	for i := range t.NumField() {
 		if err := m.addField(file, added, t, t.Field(i)); err != nil {

@@ -38,6 +38,9 @@ func renderMessage(out *strings.Builder, from *message) {
 	if from.format != "" {
 		fmt.Fprintf(out, "  option (rowplane.format) = %s;\n", from.format)
 	}
+	for _, option := range from.options {
+		fmt.Fprintf(out, "  option %s;\n", option)
+	}
 	for _, field := range from.fields {
 		renderField(out, field)
 	}

@@ -1,13 +1,14 @@
 //! The types of the built-in kinds: what `proto/` says, in memory.
 //!
-//! Written down once there and read by everything that must know a field: today the protobuf codec; defaults,
-//! patches, apply and OpenAPI are to follow. Messages refer to each other by [`MessageId`], so that types may be
+//! Written down once there and read by everything that must know a field: the protobuf codec and OpenAPI; defaults,
+//! patches and apply are to follow. Messages refer to each other by [`MessageId`], so that types may be
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 mod load;
+mod markers;
 
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
@@ -20,14 +21,20 @@ pub struct Types {
 }
 
 /// The place of a message in its [`Types`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(u32);
 
 /// A struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
     pub name: Box<str>,
+    /// As in `k8s.io.api.apps.v1`.
+    pub package: Arc<str>,
     pub format: Format,
+    /// Has kind and apiVersion.
+    pub is_kind: bool,
+    pub merging: Merging,
+    pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
     /// Number and index in `fields`, sorted.
@@ -50,6 +57,46 @@ pub struct Field {
     pub omit_zero: bool,
     /// The members of the struct stand among those of its parent.
     pub inline: bool,
+    /// Must be given, though zero will do.
+    pub required: bool,
+    /// What absence stands for, in JSON, where that is not zero.
+    pub default: Option<Box<str>>,
+    pub merging: Merging,
+    pub strategic: Option<Box<Strategic>>,
+    /// The only values of a string or of the elements; empty where any will do.
+    pub allowed: Box<[Box<str>]>,
+}
+
+/// How apply merges a list, map or struct.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Merging {
+    /// Structs and maps by their members, lists as a whole.
+    #[default]
+    Unsaid,
+    Atomic,
+    /// A map or struct by its members, whatever its type says.
+    Granular,
+    Set,
+    /// A list whose elements are told apart by these fields.
+    Map(Box<[Box<str>]>),
+}
+
+/// What strategic merge does to a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategic {
+    /// `merge`, `replace`, `retainKeys`, or two of them with a comma.
+    pub strategy: Box<str>,
+    /// The field that tells elements apart; empty without one.
+    pub merge_key: Box<str>,
+}
+
+/// Fields of a message of which one at most is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Union {
+    /// The field that tells which one.
+    pub discriminator: Option<Box<str>>,
+    /// Fields and what the discriminator says then.
+    pub members: Box<[(Box<str>, Box<str>)]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,9 @@
 //! `build.rs`, so that anything unexpected in them is a bug.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use super::markers::{FieldMarkers, MessageMarkers};
 use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types, kind_key};
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::schema::names::api_version;
@@ -42,8 +44,11 @@ struct Found {
 
 struct RawMessage {
     full_name: String,
+    package: Arc<str>,
     name: String,
     format: u64,
+    is_kind: bool,
+    markers: MessageMarkers,
     fields: Vec<RawField>,
 }
 
@@ -59,25 +64,27 @@ struct RawField {
     always: bool,
     omit_zero: bool,
     inline: bool,
+    markers: FieldMarkers,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Value<'a> {
-    integer: u64,
-    bytes: &'a [u8],
+pub(super) struct Value<'a> {
+    pub integer: u64,
+    pub bytes: &'a [u8],
 }
 
 impl Value<'_> {
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes).into_owned()
     }
 
-    fn flag(&self) -> bool {
+    pub fn flag(&self) -> bool {
         self.integer != 0
     }
 }
 
-fn each<'a>(
+/// Shows every field of a message.
+pub(super) fn each<'a>(
     message: &'a [u8],
     mut field: impl FnMut(i32, Value<'a>) -> Result<(), protowire::Error>,
 ) -> Result<(), protowire::Error> {
@@ -99,7 +106,7 @@ impl Found {
         let (mut package, mut options, mut messages) = (String::new(), &[][..], Vec::new());
         each(file, |number, value| {
             match number {
-                2 => package = format!(".{}", value.text()),
+                2 => package = value.text(),
                 4 => messages.push(value.bytes),
                 8 => options = value.bytes,
                 _ => {}
@@ -116,12 +123,13 @@ impl Found {
             Ok(())
         })?;
         let api_version = version.map(|version| api_version(&group, &version));
+        let package: Arc<str> = package.into();
         messages.into_iter().try_for_each(|bytes| self.message(&package, api_version.as_deref(), bytes))
     }
 
     fn message(
         &mut self,
-        package: &str,
+        package: &Arc<str>,
         api_version: Option<&str>,
         bytes: &[u8],
     ) -> Result<(), protowire::Error> {
@@ -137,16 +145,16 @@ impl Found {
             }
             Ok(())
         })?;
-        let (mut is_kind, mut format) = (false, 0);
+        let (mut is_kind, mut format, mut markers) = (false, 0, MessageMarkers::default());
         each(options, |number, value| {
             match number {
                 50001 => is_kind = value.flag(),
                 50002 => format = value.integer,
-                _ => {}
+                _ => markers.read(number, value)?,
             }
             Ok(())
         })?;
-        let full_name = format!("{package}.{name}");
+        let full_name = format!(".{package}.{name}");
         nested.into_iter().try_for_each(|entry| self.entry(&full_name, entry))?;
         if is_kind {
             match api_version {
@@ -154,7 +162,8 @@ impl Found {
                 None => self.shared_kinds.insert(name.clone(), full_name.clone()),
             };
         }
-        self.messages.push(RawMessage { full_name, name, format, fields });
+        let package = package.clone();
+        self.messages.push(RawMessage { full_name, package, name, format, is_kind, markers, fields });
         Ok(())
     }
 
@@ -202,7 +211,7 @@ fn field(bytes: &[u8]) -> Result<RawField, protowire::Error> {
             50002 => field.always = value.flag(),
             50003 => field.omit_zero = value.flag(),
             50004 => field.inline = value.flag(),
-            _ => {}
+            _ => field.markers.read(number, value),
         }
         Ok(())
     })?;
@@ -215,7 +224,16 @@ impl RawMessage {
         let mut by_number: Vec<(i32, u16)> =
             fields.iter().enumerate().map(|(index, field)| (field.number, index as u16)).collect();
         by_number.sort_unstable();
-        Message { name: self.name.as_str().into(), format: format(self.format), fields, by_number }
+        Message {
+            name: self.name.as_str().into(),
+            package: self.package.clone(),
+            format: format(self.format),
+            is_kind: self.is_kind,
+            merging: self.markers.merging(),
+            unions: self.markers.unions.as_slice().into(),
+            fields,
+            by_number,
+        }
     }
 }
 
@@ -238,6 +256,11 @@ impl RawField {
             always: self.always,
             omit_zero: self.omit_zero,
             inline: self.inline,
+            required: self.markers.required,
+            default: self.markers.default.as_deref().map(Box::from),
+            merging: self.markers.merging(),
+            strategic: self.markers.strategic().map(Box::new),
+            allowed: self.markers.allowed.as_slice().into(),
         }
     }
 

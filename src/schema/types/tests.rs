@@ -38,3 +38,30 @@ fn options_are_kinds_of_every_version() {
     assert_eq!(&*message("apps/v1", "DeleteOptions").name, "DeleteOptions");
     assert_eq!(Types::built_in().kind("v1", "Nonsense"), None);
 }
+
+#[test]
+fn fields_know_how_they_are_merged() {
+    let types = Types::built_in();
+    let sub = |message: &'static Message, name: &str| match field(message, name).kind {
+        FieldKind::Message(id) => types.message(id),
+        other => panic!("{name} is {other:?}"),
+    };
+    let deployment = sub(message("apps/v1", "Deployment"), "spec");
+    let pod = sub(sub(deployment, "template"), "spec");
+    let containers = field(pod, "containers");
+    assert!(containers.required);
+    assert_eq!(containers.merging, Merging::Map(["name".into()].into()));
+    assert_eq!(
+        containers.strategic.as_deref(),
+        Some(&Strategic { strategy: "merge".into(), merge_key: "name".into() })
+    );
+    let port = sub(sub(pod, "containers"), "ports");
+    let protocol = field(port, "protocol");
+    assert_eq!(protocol.default.as_deref(), Some("\"TCP\""));
+    assert_eq!(&*protocol.allowed, ["SCTP", "TCP", "UDP"].map(Box::from));
+    assert_eq!(field(pod, "nodeSelector").merging, Merging::Atomic);
+    assert_eq!(sub(deployment, "selector").merging, Merging::Atomic);
+    let seccomp = sub(sub(pod, "securityContext"), "seccompProfile");
+    assert_eq!(seccomp.unions[0].discriminator.as_deref(), Some("type"));
+    assert_eq!(&*seccomp.unions[0].members, [("localhostProfile".into(), "LocalhostProfile".into())]);
+}
