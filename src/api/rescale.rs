@@ -39,7 +39,7 @@ impl Api {
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                let patched = patch.apply(scale::of(&current.object))?;
+                let patched = patch.apply(scale::of(&current.object), "autoscaling/v1", "Scale")?;
                 let mut patched = match patched {
                     serde_json::Value::Object(patched) => patched,
                     _ => return Err(Error::Unprocessable),

@@ -67,7 +67,7 @@ impl Context<'_> {
     pub async fn patch(&self, body: Body) -> Result<Response, Error> {
         let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
         let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
-        if matches!(kind, PatchKind::StrategicMerge | PatchKind::Apply) {
+        if kind == PatchKind::Apply {
             let message = UNSUPPORTED_PATCH.to_owned();
             return Err(Error::UnsupportedMediaType { message, by: Refuser::Router });
         }
