@@ -29,7 +29,8 @@ impl Api {
             let current = current.ok_or_else(|| target.not_found())?;
             let mut new = patched(target, &patch, &current.object)?;
             check_place(target, &mut new)?;
-            next_version(target, Change { part, uid: UidRule::Immutable, user }, new, current)
+            let manager = Some(options.write.manager());
+            next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
         })
         .await
     }

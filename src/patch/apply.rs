@@ -12,9 +12,13 @@ pub mod fields_v1;
 mod items;
 pub mod managers;
 pub mod merge;
+pub mod nulls;
 pub mod owned;
 pub mod ownership;
 pub mod path;
 pub mod remove;
 pub mod schema;
 pub mod validate;
+
+#[cfg(test)]
+mod tests;

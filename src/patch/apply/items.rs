@@ -33,7 +33,7 @@ fn keyed(schema: &Schema, list: &ListType, keys: &[Box<str>], item: &Value) -> R
     };
     let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
     let default = |key: &str| defaults?.get(key)?.default.clone();
-    let value = |key: &Box<str>| item.get(&**key).cloned().or_else(|| default(key));
+    let value = |key: &str| item.get(key).cloned().or_else(|| default(key));
     let mut fields: Vec<(Box<str>, Plain)> =
         keys.iter().filter_map(|key| Some((key.clone(), Plain(value(key)?)))).collect();
     if fields.is_empty() {

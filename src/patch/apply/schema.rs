@@ -295,10 +295,35 @@ pub fn check_scalar(scalar: Scalar, value: &Value) -> Result<(), String> {
     }
     let found = match scalar {
         Scalar::Numeric => go_type(value).to_owned(),
-        Scalar::String => format!("&value.valueUnstructured{{Value:{}}}", gotext::json(value)),
-        Scalar::Boolean | Scalar::Untyped => gotext::json(value),
+        Scalar::String => format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value)),
+        Scalar::Boolean | Scalar::Untyped => shown(value),
     };
     Err(format!("expected {expected}, got {found}"))
+}
+
+/// A value as refusals show it: `fmt` prints the wrapper that upstream has around it.
+pub fn shown(value: &Value) -> String {
+    format!("&{{{}}}", gotext::display(value))
+}
+
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(object) => {
+            let mut members: Vec<_> = object.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            let members: Vec<String> = members
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", gotext::quote(key), go_syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        Value::Null => "interface {}(nil)".to_owned(),
+        scalar => gotext::json(scalar),
+    }
 }
 
 fn go_type(value: &Value) -> &'static str {

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use super::items;
 use super::path::PathElement;
-use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar};
-use crate::gotext;
+use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar, shown};
 
 /// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
 pub fn validate(schema: &Schema, config: &Map<String, Value>) -> Result<(), String> {
@@ -39,9 +38,9 @@ impl Walk<'_> {
                 }
             }
             (Form::Map(map), Value::Object(object)) => self.members(map, object),
-            (Form::Map(_), other) => self.refuse(&format!("expected map, got {}", gotext::json(other))),
+            (Form::Map(_), other) => self.refuse(&format!("expected map, got {}", shown(other))),
             (Form::List(list), Value::Array(items)) => self.elements(list, items),
-            (Form::List(_), other) => self.refuse(&format!("expected list, got {}", gotext::json(other))),
+            (Form::List(_), other) => self.refuse(&format!("expected list, got {}", shown(other))),
         }
     }
 
