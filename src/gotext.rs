@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine, alphabet};
+
 /// Go's `%q`: a double-quoted literal in which only printable characters stand for themselves.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -40,6 +43,30 @@ pub fn json(value: &serde_json::Value) -> String {
     out
 }
 
+/// What `fmt` prints for `%v` of a decoded value: `map[a:1 b:[x y]]`, keys sorted.
+pub fn display(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(display).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(object) => display_map(object),
+        other => other.to_string(),
+    }
+}
+
+/// As [`display`].
+pub fn display_map(object: &serde_json::Map<String, serde_json::Value>) -> String {
+    let mut members: Vec<_> = object.iter().collect();
+    members.sort_by_key(|(key, _)| *key);
+    let members: Vec<String> =
+        members.into_iter().map(|(key, value)| format!("{key}:{}", display(value))).collect();
+    format!("map[{}]", members.join(" "))
+}
+
 /// What `encoding/json` calls a value of the wrong type.
 pub fn json_kind(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;
@@ -51,6 +78,26 @@ pub fn json_kind(value: &serde_json::Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// Base64 as `encoding/base64` reads it: lines may end, and bits that fill the last letter do not matter. The error is
+/// Go's text.
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    LENIENT.decode(&bytes).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            // What is missing is missing from the last four.
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
+                bytes.len().saturating_sub(1) / 4 * 4
+            }
+        };
+        format!("illegal base64 data at input byte {at}")
+    })
 }
 
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.

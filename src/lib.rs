@@ -23,3 +23,4 @@ pub mod gotext;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;
+pub mod user;

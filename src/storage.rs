@@ -29,7 +29,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::mpsc;
 
 use crate::codec::object::Object;
-pub use crate::revision::Revision;
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
 pub use commit::{Change, Commit, Expect, Mutation, Outcome};

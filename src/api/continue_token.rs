@@ -10,8 +10,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::error::Error;
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::Revision;
 
 const FORMAT: u8 = 1;
 const MAC_LENGTH: usize = 32;

@@ -9,9 +9,9 @@ use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
-use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now};
-use crate::auth::User;
+use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
 use crate::storage::{Expect, Written};
+use crate::user::User;
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;
@@ -27,10 +27,11 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<Answer, Error> {
-        meta::types::check(&object).map_err(|why| unreadable(resource, &why))?;
+        resource.check_types(&object).map_err(|why| unreadable(resource, &why))?;
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
+        ownership::track_create(resource, &mut object, options.manager());
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
             // Only an attempt that may be followed by another needs a copy.

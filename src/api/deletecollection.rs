@@ -26,6 +26,10 @@ impl Api {
     ) -> Result<List, Error> {
         let list = self.list(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
+        // What cannot be listed is not deleted by the way.
+        for object in &objects {
+            object.json()?;
+        }
         stream::iter(objects.iter().map(Ok))
             .try_for_each_concurrent(PARALLEL, |object| async move {
                 let target = Target { resource, namespace: object.namespace(), name: object.name() };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::error::{Cause, Error};
 use crate::gotext;
-use crate::storage::Revision;
+use crate::revision::Revision;
 
 use query::Query;
 

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::error::Error;
 use super::{ObjectMap, fields, meta};
-use crate::auth::User;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
 use crate::schema::resource::ResourceDefinition;
+use crate::user::User;
 
 /// For whom the tokens of this server are meant: upstream's `--api-audiences`, which follow the usual issuer.
 const AUDIENCES: [&str; 1] = ["https://kubernetes.default.svc.cluster.local"];

@@ -14,14 +14,15 @@ mod job;
 mod kinds;
 mod namespace;
 mod pod;
+mod reset;
 mod status;
 mod volume;
 
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
 use super::{ObjectMap, fields};
-use crate::auth::User;
 use crate::schema::resource::ResourceDefinition;
+use crate::user::User;
 
 use generation::Generation;
 use status::{StatusMetadata, StatusRule};

@@ -200,6 +200,17 @@ impl Watch {
     /// Waits for events. `None` ends the watch cleanly.
     async fn next_change(&mut self, mut watcher: Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
         loop {
+            // Before events: a watch of which there always are some ends in time too, and gets its bookmarks.
+            let now = Instant::now();
+            if self.draining.is_cancelled() || now >= self.deadline {
+                return None;
+            }
+            if self.bookmarks.as_ref().is_some_and(|bookmark| bookmark.due <= now)
+                && let Some(events) = self.bookmark(&mut watcher).await
+            {
+                self.phase = Phase::Live(watcher);
+                return Some(events);
+            }
             let from = watcher.at();
             let events = match watcher.next().await {
                 Ok(events) => events,
@@ -218,15 +229,7 @@ impl Watch {
             }
             tokio::select! {
                 () = watcher.changed() => {}
-                () = &mut self.alarm => {
-                    if Instant::now() >= self.deadline {
-                        return None;
-                    }
-                    if let Some(bookmark) = self.bookmark(&mut watcher).await {
-                        self.phase = Phase::Live(watcher);
-                        return Some(bookmark);
-                    }
-                }
+                () = &mut self.alarm => {}
                 () = self.draining.cancelled() => return None,
             }
         }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
 
-use super::User;
 use super::token_file::Tokens;
 use crate::api::error::Error;
+use crate::user::User;
 
 /// The extra field in which upstream says which credential was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";

@@ -1,9 +1,9 @@
 //! Authorization: what a request wants to do, who decides, and how a refusal reads.
 
-use super::{MASTERS, User};
 use crate::api::error::Error;
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
+use crate::user::{MASTERS, User};
 
 /// What a request wants to do. Of requests outside the resource API only `user`, `verb` and `path` count;
 /// `resource` is empty there.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::Chars;
 use std::sync::Arc;
 
-use super::User;
+use crate::user::User;
 
 /// The users by their token.
 #[derive(Debug, Default)]

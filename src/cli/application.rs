@@ -24,6 +24,7 @@ use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::openapi::OpenApi;
+use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
@@ -128,7 +129,7 @@ async fn repair_clock(backend: &dyn Backend, mark: &HighWaterMark) -> Result<(),
             %floor,
             "the database has lost acknowledged commits; its clock is moved ahead and older history is given up"
         );
-        backend.advance_clock(storage::Revision(floor.0 + SAFETY_GAP)).await?;
+        backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::auth::User;
+use crate::user::User;
 
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 

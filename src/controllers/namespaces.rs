@@ -13,9 +13,9 @@ use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resource;
 use crate::api::update::Part;
 use crate::api::{Api, ObjectMap, Target, meta, metadata};
-use crate::auth::User;
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::user::User;
 
 /// The finalizer that this controller answers for.
 const FINALIZER: &str = "kubernetes";

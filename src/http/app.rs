@@ -26,9 +26,9 @@ use super::{resource, response};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
-use crate::auth::User;
 use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
+use crate::user::User;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 

@@ -151,8 +151,14 @@ impl ProtobufWriter {
 
 /// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
 pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
-    let state =
-        WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
+    let state = WatchWriter {
+        encoder,
+        watch: Some(watch),
+        pending: Vec::new().into_iter(),
+        counter,
+        columns: Columns::Shown,
+        _active: active,
+    };
     Body::from_stream(stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -163,6 +169,8 @@ struct WatchWriter {
     encoder: Encoder,
     /// `None` once an error has been sent.
     watch: Option<Watch>,
+    /// Events of the last step that have not been sent.
+    pending: std::vec::IntoIter<WatchEvent>,
     counter: Counter,
     columns: Columns,
     _active: LongRunning,
@@ -170,20 +178,28 @@ struct WatchWriter {
 
 impl WatchWriter {
     async fn next(&mut self) -> Option<Bytes> {
-        let events = self.watch.as_mut()?.next().await?;
-        self.counter.increment(events.len() as u64);
-        // One event for many watchers: the frame is shared and not copied.
-        if let [event] = events.as_slice() {
-            return Some(self.frame(event));
+        if self.pending.len() == 0 {
+            self.pending = self.watch.as_mut()?.next().await?.into_iter();
         }
-        let mut out = Vec::with_capacity(events.len() * 1024);
-        for event in &events {
-            out.extend_from_slice(&self.frame(event));
-            if self.watch.is_none() {
-                break;
-            }
+        let first = self.next_frame()?;
+        // The frame of one event is shared by all watchers, and large ones are not worth copying.
+        if self.pending.len() == 0 || first.len() >= CHUNK {
+            return Some(first);
+        }
+        let mut out = Vec::with_capacity(((self.pending.len() + 1) * first.len()).min(CHUNK + CHUNK / 4));
+        out.extend_from_slice(&first);
+        while out.len() < CHUNK
+            && let Some(frame) = self.next_frame()
+        {
+            out.extend_from_slice(&frame);
         }
         Some(out.into())
+    }
+
+    fn next_frame(&mut self) -> Option<Bytes> {
+        let event = self.pending.next()?;
+        self.counter.increment(1);
+        Some(self.frame(&event))
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {
@@ -191,6 +207,7 @@ impl WatchWriter {
         self.columns = Columns::Omitted;
         frame.unwrap_or_else(|error| {
             self.watch = None;
+            self.pending = Vec::new().into_iter();
             let event = WatchEvent::Error(error);
             self.encoder.event(&event, Columns::Omitted).unwrap_or_default()
         })

@@ -26,9 +26,9 @@ use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
-use crate::auth::User;
 use crate::auth::authorizer::Attributes;
 use crate::schema::resource::{ResourceDefinition, Storage};
+use crate::user::User;
 
 /// What is known of a request before its verb runs.
 struct Context<'a> {

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::tls::Tls;
-use crate::auth::User;
+use crate::user::User;
 use connection::Protocols;
 
 /// How long accepting rests after an error of the machine's, such as no more file descriptors.

@@ -13,8 +13,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 
-use crate::auth::User;
 use crate::auth::authn::user_of_certificate;
+use crate::user::User;
 
 /// Certificates or a key that TLS cannot be served with.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+mod check;
 mod load;
 mod markers;
+
+pub use check::check;
 
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
@@ -178,6 +181,12 @@ impl Message {
     pub fn index_of(&self, number: i32) -> Option<usize> {
         let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(usize::from(self.by_number[found].1))
+    }
+
+    /// As Go prints it: `v1.PodSpec`.
+    pub fn go_name(&self) -> String {
+        let package = self.package.rsplit('.').next().unwrap_or_default();
+        format!("{package}.{}", self.name)
     }
 
     /// The fields in the order of their numbers, which is that of the wire.

@@ -23,6 +23,7 @@ on_both_databases! {
     reviews_and_scales,
     discovery,
     what_is_refused,
+    what_has_no_such_form,
 }
 
 fn envelope(object: &Value) -> Vec<u8> {
@@ -267,4 +268,21 @@ async fn what_is_refused(setup: Setup) {
     let preferred = format!("application/json;q=0.5,{PROTOBUF}");
     expect(&server.get(CONFIGMAPS).accept(&preferred).await, 200);
     assert_eq!(server.get(CONFIGMAPS).accept("*/*").await.ok()["kind"], "ConfigMapList");
+}
+
+/// An object that is not of its kind's types could not be listed in protobuf.
+async fn what_has_no_such_form(setup: Setup) {
+    let server = setup.start().await;
+    let path = "/apis/apps/v1/namespaces/t/deployments";
+    let misfit =
+        "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
+    let deployment = |replicas: Value| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
+    let refused = server.post(path, &deployment("x".into())).await;
+    refused.bad_request(&format!("Deployment in version \"v1\" cannot be handled as a Deployment: {misfit}"));
+    server.post(path, &deployment(1.into())).await.expect(201);
+    assert_eq!(server.put(format!("{path}/d"), &deployment("x".into())).await.status, 400);
+    let patched = server.patch(format!("{path}/d"), &json!({"spec": {"replicas": "x"}})).await;
+    let message = patched.failure()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains(misfit), "{message}");
+    assert_eq!(expect(&server.get(path).protobuf().await, 200)["items"][0]["spec"]["replicas"], 1);
 }

@@ -1,12 +1,13 @@
-//! WATCH: where it starts, what it tells, how it is framed and how it ends.
+//! WATCH: where it starts, what it tells and how it ends.
 
+use std::future::IntoFuture as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Protocol, Watch, failure};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, config_map, rv};
-
-const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 on_both_databases! {
     c09_c10_c11_invalid_options,
@@ -20,17 +21,13 @@ on_both_databases! {
     c49_a_revision_to_come,
     c55_initial_events_at_a_revision,
     c56_without_initial_events,
-    c61_headers_come_first,
-    c62_one_line_per_event,
-    c64_yaml_is_refused,
-    c65_tables_and_partial_metadata,
-    c66_deprecated_paths,
     c68_who_reads_nothing_loses_nothing,
+    c60_a_watch_that_is_behind_ends_in_time,
     c69_a_shutdown_ends_watches,
     selectors_of_both_kinds_narrow_the_state,
 }
 
-async fn after(server: &Client, path: &str, revision: u64, query: &str) -> Watch {
+pub async fn after(server: &Client, path: &str, revision: u64, query: &str) -> Watch {
     server.watch(format!("{path}?watch=1&resourceVersion={revision}{query}")).await
 }
 
@@ -232,134 +229,22 @@ async fn c56_without_initial_events(setup: Setup) {
         // It starts at about now, and nothing tells when it has: a name per write finds its first event.
         let mut watch = server.watch(format!("{CONFIGMAPS}{query}")).await;
         let name = format!("new{}", revision.len());
+        let seen = AtomicBool::new(false);
+        let watching = async {
+            let first = watch.expect("ADDED").await;
+            seen.store(true, Relaxed);
+            first
+        };
+        // Every write is waited for: one that was given up could still happen, and be seen by the next watch.
         let writing = async {
-            for n in 0.. {
+            for n in (0..).take_while(|_| !seen.load(Relaxed)) {
                 server.create(&format!("{name}-{n}"), json!({})).await;
             }
         };
-        let first = tokio::select! {
-            first = watch.expect("ADDED") => first,
-            () = writing => unreachable!("it writes for ever"),
-        };
+        let (first, ()) = tokio::join!(watching, writing);
         let first = first["metadata"]["name"].as_str().expect("a name").to_owned();
         assert!(first.starts_with(&name), "{first} was there before");
     }
-}
-
-async fn c61_headers_come_first(setup: Setup) {
-    let server = setup.start().await;
-    for protocol in [Protocol::Any, Protocol::Http1] {
-        let client = Client::of_certificate(&server.kubeconfig, protocol);
-        let name = if protocol == Protocol::Any { "a" } else { "b" };
-        // The headers of status 200 have arrived when this returns.
-        let mut watch = after(&client, CONFIGMAPS, server.revision().await, "").await;
-        server.create(name, json!({})).await;
-        watch.expect_named("ADDED", name).await;
-    }
-}
-
-async fn c62_one_line_per_event(setup: Setup) {
-    let server = setup.start().await;
-    let created = server.create("a", json!({"text": "two\nlines"})).await;
-    for accept in ["application/json", "*/*", "application/json;stream=watch"] {
-        for agent in ["curl/8.0", "kubectl/v1.37.0"] {
-            let request = server.get(format!("{CONFIGMAPS}?watch=1")).accept(accept);
-            let mut watch = request.header("user-agent", agent).watch().await;
-            assert_eq!(watch.headers["content-type"], "application/json");
-            let line = watch.line().await.expect("a line");
-            let event: Value = serde_json::from_str(&line).expect("one object");
-            assert_eq!(event, json!({"type": "ADDED", "object": created}));
-            assert_eq!(line, event.to_string(), "compact");
-        }
-    }
-}
-
-async fn c64_yaml_is_refused(setup: Setup) {
-    let server = setup.start().await;
-    let answer = server.get(format!("{CONFIGMAPS}?watch=1")).accept("application/yaml").await;
-    let failure = answer.failure();
-    assert_eq!((&failure["code"], &failure["reason"]), (&json!(406), &json!("NotAcceptable")));
-    let message = failure["message"].as_str().expect("a message");
-    assert!(message.contains("application/json;stream=watch"), "{message}");
-}
-
-async fn c65_tables_and_partial_metadata(setup: Setup) {
-    let server = setup.start().await;
-    let start = server.revision().await;
-    let watched = format!("{CONFIGMAPS}?watch=1&resourceVersion={start}");
-    let mut tables = server.get(&watched).accept(TABLE).watch().await;
-    let mut objects = server.get(format!("{watched}&includeObject=Object")).accept(TABLE).watch().await;
-    let mut nothing = server.get(format!("{watched}&includeObject=None")).accept(TABLE).watch().await;
-    let mut partial = server.get(&watched).accept(PARTIAL).watch().await;
-    assert_eq!(tables.headers["content-type"], "application/json");
-    let a = server.create("a", json!({"k": "v"})).await;
-    server.create("b", json!({})).await;
-    for (name, columns) in [("a", true), ("b", false)] {
-        let table = tables.expect("ADDED").await;
-        assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
-        assert_eq!(table["columnDefinitions"].is_array(), columns, "{table}");
-        let row = &table["rows"][0];
-        assert_eq!(row["cells"][0], name);
-        assert_eq!(row["object"]["kind"], "PartialObjectMetadata");
-        assert_eq!(row["object"]["metadata"]["resourceVersion"], table["metadata"]["resourceVersion"]);
-        let metadata = partial.expect("ADDED").await;
-        assert_eq!(metadata["kind"], "PartialObjectMetadata");
-        assert_eq!((&metadata["apiVersion"], metadata.get("data")), (&json!("meta.k8s.io/v1"), None));
-        assert_eq!(metadata["metadata"]["name"], name);
-    }
-    assert_eq!(objects.expect("ADDED").await["rows"][0]["object"], a);
-    assert_eq!(nothing.expect("ADDED").await["rows"][0].get("object"), Some(&Value::Null));
-    let bookmarks = format!("{CONFIGMAPS}?watch=1&allowWatchBookmarks=true&labelSelector=none");
-    let mut partial = server.get(bookmarks).accept(PARTIAL).watch().await;
-    assert_eq!(partial.expect("BOOKMARK").await["kind"], "PartialObjectMetadata");
-    server.compact(server.revision().await).await;
-    for accept in [TABLE, PARTIAL] {
-        let mut expired = server.get(&watched).accept(accept).watch().await;
-        assert_eq!(expired.expect("ERROR").await["kind"], "Status");
-        expired.expect_end().await;
-    }
-    let bad = server.get(format!("{watched}&includeObject=x")).accept(TABLE).await;
-    bad.bad_request(
-        "Unable to convert to Table as requested: includeObject: Invalid value: \"x\": must be 'Metadata', \
-         'Object', 'None', or empty",
-    );
-    assert_eq!(server.get(CONFIGMAPS).accept(PARTIAL).await.failure()["code"], 406);
-}
-
-async fn c66_deprecated_paths(setup: Setup) {
-    let server = setup.start().await;
-    let one = "/api/v1/watch/namespaces/t/configmaps/x";
-    let mut absent = server.watch(one).await;
-    server.create("other", json!({})).await;
-    server.create("x", json!({"n": "1"})).await;
-    let first = absent.expect_named("ADDED", "x").await;
-    let mut present = server.watch(one).await;
-    assert_eq!(present.expect("ADDED").await, first);
-    server.remove("x").await;
-    let second = server.create("x", json!({"n": "2"})).await;
-    for watch in [&mut absent, &mut present] {
-        assert_eq!(watch.expect("DELETED").await["data"]["n"], "1");
-        assert_eq!(watch.expect("ADDED").await, second);
-    }
-    let collection =
-        server.watch("/api/v1/watch/namespaces/t/configmaps?allowWatchBookmarks=true&timeoutSeconds=1");
-    let events = collection.await.rest().await;
-    let seen: Vec<_> =
-        events.iter().map(|event| (&event["type"], &event["object"]["metadata"]["name"])).collect();
-    assert_eq!(
-        seen,
-        [(&json!("ADDED"), &json!("other")), (&json!("ADDED"), &json!("x"))],
-        "and no bookmark tells the end of the state"
-    );
-    server
-        .get(format!("{one}?fieldSelector=metadata.name%3Dy"))
-        .await
-        .bad_request("fieldSelector metadata.name doesn't match requested name");
-    let invalid = server.get(format!("{one}?sendInitialEvents=true")).await;
-    invalid.invalid_options(
-        "ListOptions",
-        &[("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")],
-    );
 }
 
 async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
@@ -378,6 +263,25 @@ async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
     for n in 0..40 {
         slow.expect_named("ADDED", &format!("n{n:02}")).await;
     }
+}
+
+/// As much to tell as no socket holds, and nobody reads until the time is up.
+async fn c60_a_watch_that_is_behind_ends_in_time(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    // More events than are taken at a time, and larger ones than fit into a socket.
+    let filler = "x".repeat(100_000);
+    let create =
+        |n: usize| server.post(CONFIGMAPS, &config_map(&format!("n{n}"), json!({"n": filler}))).into_future();
+    for answer in join_all((0..300).map(create)).await {
+        answer.expect(201);
+    }
+    let slow = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
+    let mut slow = after(&slow, CONFIGMAPS, start, "&timeoutSeconds=1").await;
+    let mut later = after(&server, CONFIGMAPS, server.revision().await, "&timeoutSeconds=2").await;
+    later.expect_end().await;
+    let told = slow.rest().await.len();
+    assert!(told < 300, "all of it was told after the end");
 }
 
 async fn c69_a_shutdown_ends_watches(setup: Setup) {

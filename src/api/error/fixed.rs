@@ -2,8 +2,8 @@
 
 use super::{Cause, Error, Subject};
 use crate::gotext;
+use crate::revision::Revision;
 use crate::schema::names::{GroupKind, GroupResource};
-use crate::storage::Revision;
 
 /// Follows `Operation cannot be fulfilled on …: ` where a write lost against another.
 const MODIFIED: &str =

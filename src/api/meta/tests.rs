@@ -2,8 +2,8 @@ use rand::SeedableRng;
 use serde_json::json;
 
 use super::*;
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::Revision;
 
 fn meta(value: Value) -> Metadata {
     value.as_object().cloned().unwrap()

@@ -12,8 +12,8 @@ use crate::api::selector::field::FieldSelector;
 use crate::api::selector::label::LabelSelector;
 use crate::api::selector::selectable::SelectableFields;
 use crate::gotext;
+use crate::revision::Revision;
 use crate::schema::names::GroupResource;
-use crate::storage::Revision;
 
 pub(super) use raw::Raw;
 

@@ -7,7 +7,7 @@ use super::list::{Collection, Raw, Selection, is_watch, refuse, watch_after};
 use super::query::Query;
 use crate::api::error::{Cause, Error};
 use crate::gotext;
-use crate::storage::Revision;
+use crate::revision::Revision;
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use super::{Sources, like};
 use crate::api::error::{Cause, Error};
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Authorizer, Decision};
-use crate::auth::{MASTERS, User};
 use crate::gotext;
 use crate::schema::names::GroupKind;
+use crate::user::{MASTERS, User};
 
 const RESOURCE: &str = "resourceAttributes";
 const PATH: &str = "nonResourceAttributes";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Sources, like};
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};
-use crate::auth::User;
+use crate::user::User;
 
 /// What upstream's bearer token authenticator says of tokens that nobody accepts.
 const INVALID_TOKEN: &str = "invalid bearer token";

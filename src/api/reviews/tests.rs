@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::MASTERS;
 use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+use crate::user::MASTERS;
 
 fn user(name: &str, groups: &[&str]) -> User {
     User { name: name.into(), groups: groups.iter().map(|&group| group.into()).collect(), ..User::default() }

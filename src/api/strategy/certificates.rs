@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{ObjectMap, fields};
-use crate::auth::User;
+use crate::user::User;
 
 /// Whoever could choose these would get certificates for others.
 pub(super) fn prepare_create(object: &mut ObjectMap, user: &User) {

@@ -15,7 +15,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::files::{self, Access};
 use super::{Error, ServingNames, certificates};
-use crate::auth::MASTERS;
+use crate::user::MASTERS;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);

@@ -2,12 +2,11 @@
 //!
 //! Everything is written from its end, see [`crate::protowire::write`].
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Error;
+use crate::gotext::decode_base64;
 use crate::protowire::write::Writer;
 use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
@@ -109,7 +108,7 @@ impl<'t> Encoder<'t> {
             }
             (FieldKind::String, Value::String(value)) => self.out.bytes(number, value.as_bytes()),
             (FieldKind::Bytes, Value::String(value)) => {
-                let bytes = STANDARD.decode(value).map_err(|_| unfit("base64"))?;
+                let bytes = decode_base64(value).map_err(|_| unfit("base64"))?;
                 self.out.bytes(number, &bytes);
             }
             (FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64, Value::Null) => {

@@ -16,8 +16,13 @@ use crate::schema::registry::{GroupVersion, Origin, Registry};
 pub(super) const ANSWERS: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Those that the server takes; strategic merge and apply join them when they work.
-pub(super) const PATCH_TYPES: &[&str] = &["application/json-patch+json", "application/merge-patch+json"];
+/// The forms that the PATCH of a built-in kind takes.
+pub(super) const PATCH_TYPES: &[&str] = &[
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
 
 /// `hashes` by path without leading slash.
 pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
