@@ -1,6 +1,6 @@
 //! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`. Every case runs twice, as `…::sqlite` and `…::postgres`.
+//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `spec/patch-apply.md` `p27_…`. Every case runs twice, as `…::sqlite` and `…::postgres`.
 
 mod support;
 
@@ -23,6 +23,8 @@ macro_rules! on_both_databases {
     };
 }
 
+#[path = "api/apply.rs"]
+mod apply;
 #[path = "api/bad_bodies.rs"]
 mod bad_bodies;
 #[path = "api/bad_urls.rs"]
@@ -37,10 +39,14 @@ mod events;
 mod garbage;
 #[path = "api/list.rs"]
 mod list;
+#[path = "api/managers.rs"]
+mod managers;
 #[path = "api/namespaces.rs"]
 mod namespaces;
 #[path = "api/paging.rs"]
 mod paging;
+#[path = "api/patch.rs"]
+mod patch;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/watch.rs"]
