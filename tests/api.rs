@@ -1,6 +1,7 @@
 //! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `spec/patch-apply.md` `p27_…`, of
+//! `spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
 //! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
 //!
 //! ```sh
@@ -28,6 +29,8 @@ macro_rules! on_both_databases {
     };
 }
 
+#[path = "api/apply.rs"]
+mod apply;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -52,6 +55,8 @@ mod garbage;
 mod list;
 #[path = "api/list_options.rs"]
 mod list_options;
+#[path = "api/managers.rs"]
+mod managers;
 #[path = "api/namespaces.rs"]
 mod namespaces;
 #[path = "api/openapi.rs"]
@@ -60,6 +65,8 @@ mod openapi;
 mod paging;
 #[path = "api/patch.rs"]
 mod patch;
+#[path = "api/patch_forms.rs"]
+mod patch_forms;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]

@@ -126,6 +126,7 @@ async fn c86_c87_what_a_terminating_object_refuses(setup: Setup) {
     moved["metadata"]["deletionTimestamp"] = "2001-01-01T00:00:00Z".into();
     let kept = server.put(at("x"), &moved).await.ok();
     assert_eq!(kept["metadata"]["deletionTimestamp"], stored["metadata"]["deletionTimestamp"], "put back");
+    moved["metadata"]["resourceVersion"] = kept["metadata"]["resourceVersion"].clone();
     moved["metadata"]["deletionGracePeriodSeconds"] = 7.into();
     let failure = server.put(at("x"), &moved).await.failure();
     let cause = json!({
