@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine, alphabet};
+
 /// Go's `%q`: a double-quoted literal in which only printable characters stand for themselves.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -75,6 +78,26 @@ pub fn json_kind(value: &serde_json::Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// Base64 as `encoding/base64` reads it: lines may end, and bits that fill the last letter do not matter. The error is
+/// Go's text.
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    LENIENT.decode(&bytes).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            // What is missing is missing from the last four.
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
+                bytes.len().saturating_sub(1) / 4 * 4
+            }
+        };
+        format!("illegal base64 data at input byte {at}")
+    })
 }
 
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.

@@ -1,5 +1,7 @@
 //! Protobuf's wire format, read with the errors of gogo's generated code (`generated.pb.go` of k8s.io/api).
 
+pub mod write;
+
 /// What is wrong with the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

@@ -80,6 +80,12 @@ fn volumes_of_the_compose_file_are_declared() {
 }
 
 #[test]
+fn the_image_is_built_with_the_oldest_toolchain() {
+    let from = format!("FROM rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
+    assert!(file("Dockerfile").starts_with(&from));
+}
+
+#[test]
 fn the_program_knows_the_variables_of_the_image() {
     let help = Command::new(env!("CARGO_BIN_EXE_rowplane")).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();

@@ -6,6 +6,8 @@ mod support;
 mod apply;
 #[path = "kubectl/delete.rs"]
 mod delete;
+#[path = "kubectl/imperative.rs"]
+mod imperative;
 #[path = "kubectl/read.rs"]
 mod read;
 #[path = "kubectl/server.rs"]
@@ -44,6 +46,7 @@ with_each_kubectl! {
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;
     server: discovers, proxies;
+    imperative: creates_imperatively, asks_who_it_is_and_what_it_may;
 }
 
 /// ConfigMap `name` with one label and one entry.

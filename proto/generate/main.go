@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
+	metabeta "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+
 	"rowplane/proto/generate/kinds"
 )
 
@@ -35,6 +37,9 @@ func generate(directory string) error {
 		if err := model.addRoot(root); err != nil {
 			return err
 		}
+	}
+	if err := model.addRoots(metabeta.SchemeGroupVersion, kinds.MetaBeta); err != nil {
+		return err
 	}
 	for _, served := range kinds.Served {
 		if err := model.addGroupVersion(scheme, served); err != nil {

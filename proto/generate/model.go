@@ -54,6 +54,16 @@ func (m *model) addRoot(value any) error {
 	return nil
 }
 
+func (m *model) addRoots(version schema.GroupVersion, roots []any) error {
+	for _, root := range roots {
+		if err := m.addRoot(root); err != nil {
+			return err
+		}
+		m.file(reflect.TypeOf(root)).group = &version
+	}
+	return nil
+}
+
 func (m *model) addGroupVersion(scheme *runtime.Scheme, served schema.GroupVersion) error {
 	kinds := scheme.KnownTypes(served)
 	names := make([]string, 0, len(kinds))

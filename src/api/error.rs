@@ -4,7 +4,7 @@ mod fixed;
 
 use std::fmt;
 
-use crate::codec::object::Undecodable;
+use crate::codec::object::{Undecodable, Unencodable};
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
@@ -128,6 +128,12 @@ impl From<storage::Error> for Error {
 
 impl From<Undecodable> for Error {
     fn from(error: Undecodable) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<Unencodable> for Error {
+    fn from(error: Unencodable) -> Self {
         Self::Internal(error.to_string())
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::error::Error;
-use super::meta;
 use super::modify::Modified;
 use super::options::write::{FieldValidation, PatchOptions};
 use super::update::{Change, Part, UidRule, check_place, next_version};
@@ -116,6 +115,6 @@ fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<Obj
         }
     }
     let object = object.clone();
-    meta::types::check(&object).map_err(|why| refuse(&why))?;
+    target.resource.check_types(&object).map_err(|why| refuse(&why))?;
     Ok(object)
 }

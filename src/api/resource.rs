@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::ObjectMap;
 use super::convert::{Conversion, conversion, other_version};
 use super::error::Error;
+use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
@@ -16,7 +17,7 @@ use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::Types;
+use crate::schema::types::{self, Types};
 use crate::storage::ResourceId;
 
 /// One served version of a stored resource.
@@ -85,6 +86,12 @@ impl Resource {
             Some(versions) => versions.from_stored.convert(map),
             None => map,
         })
+    }
+
+    /// Whether an object is of its kind's types, in the words of Go's decoder if it is not.
+    pub fn check_types(&self, object: &ObjectMap) -> Result<(), String> {
+        meta::types::check(object)?;
+        types::check(&self.definition.api_version(), &self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.

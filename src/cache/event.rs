@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::codec::object::{Object, Undecodable};
+use crate::codec::object::Object;
 use crate::revision::Revision;
 
 /// What happened to one object at one revision. At least one of `current` and `previous` is there.
@@ -16,7 +16,8 @@ pub struct Event {
     /// The object before the change; `None` if it was created.
     pub previous: Option<Arc<Object>>,
     departed: OnceLock<Arc<Object>>,
-    frames: [OnceLock<Bytes>; 3],
+    /// By encoding, then by type.
+    frames: [[OnceLock<Bytes>; 3]; 2],
 }
 
 /// The type of a watch event that carries an object.
@@ -25,6 +26,13 @@ pub enum EventType {
     Added,
     Modified,
     Deleted,
+}
+
+/// The encodings in which frames are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameEncoding {
+    Json,
+    Protobuf,
 }
 
 impl EventType {
@@ -53,31 +61,25 @@ impl Event {
         }
     }
 
-    /// The JSON frame of this event in the version it is stored in; made once for all watchers.
-    pub fn frame(&self, kind: EventType) -> Option<Result<Bytes, Undecodable>> {
-        let slot = &self.frames[kind as usize];
+    /// The frame of this event, made once for all watchers: `make` must make the same of the same object.
+    /// `None` if there is no such object.
+    pub fn frame<E>(
+        &self,
+        kind: EventType,
+        encoding: FrameEncoding,
+        make: impl FnOnce(&Object) -> Result<Bytes, E>,
+    ) -> Option<Result<Bytes, E>> {
+        let slot = &self.frames[encoding as usize][kind as usize];
         if let Some(frame) = slot.get() {
             return Some(Ok(frame.clone()));
         }
-        let frame = json_frame(kind, self.object(kind)?);
+        let frame = make(self.object(kind)?);
         Some(frame.map(|frame| slot.get_or_init(|| frame).clone()))
     }
 
-    /// Bytes this event keeps alive beyond the current state.
+    /// Bytes of objects this event keeps alive beyond the current state.
     pub fn size(&self) -> usize {
         let object = |object: &Option<Arc<Object>>| object.as_ref().map_or(0, |object| object.size());
         size_of::<Self>() + object(&self.previous) + object(&self.current)
     }
-}
-
-/// `{"type":…,"object":…}` and a line end.
-pub fn json_frame(kind: EventType, object: &Object) -> Result<Bytes, Undecodable> {
-    let json = object.json()?;
-    let mut frame = Vec::with_capacity(json.len() + 40);
-    frame.extend_from_slice(b"{\"type\":\"");
-    frame.extend_from_slice(kind.as_str().as_bytes());
-    frame.extend_from_slice(b"\",\"object\":");
-    frame.extend_from_slice(json);
-    frame.extend_from_slice(b"}\n");
-    Ok(frame.into())
 }

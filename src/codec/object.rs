@@ -2,11 +2,13 @@
 //!
 //! At rest a value holds no resourceVersion (the row's key is it). A [`Draft`] is a value with the places in it
 //! that are needed later; an [`Object`] is the same text with the resourceVersion put in, made once per version
-//! and sent to everybody who asks.
+//! and sent to everybody who asks. Its protobuf form is made when somebody asks for that.
+
+mod protobuf;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -14,6 +16,8 @@ use serde_json::{Map, Value};
 
 use super::scan::{Members, key_is, raw_string};
 use crate::revision::Revision;
+
+pub use protobuf::Unencodable;
 
 /// `metadata` members that stand before `resourceVersion`, in upstream's declaration order.
 const BEFORE_VERSION: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
@@ -91,10 +95,10 @@ impl Draft {
     /// The shared form of this version.
     pub fn into_object(self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {
-            return Object { revision, key: self.key, json: self.value, layout: None };
+            return Object::new(revision, self.key, self.value, None);
         };
         let (json, layout) = layout.put_version(&self.value, revision);
-        Object { revision, key: self.key, json, layout: Some(layout) }
+        Object::new(revision, self.key, json, Some(layout))
     }
 }
 
@@ -105,6 +109,8 @@ pub struct Object {
     key: Box<str>,
     json: Bytes,
     layout: Option<Layout>,
+    /// See [`Object::protobuf`].
+    protobuf: OnceLock<Bytes>,
 }
 
 /// A stored value that is not an object this server can read.
@@ -117,6 +123,10 @@ pub struct Undecodable {
 }
 
 impl Object {
+    fn new(revision: Revision, key: Box<str>, json: Bytes, layout: Option<Layout>) -> Self {
+        Self { revision, key, json, layout, protobuf: OnceLock::new() }
+    }
+
     pub fn revision(&self) -> Revision {
         self.revision
     }
@@ -174,12 +184,13 @@ impl Object {
     /// The same content under another revision: what a DELETED event carries.
     pub fn at_revision(&self, revision: Revision) -> Object {
         let Some(map) = self.to_map().ok() else {
-            return Object { revision, ..self.clone() };
+            return Object { revision, protobuf: OnceLock::new(), ..self.clone() };
         };
         Draft::encode(self.namespace(), self.name(), &map).into_object(revision)
     }
 
-    /// Bytes of memory this version holds, without its place in any map.
+    /// Bytes of memory this version holds, without its place in any map and without what is made on demand: the same
+    /// number at any time.
     pub fn size(&self) -> usize {
         size_of::<Self>() + self.json.len() + self.key.len()
     }

@@ -1,8 +1,8 @@
-//! Objects of built-in kinds as clients send them in protobuf, turned into JSON.
+//! Objects of built-in kinds between protobuf and JSON, driven by [`crate::schema::types`].
 //!
-//! Bytes become the JSON that upstream would print after decoding the same bytes into its Go types
-//! (spec/wire.md, 2.1 and 3), driven by [`crate::schema::types`]. Nothing here trusts its input: depth and the
-//! number of values are bounded, and there is no way to panic.
+//! Bytes become the JSON that upstream would print after decoding the same bytes into its Go types, and JSON becomes
+//! the bytes that upstream would write after reading the same JSON (spec/wire.md, 2.1 and 3). Nothing here trusts its
+//! input: depth and the number of values are bounded, and there is no way to panic.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +11,15 @@ use crate::quantity;
 use crate::schema::types::{MessageId, Types};
 
 mod decode;
+mod encode;
 mod envelope;
 mod format;
 mod slots;
 
 use decode::Decoder;
+use encode::Encoder;
 
-pub use envelope::Envelope;
+pub use envelope::{Envelope, watch_frame};
 
 /// JSON levels of an object; serde_json reads 127, and what is taken in must be readable again.
 const MAX_DEPTH: usize = 126;
@@ -55,6 +57,8 @@ pub enum Error {
     Number(f64),
     #[error("embedded JSON: {0}")]
     Json(#[from] serde_json::Error),
+    #[error("{path} is not {want}")]
+    Unfit { path: String, want: &'static str },
     #[error("exceeded max depth")]
     TooDeep,
     #[error("more than {MAX_VALUES} values in an object")]
@@ -67,10 +71,35 @@ pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map<String, V
     Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
 }
 
+/// The message of an object of `kind`; kind and apiVersion among its members are not written.
+pub fn encode(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
+    let types = Types::built_in();
+    Encoder::new(types).encode(find(types, api_version, kind)?, members)
+}
+
+/// The number of the field that holds the items of a list.
+pub fn items_number(api_version: &str, list_kind: &str) -> Result<i32, Error> {
+    let types = Types::built_in();
+    let message = types.message(find(types, api_version, list_kind)?);
+    let items = message.fields.iter().find(|field| &*field.json_name == "items");
+    items.map(|field| field.number).ok_or_else(|| unknown(api_version, list_kind))
+}
+
+impl Error {
+    /// The same, of a value inside the member `name`.
+    fn within(self, name: &str) -> Self {
+        let Self::Unfit { path, want } = self else { return self };
+        let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+        Self::Unfit { path: format!("{name}{dot}{path}"), want }
+    }
+}
+
 fn find(types: &Types, api_version: &str, kind: &str) -> Result<MessageId, Error> {
-    types
-        .kind(api_version, kind)
-        .ok_or_else(|| Error::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })
+    types.kind(api_version, kind).ok_or_else(|| unknown(api_version, kind))
+}
+
+fn unknown(api_version: &str, kind: &str) -> Error {
+    Error::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use axum::response::Response;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::compress::compress;
 use super::discovery::Documents;
 use super::documents;
 use super::health::{self, HealthChecks};
@@ -65,10 +66,9 @@ pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
 async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let pretty = pretty(&parts);
     let mut response = match admitted(&app, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
-        Err(error) => response::failure(&error, pretty),
+        Err(error) => response::failure(&error, &parts),
     };
     let headers = response.headers_mut();
     let audit_id = audit_id.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
@@ -115,10 +115,7 @@ async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match parse(parts.uri.path()) {
         Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
-        other => {
-            let pretty = pretty(&parts);
-            document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, pretty))
-        }
+        other => document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, &parts)),
     }
 }
 
@@ -130,7 +127,7 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
         return Err(Error::MethodNotAllowed);
     }
     let headers = &parts.headers;
-    match path {
+    let answer = match path {
         Some(ApiPath::CoreVersions) => documents::discovery(&app.documents.api, headers),
         Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
         Some(ApiPath::Group { group }) => match app.documents.group(&group) {
@@ -141,8 +138,9 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
             Some(document) => documents::legacy(document, headers),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => Ok(other_document(app, parts)),
-    }
+        Some(ApiPath::Resource(_)) | None => return Ok(other_document(app, parts)),
+    };
+    answer.map(|response| compress(headers, response))
 }
 
 fn other_document(app: &App, parts: &Parts) -> Response {

@@ -10,13 +10,16 @@ use futures_util::{StreamExt, stream};
 use metrics::Counter;
 use serde_json::Value;
 
-use super::encode::{Encoder, encode_json};
+use super::encode::{Encoder, encode};
 use super::metrics::LongRunning;
+use super::negotiate::MediaType;
 use super::table::Columns;
 use crate::api::error::Error;
 use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
+use crate::codec::protobuf::Envelope;
+use crate::protowire::write::append_bytes;
 
 /// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
@@ -24,7 +27,10 @@ const CHUNK: usize = 128 << 10;
 /// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
 /// notices.
 pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
-    if encoder.pretty || encoder.order().is_some() {
+    if encoder.media == MediaType::Protobuf {
+        return protobuf_list(encoder, list).await;
+    }
+    if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
         return whole_list(encoder, list).await;
     }
     let out = encoder.list_head(&list);
@@ -75,7 +81,7 @@ impl ListWriter {
     }
 }
 
-/// For people, and for the one kind whose rows have an order of their own.
+/// For people, for YAML, and for the one kind whose rows have an order of their own.
 async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut objects: Vec<Arc<Object>> = Vec::new();
     while let Some(chunk) = list.items.next().await {
@@ -93,18 +99,66 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut writer = ListWriter { encoder, out, started: false };
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
     while !writer.fill(&mut items).await? {}
-    if !writer.encoder.pretty {
+    let Encoder { media, pretty, .. } = writer.encoder;
+    if media == MediaType::Json && !pretty {
         return Ok(Body::from(writer.out));
     }
     let value: Value = serde_json::from_slice(&writer.out)
         .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
-    Ok(Body::from(encode_json(&value, true)))
+    Ok(Body::from(encode(&value, media, pretty)?))
+}
+
+/// A list in protobuf says first how long it is, so everything is encoded before the first byte is sent. What is held
+/// meanwhile are references to what all lists share.
+async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+    let mut items = Vec::new();
+    while let Some(objects) = list.items.next().await {
+        for object in objects? {
+            items.push(encoder.protobuf_item(&object)?);
+        }
+    }
+    let head = encoder.protobuf_list_head(&list, &items)?;
+    let mut writer =
+        ProtobufWriter { out: head.bytes, items_number: head.items_number, items: items.into_iter() };
+    let first = writer.fill();
+    if writer.items.len() == 0 {
+        return Ok(Body::from(first));
+    }
+    let rest = std::iter::from_fn(move || (writer.items.len() > 0).then(|| writer.fill()));
+    Ok(Body::from_stream(stream::iter(std::iter::once(first).chain(rest).map(Ok::<_, Infallible>))))
+}
+
+struct ProtobufWriter {
+    out: Vec<u8>,
+    items_number: i32,
+    items: std::vec::IntoIter<Bytes>,
+}
+
+impl ProtobufWriter {
+    /// The next chunk; the last one ends the list.
+    fn fill(&mut self) -> Bytes {
+        while self.out.len() < CHUNK
+            && let Some(item) = self.items.next()
+        {
+            append_bytes(&mut self.out, self.items_number, &item);
+        }
+        if self.items.len() == 0 {
+            self.out.extend_from_slice(Envelope::TAIL);
+        }
+        std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
+    }
 }
 
 /// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
 pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
-    let state =
-        WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
+    let state = WatchWriter {
+        encoder,
+        watch: Some(watch),
+        pending: Vec::new().into_iter(),
+        counter,
+        columns: Columns::Shown,
+        _active: active,
+    };
     Body::from_stream(stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -115,6 +169,8 @@ struct WatchWriter {
     encoder: Encoder,
     /// `None` once an error has been sent.
     watch: Option<Watch>,
+    /// Events of the last step that have not been sent.
+    pending: std::vec::IntoIter<WatchEvent>,
     counter: Counter,
     columns: Columns,
     _active: LongRunning,
@@ -122,20 +178,28 @@ struct WatchWriter {
 
 impl WatchWriter {
     async fn next(&mut self) -> Option<Bytes> {
-        let events = self.watch.as_mut()?.next().await?;
-        self.counter.increment(events.len() as u64);
-        // One event for many watchers: the frame is shared and not copied.
-        if let [event] = events.as_slice() {
-            return Some(self.frame(event));
+        if self.pending.len() == 0 {
+            self.pending = self.watch.as_mut()?.next().await?.into_iter();
         }
-        let mut out = Vec::with_capacity(events.len() * 1024);
-        for event in &events {
-            out.extend_from_slice(&self.frame(event));
-            if self.watch.is_none() {
-                break;
-            }
+        let first = self.next_frame()?;
+        // The frame of one event is shared by all watchers, and large ones are not worth copying.
+        if self.pending.len() == 0 || first.len() >= CHUNK {
+            return Some(first);
+        }
+        let mut out = Vec::with_capacity(((self.pending.len() + 1) * first.len()).min(CHUNK + CHUNK / 4));
+        out.extend_from_slice(&first);
+        while out.len() < CHUNK
+            && let Some(frame) = self.next_frame()
+        {
+            out.extend_from_slice(&frame);
         }
         Some(out.into())
+    }
+
+    fn next_frame(&mut self) -> Option<Bytes> {
+        let event = self.pending.next()?;
+        self.counter.increment(1);
+        Some(self.frame(&event))
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {
@@ -143,6 +207,7 @@ impl WatchWriter {
         self.columns = Columns::Omitted;
         frame.unwrap_or_else(|error| {
             self.watch = None;
+            self.pending = Vec::new().into_iter();
             let event = WatchEvent::Error(error);
             self.encoder.event(&event, Columns::Omitted).unwrap_or_default()
         })

@@ -4,9 +4,12 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::document::Document;
+use super::encode::enveloped;
+use crate::codec::yaml;
 use crate::schema::registry::Registry;
 
 pub mod aggregated;
@@ -31,41 +34,54 @@ pub struct Documents {
     pub version: Document,
     /// `/` and `/index.html`.
     pub index: Document,
-    groups: HashMap<String, Document>,
-    resources: HashMap<(String, String), Document>,
+    groups: HashMap<String, Legacy>,
+    resources: HashMap<(String, String), Legacy>,
 }
 
 /// A path with a legacy and an aggregated form.
 #[derive(Debug)]
 pub struct Discovery {
-    pub legacy: Document,
+    pub legacy: Legacy,
     pub aggregated: Document,
+}
+
+/// A document in every encoding.
+#[derive(Clone, Debug)]
+pub struct Legacy {
+    pub json: Document,
+    pub yaml: Bytes,
+    pub protobuf: Bytes,
+}
+
+impl Legacy {
+    fn new(value: &Value) -> Self {
+        let protobuf = enveloped(value).expect("discovery documents are made of the types they name");
+        Self { json: Document::compact(value), yaml: yaml::write(value).into(), protobuf: protobuf.into() }
+    }
 }
 
 impl Documents {
     /// `server_address` is `host:port`, which `/api` recommends to clients.
     pub fn build(registry: &Registry, server_address: &str) -> Self {
         let (core, named) = registry.groups().iter().partition::<Vec<_>, _>(|g| g.name.is_empty());
-        let groups = named
-            .iter()
-            .map(|group| (group.name.to_string(), Document::compact(&legacy::group(group))))
-            .collect();
+        let groups =
+            named.iter().map(|group| (group.name.to_string(), Legacy::new(&legacy::group(group)))).collect();
         let resources = registry
             .groups()
             .iter()
             .flat_map(|group| &group.versions)
             .map(|version| {
                 let key = (version.group.to_string(), version.version.to_string());
-                (key, Document::compact(&legacy::resource_list(version)))
+                (key, Legacy::new(&legacy::resource_list(version)))
             })
             .collect();
         Self {
             api: Discovery {
-                legacy: Document::compact(&legacy::versions(registry, server_address)),
+                legacy: Legacy::new(&legacy::versions(registry, server_address)),
                 aggregated: Document::compact(&aggregated::group_list(&core)),
             },
             apis: Discovery {
-                legacy: Document::compact(&legacy::group_list(&named)),
+                legacy: Legacy::new(&legacy::group_list(&named)),
                 aggregated: Document::compact(&aggregated::group_list(&named)),
             },
             version: Document::indented(&version::document()),
@@ -76,12 +92,12 @@ impl Documents {
     }
 
     /// `/apis/<group>`.
-    pub fn group(&self, group: &str) -> Option<&Document> {
+    pub fn group(&self, group: &str) -> Option<&Legacy> {
         self.groups.get(group)
     }
 
     /// `/api/v1` (group "") and `/apis/<group>/<version>`.
-    pub fn resources(&self, group: &str, version: &str) -> Option<&Document> {
+    pub fn resources(&self, group: &str, version: &str) -> Option<&Legacy> {
         self.resources.get(&(group.to_owned(), version.to_owned()))
     }
 }

@@ -23,12 +23,16 @@ impl Document {
     }
 
     fn new(text: String) -> Self {
-        let hash = Sha512::digest(&text).iter().map(|byte| format!("{byte:02X}")).collect();
-        Self { body: text.into(), hash }
+        Self { hash: hash(&text), body: text.into() }
     }
 
     /// The value of the ETag header, with its quotes.
     pub fn etag(&self) -> String {
         format!("\"{}\"", self.hash)
     }
+}
+
+/// SHA-512 in upper-case hex.
+pub fn hash(text: &str) -> String {
+    Sha512::digest(text).iter().map(|byte| format!("{byte:02X}")).collect()
 }

@@ -1,6 +1,8 @@
 //! How objects of one answer are written: as they are, as metadata only, or as a Table.
 //!
-//! What is asked for most, stored JSON as it is, is copied and never parsed.
+//! What is asked for most, stored JSON as it is, is copied and never parsed; its protobuf form is made once.
+
+mod protobuf;
 
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::negotiate::{MetaVersion, Negotiated, Transform};
+use super::negotiate::{MediaType, MetaVersion, Negotiated, Transform};
 use super::status::Failure;
 use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
 use crate::api::Answer;
@@ -16,9 +18,12 @@ use crate::api::error::Error;
 use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
-use crate::cache::event::{EventType, json_frame};
-use crate::codec::object::{Object, write_json};
+use crate::cache::event::{EventType, FrameEncoding};
+use crate::codec::object::{Object, Undecodable, write_json};
+use crate::codec::yaml;
 use crate::revision::Revision;
+
+pub use protobuf::enveloped;
 
 /// The annotation that marks the end of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -27,6 +32,7 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 pub struct Encoder {
     resource: Arc<Resource>,
     form: Form,
+    pub media: MediaType,
     pub pretty: bool,
 }
 
@@ -55,34 +61,50 @@ impl Encoder {
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
-        Ok(Self { resource, form, pretty })
+        Ok(Self { resource, form, media: negotiated.media, pretty })
     }
 
     /// One object as the whole answer.
     pub fn answer(&self, answer: &Answer) -> Result<Vec<u8>, Error> {
         match answer {
             Answer::Stored(object) => self.object(object),
-            Answer::Unstored(object) => Ok(self.finish(&self.formed(Value::Object(object.clone())))),
+            Answer::Unstored(object) => {
+                encode(&self.formed(Value::Object(object.clone())), self.media, self.pretty)
+            }
         }
     }
 
     /// One stored object as the whole answer.
     pub fn object(&self, object: &Object) -> Result<Vec<u8>, Error> {
-        if self.is_verbatim() && !self.pretty {
+        if self.media == MediaType::Protobuf {
+            return self.protobuf_object(object);
+        }
+        if self.is_verbatim() && self.media == MediaType::Json && !self.pretty {
             let json = object.json()?;
             let mut out = Vec::with_capacity(json.len() + 1);
             out.extend_from_slice(json);
             out.push(b'\n');
             return Ok(out);
         }
-        Ok(self.finish(&self.formed(self.decode(object)?)))
+        encode(&self.formed(self.decode(object)?), self.media, self.pretty)
     }
 
-    /// Everything before the first item of a list.
+    /// Everything before the first item of a list in JSON.
     pub fn list_head(&self, list: &List) -> Vec<u8> {
+        let head = self.list_value(list);
+        let mut out = Vec::with_capacity(512);
+        write_json(&mut out, &head);
+        // The empty list at the end is opened again; a Table without rows says null there for some kinds.
+        let cut = [&b"[]}"[..], b"null}"].into_iter().find_map(|end| out.strip_suffix(end).map(<[u8]>::len));
+        out.truncate(cut.unwrap_or(out.len()));
+        out
+    }
+
+    /// The list without items.
+    fn list_value(&self, list: &List) -> Value {
         let definition = &self.resource.definition;
         let metadata = list_metadata(list);
-        let head = match &self.form {
+        match &self.form {
             Form::Object => {
                 json!({"kind": &*definition.list_kind, "apiVersion": definition.api_version(),
                     "metadata": metadata, "items": []})
@@ -94,13 +116,7 @@ impl Encoder {
             Form::Table { printer, version, .. } => {
                 table::table(*version, printer, Columns::Shown, metadata, Vec::new())
             }
-        };
-        let mut out = Vec::with_capacity(512);
-        write_json(&mut out, &head);
-        // The empty list at the end is opened again; a Table without rows says null there for some kinds.
-        let cut = [&b"[]}"[..], b"null}"].into_iter().find_map(|end| out.strip_suffix(end).map(<[u8]>::len));
-        out.truncate(cut.unwrap_or(out.len()));
-        out
+        }
     }
 
     /// What stands for the items of a list that has none.
@@ -143,19 +159,20 @@ impl Encoder {
 
     /// The frame of a watch event. Columns are told in the first event only.
     pub fn event(&self, event: &WatchEvent, columns: Columns) -> Result<Bytes, Error> {
+        if self.media == MediaType::Protobuf {
+            return self.protobuf_event(event);
+        }
         match event {
             WatchEvent::State(object) if self.is_verbatim() => Ok(json_frame(EventType::Added, object)?),
-            WatchEvent::Change { event, kind } if self.is_verbatim() => match event.frame(*kind) {
-                Some(frame) => Ok(frame?),
-                None => Err(Error::Internal("an event without its object".to_owned())),
-            },
+            WatchEvent::Change { event, kind } if self.is_verbatim() => {
+                let frame = event.frame(*kind, FrameEncoding::Json, |object| json_frame(*kind, object));
+                Ok(frame.ok_or_else(Error::event_without_object)??)
+            }
             WatchEvent::State(object) => {
                 Ok(frame(EventType::Added.as_str(), &self.watched(self.decode(object)?, columns)))
             }
             WatchEvent::Change { event, kind } => {
-                let object = event.object(*kind);
-                let object =
-                    object.ok_or_else(|| Error::Internal("an event without its object".to_owned()))?;
+                let object = event.object(*kind).ok_or_else(Error::event_without_object)?;
                 Ok(frame(kind.as_str(), &self.watched(self.decode(object)?, columns)))
             }
             WatchEvent::Bookmark { revision, end_of_state } => {
@@ -198,9 +215,14 @@ impl Encoder {
             }
         }
     }
+}
 
-    fn finish(&self, value: &Value) -> Vec<u8> {
-        encode_json(value, self.pretty)
+/// A value that names its kind, as the whole of an answer.
+pub fn encode(value: &Value, media: MediaType, pretty: bool) -> Result<Vec<u8>, Error> {
+    match media {
+        MediaType::Protobuf => enveloped(value),
+        MediaType::Json => Ok(encode_json(value, pretty)),
+        MediaType::Yaml => Ok(yaml::write(value).into_bytes()),
     }
 }
 
@@ -225,11 +247,22 @@ fn row_options(version: MetaVersion, include: IncludeObject) -> RowOptions {
 }
 
 fn frame(kind: &str, object: &Value) -> Bytes {
-    let mut out = Vec::with_capacity(1024);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    write_json(&mut out, object);
-    out.extend_from_slice(b"}\n");
-    out.into()
+    let mut json = Vec::with_capacity(1024);
+    write_json(&mut json, object);
+    raw_frame(kind, &json)
+}
+
+fn json_frame(kind: EventType, object: &Object) -> Result<Bytes, Undecodable> {
+    Ok(raw_frame(kind.as_str(), object.json()?))
+}
+
+/// `{"type":…,"object":…}` and a line end.
+fn raw_frame(kind: &str, json: &[u8]) -> Bytes {
+    let mut frame = Vec::with_capacity(json.len() + 40);
+    frame.extend_from_slice(b"{\"type\":\"");
+    frame.extend_from_slice(kind.as_bytes());
+    frame.extend_from_slice(b"\",\"object\":");
+    frame.extend_from_slice(json);
+    frame.extend_from_slice(b"}\n");
+    frame.into()
 }

@@ -14,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::{self, App};
+use super::compress::compress;
 use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
-use super::negotiate::{self, Negotiated, RESOURCE, Shape};
+use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape};
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
@@ -46,12 +47,12 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     let pretty = app::pretty(&parts);
     let registry = app.api.resources.registry();
     let Some(definition) = registry.lookup(&path.group, &path.version, &path.plural) else {
-        return unknown(app, &path, &parts, pretty);
+        return unknown(app, &path, &parts);
     };
     let query = app::query(&parts);
     let action = match Action::of(&parts.method, &path, &query, &definition) {
         Ok(action) => action,
-        Err(error) => return response::failure(&error, pretty),
+        Err(error) => return response::failure(&error, &parts),
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
     let user = app::user(&parts);
@@ -61,23 +62,23 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     } else {
         let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
         let _in_flight = app.metrics.in_flight(kind);
-        context.run(action, body).await
+        context.run(action, body).await.map(|response| compress(&parts.headers, response))
     };
-    let response = answer.unwrap_or_else(|error| response::failure(&error, pretty));
+    let response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
     metrics.finished(response.status().as_u16(), started.elapsed());
     response
 }
 
 /// A resource nobody serves: a `Status` below a known group version, plain text elsewhere, 403 before both.
-fn unknown(app: &App, path: &ResourcePath, parts: &Parts, pretty: bool) -> Response {
+fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = app::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
     if let Err(error) = app.authorizer.authorize(&attributes) {
-        return response::failure(&error, pretty);
+        return response::failure(&error, parts);
     }
     if app.api.resources.registry().group_version_exists(&path.group, &path.version) {
-        return response::failure(&Error::UnknownResource, pretty);
+        return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
 }
@@ -156,7 +157,7 @@ impl Context<'_> {
     /// How to answer, after the checks that come before everything else (406).
     fn negotiate(&self, shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
-        negotiate::check_route(accept, &["application/json"])?;
+        negotiate::check_route(accept, ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate(accept, RESOURCE)?;
         negotiated.check_shape(shape, &self.go_type(shape))?;
         Ok(negotiated)

@@ -1,12 +1,14 @@
 //! Responses that are not streamed, and the one way an error becomes one.
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
 
-use super::encode::encode_json;
+use super::encode::{encode, encode_json};
+use super::negotiate::{self, MediaType, PLAIN};
 use super::status::Failure;
+use super::{app, documents};
 use crate::api::error::Error;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -19,16 +21,25 @@ pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// A JSON value as a response.
-pub fn value(status: StatusCode, value: &Value, pretty: bool) -> Response {
-    json(status, encode_json(value, pretty))
+/// A response with a body in the negotiated encoding.
+pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> Response {
+    let mut response = json(status, body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media.as_str()));
+    response
 }
 
-/// An error as a `Status`.
-pub fn failure(error: &Error, pretty: bool) -> Response {
+/// An error as a `Status`, in an encoding that the request accepts for it: no transform is. Where none is, indented
+/// JSON, as upstream has it.
+pub fn failure(error: &Error, request: &Parts) -> Response {
     let failure = Failure::from(error);
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = value(code, &failure.body, pretty);
+    let negotiated = negotiate::negotiate(documents::accept(&request.headers), PLAIN);
+    let media = negotiated.as_ref().map_or(MediaType::Json, |negotiated| negotiated.media);
+    let pretty = negotiated.map_or(true, |negotiated| negotiated.pretty) || app::pretty(request);
+    let mut response = match encode(&failure.body, media, pretty) {
+        Ok(body) => encoded(code, media, body),
+        Err(_) => json(code, encode_json(&failure.body, pretty)),
+    };
     if let Some(seconds) = failure.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -7,8 +7,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+mod check;
 mod load;
 mod markers;
+
+pub use check::check;
 
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
@@ -31,14 +34,23 @@ pub struct Message {
     /// As in `k8s.io.api.apps.v1`.
     pub package: Arc<str>,
     pub format: Format,
-    /// Has kind and apiVersion.
-    pub is_kind: bool,
+    pub role: Role,
     pub merging: Merging,
     pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
     /// Number and index in `fields`, sorted.
     by_number: Vec<(i32, u16)>,
+}
+
+/// Whether a message has kind and apiVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    Part,
+    /// A kind of this apiVersion.
+    Kind(Arc<str>),
+    /// A kind of every API version.
+    SharedKind,
 }
 
 #[derive(Debug)]
@@ -154,6 +166,11 @@ impl Types {
         own.or_else(|| self.shared_kinds.get(kind)).copied()
     }
 
+    /// All messages with their ids.
+    pub fn messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
+        self.messages.iter().enumerate().map(|(index, message)| (MessageId(index as u32), message))
+    }
+
     pub fn message(&self, id: MessageId) -> &Message {
         &self.messages[id.0 as usize]
     }
@@ -164,6 +181,17 @@ impl Message {
     pub fn index_of(&self, number: i32) -> Option<usize> {
         let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(usize::from(self.by_number[found].1))
+    }
+
+    /// As Go prints it: `v1.PodSpec`.
+    pub fn go_name(&self) -> String {
+        let package = self.package.rsplit('.').next().unwrap_or_default();
+        format!("{package}.{}", self.name)
+    }
+
+    /// The fields in the order of their numbers, which is that of the wire.
+    pub fn by_number(&self) -> impl DoubleEndedIterator<Item = &Field> {
+        self.by_number.iter().map(|(_, index)| &self.fields[usize::from(*index)])
     }
 }
 

@@ -91,7 +91,6 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
             .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
-            .row_buffer_size(batch::LARGEST + 1)
             .pragma("journal_size_limit", LOG_LIMIT.to_string());
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let mut writer = options.connect().await.map_err(unreachable)?;

@@ -1,14 +1,13 @@
-//! DELETE of one object and of collections.
+//! DELETE of one object.
 
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, names, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
 
 const FINALIZER: &str = "example.com/f";
 
 on_both_databases! {
-    c12_an_invalid_collection_delete_deletes_nothing,
     c82_an_immediate_delete,
     c83_preconditions,
     c84_c85_finalizers,
@@ -16,8 +15,6 @@ on_both_databases! {
     c88_propagation,
     c89_orphan_dependents_false,
     c90_the_body_beats_the_query,
-    c91_a_collection,
-    c92_all_namespaces,
     generation_grows_with_a_deletion,
     a_pod_has_a_grace_period,
 }
@@ -26,24 +23,14 @@ fn at(name: &str) -> String {
     format!("{CONFIGMAPS}/{name}")
 }
 
-async fn delete_with(server: &TestServer, path: &str, options: Value) -> Answer {
+pub async fn delete_with(server: &TestServer, path: &str, options: Value) -> Answer {
     server.delete(path).json(&options).await
 }
 
 /// A ConfigMap that stays until its finalizer is gone.
-async fn held(server: &TestServer, name: &str) -> Value {
+pub async fn held(server: &TestServer, name: &str) -> Value {
     let object = json!({"metadata": {"name": name, "finalizers": [FINALIZER]}, "data": {"k": "v"}});
     server.post(CONFIGMAPS, &object).await.expect(201)
-}
-
-async fn c12_an_invalid_collection_delete_deletes_nothing(setup: Setup) {
-    let server = setup.start().await;
-    server.create("a", json!({})).await;
-    server.delete(format!("{CONFIGMAPS}?sendInitialEvents=true")).await.invalid_options(
-        "ListOptions",
-        &[("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")],
-    );
-    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a"]);
 }
 
 async fn c82_an_immediate_delete(setup: Setup) {
@@ -208,40 +195,6 @@ async fn c90_the_body_beats_the_query(setup: Setup) {
     watch.expect_named("ADDED", "x").await;
     server.delete(&path).await.ok();
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["finalizers"], json!(["orphan"]));
-}
-
-async fn c91_a_collection(setup: Setup) {
-    let server = setup.start().await;
-    for (name, label) in [("a", "1"), ("b", "2"), ("c", "1")] {
-        let object = json!({"metadata": {"name": name, "labels": {"l": label}}});
-        server.post(CONFIGMAPS, &object).await.expect(201);
-    }
-    let start = server.revision().await;
-    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={start}")).await;
-    let none = server.delete(format!("{CONFIGMAPS}?labelSelector=l%3D3")).await.ok();
-    assert_eq!((&none["kind"], &none["items"]), (&json!("ConfigMapList"), &json!([])));
-    let listed = server.get(format!("{CONFIGMAPS}?labelSelector=l%3D1")).await.ok();
-    let deleted = server.delete(format!("{CONFIGMAPS}?labelSelector=l%3D1")).await.ok();
-    assert_eq!(deleted["kind"], "ConfigMapList");
-    assert_eq!(deleted["items"], listed["items"], "as they were listed");
-    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["b"]);
-    let mut gone = [watch.expect("DELETED").await, watch.expect("DELETED").await];
-    gone.sort_by_key(|object| object["metadata"]["name"].to_string());
-    assert_eq!([&gone[0]["metadata"]["name"], &gone[1]["metadata"]["name"]], ["a", "c"]);
-    server.create("d", json!({})).await;
-    watch.expect_named("ADDED", "d").await;
-    let first = server.delete(format!("{CONFIGMAPS}?limit=1")).await.ok();
-    assert_eq!(names(&first), ["b"]);
-    assert!(first["metadata"]["continue"].is_string());
-    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["d"]);
-}
-
-async fn c92_all_namespaces(setup: Setup) {
-    let server = setup.start().await;
-    server.create("a", json!({})).await;
-    let text = "the server does not allow this method on the requested resource";
-    server.delete("/api/v1/configmaps").await.fails(405, "MethodNotAllowed", text, json!({}));
-    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a"]);
 }
 
 async fn generation_grows_with_a_deletion(setup: Setup) {

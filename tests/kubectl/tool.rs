@@ -27,8 +27,20 @@ impl Kubectl {
     pub async fn start(minor: u32) -> Self {
         let program = program(minor).await;
         let installation = Installation::sqlite();
+        let tokens = installation.dir().join("tokens.csv");
+        std::fs::write(&tokens, "jane-token,jane,1,\"dev\"\n").expect("write tokens");
+        let installation = installation.with(&format!("--token-auth-file={}", tokens.display()));
         let _server = installation.start().await;
         Self { program, installation, _server }
+    }
+
+    /// The flags for somebody who may do nothing.
+    pub fn as_jane(&self) -> String {
+        let (port, dir) = (self.installation.port(), self.installation.dir().display());
+        format!(
+            "--kubeconfig=/dev/null --server=https://127.0.0.1:{port} --token=jane-token \
+             --certificate-authority={dir}/pki/ca.crt"
+        )
     }
 
     /// What a command prints that has to succeed.

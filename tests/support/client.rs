@@ -320,17 +320,32 @@ impl Watch {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(String::from_utf8(line[..end].to_vec()).expect("UTF-8"));
             }
-            match patient(&self.path, self.body.frame()).await {
-                None => {
-                    assert!(self.buffer.is_empty(), "{}: the body ends within a line", self.path);
-                    return None;
-                }
-                Some(frame) => {
-                    let frame = frame.unwrap_or_else(|error| panic!("{}: broken off: {error}", self.path));
-                    self.buffer.extend_from_slice(&frame.into_data().unwrap_or_default());
-                }
+            if !self.read().await {
+                assert!(self.buffer.is_empty(), "{}: the body ends within a line", self.path);
+                return None;
             }
         }
+    }
+
+    /// The next message of a stream in protobuf, without its length.
+    pub async fn message(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(length) = self.buffer.first_chunk() {
+                let end = 4 + u32::from_be_bytes(*length) as usize;
+                if self.buffer.len() >= end {
+                    return self.buffer.drain(..end).skip(4).collect();
+                }
+            }
+            assert!(self.read().await, "{}: the body ends before a message does", self.path);
+        }
+    }
+
+    /// Waits for more; false at the end.
+    async fn read(&mut self) -> bool {
+        let Some(frame) = patient(&self.path, self.body.frame()).await else { return false };
+        let frame = frame.unwrap_or_else(|error| panic!("{}: broken off: {error}", self.path));
+        self.buffer.extend_from_slice(&frame.into_data().unwrap_or_default());
+        true
     }
 
     /// The next event, whatever it is.

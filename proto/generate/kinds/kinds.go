@@ -26,6 +26,7 @@ import (
 	storagemigration "k8s.io/api/storagemigration/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metabeta "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -81,6 +82,9 @@ func NewScheme() (*runtime.Scheme, error) {
 	)
 	return scheme, builder.AddToScheme(scheme)
 }
+
+// MetaBeta are those that differ in v1beta1 of meta.k8s.io.
+var MetaBeta = []any{metabeta.PartialObjectMetadataList{}}
 
 func gv(group, version string) schema.GroupVersion {
 	return schema.GroupVersion{Group: group, Version: version}

@@ -60,6 +60,11 @@ impl Error {
         Self::Conflict { subject: Subject::Kind(kind), name: name.into(), reason }
     }
 
+    /// An event that tells of an object and has none.
+    pub fn event_without_object() -> Self {
+        Self::Internal("an event without its object".to_owned())
+    }
+
     /// 409 of an apply that names a uid while there is no object.
     pub fn uid_without_object(resource: GroupResource, name: impl Into<String>, uid: &str) -> Self {
         let reason = format!(

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::Error;
 use super::slots::text;
+use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
 
 /// Four bytes that JSON cannot begin with.
@@ -53,6 +54,57 @@ impl<'a> Envelope<'a> {
             Ok(())
         })
     }
+}
+
+impl Envelope<'_> {
+    /// What stands behind the object: no content encoding, no content type.
+    pub const TAIL: &'static [u8] = &[0x1a, 0, 0x22, 0];
+
+    /// What stands before an object of so many bytes.
+    pub fn head(api_version: &str, kind: &str, raw_length: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(Self::head_size(api_version, kind, raw_length));
+        out.extend_from_slice(PREFIX);
+        append_head(&mut out, 1, type_meta_size(api_version, kind));
+        append_bytes(&mut out, 1, api_version.as_bytes());
+        append_bytes(&mut out, 2, kind.as_bytes());
+        append_head(&mut out, 2, raw_length);
+        out
+    }
+
+    /// An object whole.
+    pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let mut out = Self::head(api_version, kind, raw.len());
+        out.extend_from_slice(raw);
+        out.extend_from_slice(Self::TAIL);
+        out
+    }
+
+    fn head_size(api_version: &str, kind: &str, raw_length: usize) -> usize {
+        let type_meta = size_of_bytes(1, type_meta_size(api_version, kind));
+        PREFIX.len() + type_meta + size_of_bytes(2, raw_length) - raw_length
+    }
+}
+
+fn type_meta_size(api_version: &str, kind: &str) -> usize {
+    size_of_bytes(1, api_version.len()) + size_of_bytes(2, kind.len())
+}
+
+/// A watch event as it stands in the stream: four bytes of length, then a `WatchEvent`, which has no envelope itself.
+pub fn watch_frame(event: &str, api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let object = Envelope::head_size(api_version, kind, raw.len()) + raw.len() + Envelope::TAIL.len();
+    let extension = size_of_bytes(1, object);
+    let length = size_of_bytes(1, event.len()) + size_of_bytes(2, extension);
+    let mut out = Vec::with_capacity(4 + length);
+    // Objects are limited to a few MiB.
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+    append_bytes(&mut out, 1, event.as_bytes());
+    append_head(&mut out, 2, extension);
+    append_head(&mut out, 1, object);
+    out.append(&mut Envelope::head(api_version, kind, raw.len()));
+    out.extend_from_slice(raw);
+    out.extend_from_slice(Envelope::TAIL);
+    debug_assert_eq!(out.len(), 4 + length);
+    out
 }
 
 /// The fields of a message that has only byte strings, numbered from 1 in the order of `names`.

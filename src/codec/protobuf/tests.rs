@@ -5,6 +5,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::schema::types;
 
 /// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
 const GOLDEN: &str = include_str!("golden.tsv");
@@ -39,6 +40,21 @@ fn objects_of_upstream_print_as_upstream_prints_them() {
     for (bytes, want) in golden() {
         let got = open(&bytes).unwrap_or_else(|error| panic!("{}: {error}", want["kind"]));
         assert_eq!(got, want, "\ngot  {got}\nwant {want}");
+    }
+}
+
+#[test]
+fn printed_objects_become_the_bytes_of_upstream() {
+    for (bytes, printed) in golden() {
+        let envelope = Envelope::parse(&bytes).expect("parses");
+        let printed = printed.as_object().expect("object");
+        assert_eq!(types::check(&envelope.api_version, &envelope.kind, printed), Ok(()), "{}", envelope.kind);
+        let raw = encode(&envelope.api_version, &envelope.kind, printed).expect("encodes");
+        if raw != envelope.raw {
+            let again = decode(&envelope.api_version, &envelope.kind, &raw).map(Value::Object);
+            panic!("{}\ngot  {raw:02x?}\nwant {:02x?}\n{again:?}", envelope.kind, envelope.raw);
+        }
+        assert_eq!(Envelope::wrap(&envelope.api_version, &envelope.kind, &raw), bytes);
     }
 }
 

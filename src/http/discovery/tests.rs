@@ -43,7 +43,7 @@ fn storage_version_hashes_are_upstreams() {
 
 #[test]
 fn api_names_the_core_versions() {
-    let body = documents().api.legacy.body;
+    let body = documents().api.legacy.json.body;
     let expected = concat!(
         r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":"#,
         r#"[{"clientCIDR":"0.0.0.0/0","serverAddress":"10.0.0.1:6443"}]}"#,
@@ -54,7 +54,7 @@ fn api_names_the_core_versions() {
 
 #[test]
 fn apis_lists_the_named_groups_in_order() {
-    let apis = parse(&documents().apis.legacy);
+    let apis = parse(&documents().apis.legacy.json);
     let groups = names(&apis["groups"], "name");
     assert_eq!(groups[..3], ["apiregistration.k8s.io", "apps", "events.k8s.io"]);
     assert!(!groups.contains(&String::new()));
@@ -72,7 +72,7 @@ fn a_group_document_stands_alone() {
         r#""preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#,
         "\n"
     );
-    assert_eq!(documents.group("apps").unwrap().body, expected);
+    assert_eq!(documents.group("apps").unwrap().json.body, expected);
     assert!(documents.group("").is_none() && documents.group("nope").is_none());
     assert!(documents.resources("apps", "v2").is_none());
 }
@@ -90,7 +90,7 @@ fn resource_lists_are_sorted_by_path() {
 
 #[test]
 fn resource_entries_have_upstreams_fields() {
-    let core = documents().resources("", "v1").unwrap().clone();
+    let core = documents().resources("", "v1").unwrap().json.clone();
     let text = String::from_utf8(core.body.to_vec()).unwrap();
     assert!(text.starts_with(r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"#));
     assert!(text.contains(concat!(
@@ -102,7 +102,7 @@ fn resource_entries_have_upstreams_fields() {
         r#"{"name":"replicationcontrollers/scale","singularName":"","namespaced":true,"#,
         r#""group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#
     )));
-    let apps = parse(documents().resources("apps", "v1").unwrap());
+    let apps = parse(&documents().resources("apps", "v1").unwrap().json);
     assert_eq!(apps["apiVersion"], "v1");
 }
 

@@ -1,77 +1,110 @@
 //! The protobuf form of OpenAPI v2: gnostic's `openapi.v2.Document`.
 //!
-//! Only `swagger`, `info` and the kinds among `definitions` are encoded. That is what kubectl needs where it
-//! cannot leave validation to the server: kinds without PATCH, such as reviews. It takes paths from v3.
+//! What the JSON form says is encoded by tables: for each message, which member is which field. A member that no
+//! table knows would be lost without a word, so a test looks for such members.
 
 use serde_json::{Map, Value};
 
-use super::schemas::GVK;
+mod messages;
 
-/// Field numbers of the messages, from gnostic's `openapiv2/OpenAPIv2.proto`.
-mod field {
-    pub const DOCUMENT_SWAGGER: u8 = 1;
-    pub const DOCUMENT_INFO: u8 = 2;
-    pub const DOCUMENT_DEFINITIONS: u8 = 9;
-    pub const INFO_TITLE: u8 = 1;
-    pub const INFO_VERSION: u8 = 2;
-    /// Of every list of named values.
-    pub const ENTRIES: u8 = 1;
-    pub const NAME: u8 = 1;
-    pub const VALUE: u8 = 2;
-    pub const SCHEMA_TYPE: u8 = 22;
-    pub const SCHEMA_VENDOR_EXTENSION: u8 = 31;
-    pub const TYPE_VALUE: u8 = 1;
-    pub const ANY_YAML: u8 = 2;
-}
+use messages::{Form, Member, Message};
 
-/// Encodes what the JSON document says.
+/// Encodes the JSON form of a document.
 pub(super) fn encode(document: &Value) -> Vec<u8> {
-    let info = &document["info"];
-    let mut info_message = Vec::new();
-    put(&mut info_message, field::INFO_TITLE, text(&info["title"]));
-    put(&mut info_message, field::INFO_VERSION, text(&info["version"]));
-
-    let mut message = Vec::new();
-    put(&mut message, field::DOCUMENT_SWAGGER, text(&document["swagger"]));
-    put(&mut message, field::DOCUMENT_INFO, &info_message);
-    if let Some(schemas) = document["definitions"].as_object() {
-        put(&mut message, field::DOCUMENT_DEFINITIONS, &definitions(schemas));
-    }
-    message
+    let mut out = Vec::new();
+    put_message(&mut out, &messages::DOCUMENT, document);
+    out
 }
 
-fn definitions(schemas: &Map<String, Value>) -> Vec<u8> {
-    let mut message = Vec::new();
-    for (name, schema) in schemas {
-        if let Some(kinds) = schema.get(GVK) {
-            put(&mut message, field::ENTRIES, &named(name, &open_object(kinds)));
+fn put_message(out: &mut Vec<u8>, message: &Message, value: &Value) {
+    for member in message.members {
+        if let Some(value) = value.get(member.name) {
+            put_member(out, member, value);
         }
     }
-    message
+    let Some(fields) = value.as_object() else { return };
+    if let Some(number) = message.extensions {
+        for (name, value) in fields.iter().filter(|(name, _)| name.starts_with("x-")) {
+            put(out, number, &named(name, &any(value)));
+        }
+    }
 }
 
-fn open_object(kinds: &Value) -> Vec<u8> {
-    let mut type_item = Vec::new();
-    put(&mut type_item, field::TYPE_VALUE, b"object");
-    let mut any = Vec::new();
-    // JSON is YAML.
-    put(&mut any, field::ANY_YAML, kinds.to_string().as_bytes());
+fn put_member(out: &mut Vec<u8>, member: &Member, value: &Value) {
+    match member.form {
+        Form::Text => put(out, member.number, text(value)),
+        Form::Flag => put_flag(out, member.number, value.as_bool() == Some(true)),
+        Form::Texts => list(value).iter().for_each(|each| put(out, member.number, text(each))),
+        Form::Anys => list(value).iter().for_each(|each| put(out, member.number, &any(each))),
+        Form::One(path, message) => put(out, member.number, &nested(path, message, value)),
+        Form::Entries(number, path, message) => {
+            let mut entries = Vec::new();
+            for (name, each) in fields(value) {
+                put(&mut entries, number, &named(name, &nested(path, message, each)));
+            }
+            put(out, member.number, &entries);
+        }
+        Form::TextMaps => {
+            for each in list(value) {
+                let mut map = Vec::new();
+                for (name, texts) in fields(each) {
+                    let mut array = Vec::new();
+                    list(texts).iter().for_each(|each| put(&mut array, 1, text(each)));
+                    put(&mut map, 1, &named(name, &array));
+                }
+                put(out, member.number, &map);
+            }
+        }
+        Form::Parameters => {
+            for each in list(value) {
+                let (path, message) = messages::parameter(text(&each["in"]));
+                put(out, member.number, &nested(path, message, each));
+            }
+        }
+    }
+}
 
-    let mut message = Vec::new();
-    put(&mut message, field::SCHEMA_TYPE, &type_item);
-    put(&mut message, field::SCHEMA_VENDOR_EXTENSION, &named(GVK, &any));
-    message
+/// A message inside of messages of one field each, as a `oneof` is written.
+fn nested(path: &[u8], message: &Message, value: &Value) -> Vec<u8> {
+    let mut inner = Vec::new();
+    match message.shorthand {
+        // A type is a word in JSON and a list of words here.
+        Some(number) => put(&mut inner, number, text(value)),
+        None => put_message(&mut inner, message, value),
+    }
+    for &number in path.iter().rev() {
+        let mut outer = Vec::with_capacity(inner.len() + 4);
+        put(&mut outer, number, &inner);
+        inner = outer;
+    }
+    inner
+}
+
+/// JSON is YAML.
+fn any(value: &Value) -> Vec<u8> {
+    const YAML: u8 = 2;
+    let mut any = Vec::new();
+    put(&mut any, YAML, value.to_string().as_bytes());
+    any
 }
 
 fn named(name: &str, value: &[u8]) -> Vec<u8> {
-    let mut message = Vec::new();
-    put(&mut message, field::NAME, name.as_bytes());
-    put(&mut message, field::VALUE, value);
+    let mut message = Vec::with_capacity(name.len() + value.len() + 8);
+    put(&mut message, 1, name.as_bytes());
+    put(&mut message, 2, value);
     message
 }
 
 fn text(value: &Value) -> &[u8] {
     value.as_str().unwrap_or_default().as_bytes()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
 }
 
 /// Appends a length-delimited field.
@@ -80,6 +113,14 @@ fn put(message: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     varint(message, usize::from(number) << 3 | LENGTH_DELIMITED);
     varint(message, bytes.len());
     message.extend_from_slice(bytes);
+}
+
+/// Proto3 writes no false.
+fn put_flag(message: &mut Vec<u8>, number: u8, value: bool) {
+    if value {
+        varint(message, usize::from(number) << 3);
+        message.push(1);
+    }
 }
 
 fn varint(message: &mut Vec<u8>, mut value: usize) {
@@ -91,29 +132,4 @@ fn varint(message: &mut Vec<u8>, mut value: usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_document_has_its_fields_in_order() {
-        let document = json!({
-            "swagger": "2.0",
-            "info": {"title": "T", "version": "1"},
-            "definitions": {"a": {GVK: []}, "b": {"type": "object"}},
-        });
-        let mut expected = b"\x0a\x032.0\x12\x06\x0a\x01T\x12\x011".to_vec();
-        expected.extend(b"\x4a\x3c\x0a\x3a\x0a\x01a\x12\x35");
-        expected.extend(b"\xb2\x01\x08\x0a\x06object\xfa\x01\x27\x0a\x1fx-kubernetes-group-version-kind");
-        expected.extend(b"\x12\x04\x12\x02[]");
-        assert_eq!(encode(&document), expected);
-    }
-
-    #[test]
-    fn long_lengths_take_several_bytes() {
-        let mut message = Vec::new();
-        varint(&mut message, 300);
-        assert_eq!(message, [0xac, 0x02]);
-    }
-}
+mod tests;

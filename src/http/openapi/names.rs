@@ -1,32 +1,48 @@
 //! Names of schemas, operations and tags.
 
+use crate::schema::names::api_version;
 use crate::schema::registry::Origin;
+use crate::schema::types::{Message, Types};
 
-pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-pub(super) const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+pub(super) const API_VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions";
+pub(super) const API_GROUP: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup";
+pub(super) const API_GROUP_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList";
+pub(super) const API_RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+pub(super) const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 
 /// `io.k8s.api.apps.v1.Deployment`: the Go package of a built-in kind, the reversed group of a custom one.
 pub(super) fn schema(origin: Origin, group: &str, version: &str, kind: &str) -> String {
-    let package = match (origin, group) {
-        (Origin::Custom, _) => group.rsplit('.').collect::<Vec<_>>().join("."),
-        (_, "") => "io.k8s.api.core".to_owned(),
-        (_, "internal.apiserver.k8s.io") => "io.k8s.api.apiserverinternal".to_owned(),
-        (_, "apiextensions.k8s.io") => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
-        (_, "apiregistration.k8s.io") => "io.k8s.kube-aggregator.pkg.apis.apiregistration".to_owned(),
-        _ => format!("io.k8s.api.{}", group.split('.').next().unwrap_or(group)),
+    let types = Types::built_in();
+    let known = match origin {
+        Origin::BuiltIn => types.kind(&api_version(group, version), kind),
+        Origin::Custom => None,
     };
-    format!("{package}.{version}.{kind}")
+    match known {
+        Some(id) => message(types.message(id)),
+        None => format!("{}.{version}.{kind}", group.rsplit('.').collect::<Vec<_>>().join(".")),
+    }
+}
+
+/// The Go package of a type, turned around as far as its host goes.
+pub(super) fn message(message: &Message) -> String {
+    let package = message.package.strip_prefix("k8s.io.").unwrap_or(&message.package);
+    format!("io.k8s.{}.{}", package.replace('_', "-"), message.name)
 }
 
 /// `apps_v1`, `rbacAuthorization_v1`.
 pub(super) fn tag(group: &str, version: &str) -> String {
+    format!("{}_{version}", group_tag(group))
+}
+
+/// `apps`, `rbacAuthorization`.
+pub(super) fn group_tag(group: &str) -> String {
     let camel = group_camel(group);
     let mut chars = camel.chars();
     let first = chars.next().map(|c| c.to_ascii_lowercase());
-    format!("{}{}_{version}", first.map(String::from).unwrap_or_default(), chars.as_str())
+    first.into_iter().chain(chars).collect()
 }
 
 /// `AppsV1`, `RbacAuthorizationV1`: the middle of an operationId.
@@ -40,7 +56,7 @@ pub(super) fn capitalized(word: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-fn group_camel(group: &str) -> String {
+pub(super) fn group_camel(group: &str) -> String {
     if group.is_empty() {
         return "Core".to_owned();
     }
@@ -56,6 +72,10 @@ mod tests {
     fn schemas_are_named_after_their_package() {
         let built_in = |group, version, kind| schema(Origin::BuiltIn, group, version, kind);
         assert_eq!(built_in("", "v1", "Pod"), "io.k8s.api.core.v1.Pod");
+        assert_eq!(
+            built_in("apiregistration.k8s.io", "v1", "APIService"),
+            "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
+        );
         assert_eq!(built_in("rbac.authorization.k8s.io", "v1", "Role"), "io.k8s.api.rbac.v1.Role");
         let custom = schema(Origin::Custom, "stable.example.com", "v1", "CronTab");
         assert_eq!(custom, "com.example.stable.v1.CronTab");

@@ -21,15 +21,43 @@ pub(super) struct Operation {
     pub method: &'static str,
     pub id: String,
     pub tag: String,
-    /// `x-kubernetes-action`.
-    pub action: &'static str,
-    /// `x-kubernetes-group-version-kind`.
-    pub kind: ForeignKind,
+    pub subject: Option<Subject>,
     pub query: &'static [Parameter],
     pub body: Body,
     pub codes: &'static [(u16, &'static str)],
     /// Name of the answer's schema.
     pub returns: String,
+}
+
+/// What an operation does, and to what kind: discovery has none.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// `x-kubernetes-action`.
+    pub action: &'static str,
+    /// `x-kubernetes-group-version-kind`.
+    pub kind: ForeignKind,
+}
+
+impl Operation {
+    /// The names of the schemas that the operation refers to.
+    pub fn schemas(&self) -> impl Iterator<Item = String> {
+        let body = self.body.schema().map(str::to_owned);
+        body.into_iter().chain([self.returns.clone()])
+    }
+
+    /// Reads a document of discovery.
+    pub fn discovery(id: String, tag: String, returns: &str) -> Self {
+        Self {
+            method: "get",
+            id,
+            tag,
+            subject: None,
+            query: &[],
+            body: Body::None,
+            codes: OK,
+            returns: returns.to_owned(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -39,6 +67,23 @@ pub(super) enum Body {
     Object(String),
     Delete,
     Patch,
+}
+
+impl Body {
+    /// The name of the body's schema.
+    pub fn schema(&self) -> Option<&str> {
+        match self {
+            Body::None => None,
+            Body::Object(name) => Some(name),
+            Body::Delete => Some(names::DELETE_OPTIONS),
+            Body::Patch => Some(names::PATCH),
+        }
+    }
+
+    /// Everything but the options of a deletion must be sent.
+    pub fn required(&self) -> bool {
+        matches!(self, Body::Object(_) | Body::Patch)
+    }
 }
 
 const OK: &[(u16, &str)] = &[(200, "OK")];
@@ -152,8 +197,7 @@ impl Paths<'_> {
             method,
             id: self.id(verb, sub),
             tag: names::tag(&self.definition.group, &self.definition.version),
-            action,
-            kind: kind.clone(),
+            subject: Some(Subject { action, kind: kind.clone() }),
             query,
             body: match verb {
                 Verb::Create | Verb::Update => Body::Object(object.clone()),

@@ -1,148 +1,168 @@
-//! The schemas of a group version. Their references are rendered by the caller, whose documents keep them in
-//! different places.
+//! The schemas of a document: those that its operations name, and all that these refer to.
+
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::names;
+use super::operations::PathItem;
+use super::texts::Texts;
 use crate::schema::registry::{GroupVersion, Origin};
-use crate::schema::resource::{ForeignKind, ResourceDefinition, Verb};
+use crate::schema::resource::{ForeignKind, ResourceDefinition};
+use crate::schema::types::{Message, MessageId, Role, Types};
 
-/// Adds the kinds and list kinds of `version`, and the foreign kinds of its subresources.
-pub(super) fn add_kinds(
-    schemas: &mut Map<String, Value>,
-    origin: Origin,
-    version: &GroupVersion,
-    refs: &str,
-) {
-    for definition in &version.resources {
-        let (kind, list) =
-            (own_kind(definition, &definition.kind), own_kind(definition, &definition.list_kind));
-        let item = schema_name(origin, &kind);
-        if definition.allows(Verb::List) {
-            schemas.insert(schema_name(origin, &list), list_schema(&list, refs, &item));
-        }
-        schemas.insert(item, object_schema(&kind, refs));
-        for foreign in definition.subresources.iter().filter_map(|sub| sub.kind.as_ref()) {
-            schemas.insert(schema_name(Origin::BuiltIn, foreign), object_schema(foreign, refs));
-        }
-    }
-}
-
-/// Adds what every group version refers to.
-pub(super) fn add_common(schemas: &mut Map<String, Value>, version: &GroupVersion) {
-    let core = kind("", "v1", "DeleteOptions");
-    let own = kind(&version.group, &version.version, "DeleteOptions");
-    let mut delete_options = open_object(&core);
-    if !version.group.is_empty() {
-        delete_options[GVK] = json!([gvk(&core), gvk(&own)]);
-    }
-    schemas.insert(names::DELETE_OPTIONS.to_owned(), delete_options);
-    schemas.insert(names::STATUS.to_owned(), open_object(&kind("", "v1", "Status")));
-    schemas.insert(names::PATCH.to_owned(), json!({"type": "object"}));
-    schemas.insert(names::OBJECT_META.to_owned(), object_meta());
-    schemas.insert(names::LIST_META.to_owned(), list_meta());
-}
+mod property;
 
 /// The extension by which clients find the schema of a kind.
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";
 
+/// v2 and v3 keep schemas in different places and say some things differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    V2,
+    V3,
+}
+
+impl Dialect {
+    pub fn refs(self) -> &'static str {
+        match self {
+            Dialect::V2 => "#/definitions/",
+            Dialect::V3 => "#/components/schemas/",
+        }
+    }
+
+    pub fn reference(self, name: &str) -> Value {
+        json!({"$ref": format!("{}{name}", self.refs())})
+    }
+}
+
+/// Renders schemas for one document.
+pub(super) struct Schemas<'a> {
+    types: &'static Types,
+    dialect: Dialect,
+    texts: &'a Texts,
+    /// The group versions that the document describes.
+    versions: Vec<&'a GroupVersion>,
+    by_name: HashMap<String, MessageId>,
+}
+
+impl<'a> Schemas<'a> {
+    pub fn new(dialect: Dialect, texts: &'a Texts, versions: Vec<&'a GroupVersion>) -> Self {
+        let types = Types::built_in();
+        let by_name = types.messages().map(|(id, message)| (names::message(message), id)).collect();
+        Self { types, dialect, texts, versions, by_name }
+    }
+
+    /// What `items` name, and what that refers to, sorted by name.
+    pub fn of(&self, items: &[PathItem]) -> Map<String, Value> {
+        let mut done: BTreeMap<String, Value> = BTreeMap::new();
+        let operations = items.iter().flat_map(|item| &item.operations);
+        let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
+        while let Some(name) = open.pop() {
+            if done.contains_key(&name) {
+                continue;
+            }
+            let schema = match self.by_name.get(&name) {
+                Some(&id) => {
+                    let message = self.types.message(id);
+                    open.extend(self.references(message));
+                    self.message(&name, message)
+                }
+                None => self.untyped(&name),
+            };
+            done.insert(name, schema);
+        }
+        done.into_iter().collect()
+    }
+
+    /// Schemas of what is no message of protobuf's.
+    fn untyped(&self, name: &str) -> Value {
+        let mut schema = match name {
+            names::VERSION_INFO => version_info(self.dialect),
+            names::PATCH => json!({"type": "object"}),
+            _ => self.custom(name),
+        };
+        if let Some(text) = self.texts.of_type(name) {
+            schema["description"] = json!(text);
+        }
+        schema
+    }
+
+    /// An object of which nothing is known but its kind.
+    fn custom(&self, name: &str) -> Value {
+        let resources = self.versions.iter().flat_map(|version| &version.resources);
+        let named = |resource: &ResourceDefinition, kind: &str| {
+            names::schema(Origin::Custom, &resource.group, &resource.version, kind) == name
+        };
+        let kinds: Vec<Value> = resources
+            .flat_map(|resource| [(resource, &resource.kind), (resource, &resource.list_kind)])
+            .filter(|(resource, kind)| named(resource, kind))
+            .map(|(resource, kind)| {
+                json!({"group": &*resource.group, "kind": &**kind, "version": &*resource.version})
+            })
+            .collect();
+        let mut schema = json!({"type": "object", GVK: kinds});
+        // Clients that validate with v2 do not know the extension and allow any field of an object without fields.
+        if self.dialect == Dialect::V3 {
+            schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+        }
+        schema
+    }
+
+    /// The names of the schemas that `message` refers to.
+    fn references(&self, message: &Message) -> Vec<String> {
+        let fields = self.members(message);
+        fields.into_iter().filter_map(|field| self.referred(field).map(names::message)).collect()
+    }
+
+    /// The list of kinds that goes with a schema; those that every version has are told of the document's own.
+    fn kinds(&self, message: &Message) -> Option<Value> {
+        let kind = &*message.name;
+        let of = |api_version: &str| {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            json!({"group": group, "kind": kind, "version": version})
+        };
+        match &message.role {
+            Role::Part => None,
+            Role::Kind(api_version) => Some(json!([of(api_version)])),
+            Role::SharedKind if matches!(kind, "DeleteOptions" | "WatchEvent") => {
+                let own = self.versions.iter().map(|version| version.api_version());
+                let mut all: Vec<String> = own.chain(["v1".to_owned()]).collect();
+                all.sort_by(|a, b| (a.contains('/'), a).cmp(&(b.contains('/'), b)));
+                all.dedup();
+                Some(all.iter().map(|version| of(version)).collect())
+            }
+            Role::SharedKind => Some(json!([of("v1")])),
+        }
+    }
+}
+
+/// The form of `x-kubernetes-group-version-kind` on an operation.
 pub(super) fn gvk(kind: &ForeignKind) -> Value {
     json!({"group": &*kind.group, "kind": &*kind.kind, "version": &*kind.version})
 }
 
-fn object_schema(kind: &ForeignKind, refs: &str) -> Value {
-    let mut schema = open_object(kind);
-    schema["properties"]["metadata"] = reference(refs, names::OBJECT_META);
-    schema
-}
-
-fn list_schema(kind: &ForeignKind, refs: &str, item: &str) -> Value {
-    json!({
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "items": {"type": "array", "items": reference(refs, item)},
-            "kind": {"type": "string"},
-            "metadata": reference(refs, names::LIST_META),
-        },
-        GVK: [gvk(kind)],
-    })
-}
-
-fn open_object(kind: &ForeignKind) -> Value {
-    json!({
-        "type": "object",
-        "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}},
-        GVK: [gvk(kind)],
-        "x-kubernetes-preserve-unknown-fields": true,
-    })
-}
-
-fn object_meta() -> Value {
-    let text = json!({"type": "string"});
-    let time = json!({"type": "string", "format": "date-time"});
-    let number = json!({"type": "integer", "format": "int64"});
-    let strings = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let objects = json!({"type": "array", "items": {"type": "object"}});
-    json!({
-        "type": "object",
-        "properties": {
-            "annotations": strings,
-            "creationTimestamp": time,
-            "deletionGracePeriodSeconds": number,
-            "deletionTimestamp": time,
-            "finalizers": {
-                "type": "array",
-                "items": {"type": "string"},
-                "x-kubernetes-list-type": "set",
-                "x-kubernetes-patch-strategy": "merge",
-            },
-            "generateName": text,
-            "generation": number,
-            "labels": strings,
-            "managedFields": objects,
-            "name": text,
-            "namespace": text,
-            "ownerReferences": {
-                "type": "array",
-                "items": {"type": "object"},
-                "x-kubernetes-list-map-keys": ["uid"],
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-patch-merge-key": "uid",
-                "x-kubernetes-patch-strategy": "merge",
-            },
-            "resourceVersion": text,
-            "selfLink": text,
-            "uid": text,
-        },
-    })
-}
-
-fn list_meta() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "continue": {"type": "string"},
-            "remainingItemCount": {"type": "integer", "format": "int64"},
-            "resourceVersion": {"type": "string"},
-            "selfLink": {"type": "string"},
-        },
-    })
-}
-
-fn reference(refs: &str, name: &str) -> Value {
-    json!({"$ref": format!("{refs}{name}")})
-}
-
-fn schema_name(origin: Origin, kind: &ForeignKind) -> String {
-    names::schema(origin, &kind.group, &kind.version, &kind.kind)
-}
-
-fn own_kind(definition: &ResourceDefinition, name: &str) -> ForeignKind {
-    kind(&definition.group, &definition.version, name)
-}
-
-fn kind(group: &str, version: &str, kind: &str) -> ForeignKind {
-    ForeignKind { group: group.into(), version: version.into(), kind: kind.into() }
+/// What `/version` answers.
+fn version_info(dialect: Dialect) -> Value {
+    const ALWAYS: [&str; 9] = [
+        "major",
+        "minor",
+        "gitVersion",
+        "gitCommit",
+        "gitTreeState",
+        "buildDate",
+        "goVersion",
+        "compiler",
+        "platform",
+    ];
+    const MORE: [&str; 4] =
+        ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
+    let property = |name: &str| match ALWAYS.contains(&name) {
+        true if dialect == Dialect::V3 => json!({"type": "string", "default": ""}),
+        _ => json!({"type": "string"}),
+    };
+    let mut properties: Map<String, Value> =
+        ALWAYS.iter().chain(&MORE).map(|&name| (name.to_owned(), property(name))).collect();
+    properties.sort_keys();
+    json!({"type": "object", "required": ALWAYS, "properties": properties})
 }

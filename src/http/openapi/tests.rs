@@ -8,8 +8,12 @@ fn openapi() -> OpenApi {
     OpenApi::new(Arc::new(Registry::new(builtin::definitions())))
 }
 
-fn parse(document: &Document) -> Value {
-    serde_json::from_slice(&document.body).unwrap()
+fn parse(document: Kept<'_>) -> Value {
+    serde_json::from_slice(&document.body()).unwrap()
+}
+
+fn v3(openapi: &OpenApi, path: &str) -> Value {
+    parse(openapi.v3(path).unwrap_or_else(|| panic!("no document {path}")))
 }
 
 /// What kubectl's field validation verifier does: find a PATCH of the kind with the parameter.
@@ -31,7 +35,7 @@ fn every_patchable_kind_supports_field_validation() {
     for d in openapi.registry.definitions().filter(|d| d.allows(Verb::Patch)) {
         let kind = json!({"group": &*d.group, "kind": &*d.kind, "version": &*d.version});
         let path = openapi.registry.group_version(&d.group, &d.version).unwrap().path();
-        let v3 = parse(openapi.v3(&path).unwrap());
+        let v3 = v3(&openapi, &path);
         assert!(supports_field_validation(&v3, &kind), "v3 {kind}");
         assert!(supports_field_validation(&v2, &kind), "v2 {kind}");
     }
@@ -40,13 +44,15 @@ fn every_patchable_kind_supports_field_validation() {
 #[test]
 fn the_index_points_at_the_documents() {
     let openapi = openapi();
-    let index = parse(openapi.v3_index());
+    let index: Value = serde_json::from_slice(&openapi.v3_index().body).unwrap();
     let paths = index["paths"].as_object().unwrap();
     assert!(paths.keys().is_sorted());
-    assert!(paths.contains_key("api/v1") && paths.contains_key("apis/autoscaling/v2"));
+    for path in ["api", "api/v1", "apis", "apis/apps", "apis/autoscaling/v2", "version"] {
+        assert!(paths.contains_key(path), "{path}");
+    }
     for (path, entry) in paths {
         let document = openapi.v3(path).unwrap();
-        let url = format!("/openapi/v3/{path}?hash={}", document.etag().trim_matches('"'));
+        let url = format!("/openapi/v3/{path}?hash={}", document.hash);
         assert_eq!(entry["serverRelativeURL"], url);
     }
     assert!(openapi.v3("apis/nope/v1").is_none());
@@ -55,7 +61,7 @@ fn the_index_points_at_the_documents() {
 #[test]
 fn references_resolve() {
     let openapi = openapi();
-    let mut documents: Vec<Value> = openapi.all_v3().by_path.values().map(parse).collect();
+    let mut documents: Vec<Value> = openapi.all_v3().by_path.keys().map(|path| v3(&openapi, path)).collect();
     documents.push(parse(openapi.v2()));
     for document in &documents {
         let mut references = Vec::new();
@@ -107,32 +113,66 @@ fn operation_ids_are_upstreams_and_unique() {
 
 #[test]
 fn kinds_are_found_by_their_extension() {
-    let apps = parse(openapi().v3("apis/apps/v1").unwrap());
+    let openapi = openapi();
+    let apps = v3(&openapi, "apis/apps/v1");
     let schemas = &apps["components"]["schemas"];
     let deployment = &schemas["io.k8s.api.apps.v1.Deployment"];
     let kind = json!([{"group": "apps", "kind": "Deployment", "version": "v1"}]);
     assert_eq!(deployment["x-kubernetes-group-version-kind"], kind);
-    assert_eq!(deployment["x-kubernetes-preserve-unknown-fields"], true);
-    assert!(deployment["properties"]["metadata"].is_object());
-    assert!(schemas.get("io.k8s.api.autoscaling.v1.Scale").is_some());
     assert!(schemas.get("io.k8s.api.apps.v1.DeploymentList").is_some());
+    let scale = json!([{"group": "autoscaling", "kind": "Scale", "version": "v1"}]);
+    assert_eq!(schemas["io.k8s.api.autoscaling.v1.Scale"]["x-kubernetes-group-version-kind"], scale);
     let get = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["get"];
     assert_eq!(get["x-kubernetes-group-version-kind"], kind[0]);
+    let options = json!([
+        {"group": "", "kind": "DeleteOptions", "version": "v1"},
+        {"group": "apps", "kind": "DeleteOptions", "version": "v1"},
+    ]);
+    assert_eq!(schemas[names::DELETE_OPTIONS]["x-kubernetes-group-version-kind"], options);
 }
 
 #[test]
-fn v2_definitions_allow_any_field() {
-    let v2 = parse(openapi().v2());
-    let pod = json!({
-        "type": "object",
-        "x-kubernetes-group-version-kind": [{"group": "", "kind": "Pod", "version": "v1"}],
+fn schemas_say_what_clients_read() {
+    let core = v3(&openapi(), "api/v1");
+    let schemas = &core["components"]["schemas"];
+    let mut containers = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"].clone();
+    containers.as_object_mut().unwrap().shift_remove("description");
+    let expected = json!({
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "x-kubernetes-patch-strategy": "merge",
+        "x-kubernetes-patch-merge-key": "name",
     });
-    assert_eq!(v2["definitions"]["io.k8s.api.core.v1.Pod"], pod);
+    assert_eq!(containers, expected);
+    assert_eq!(schemas["io.k8s.api.core.v1.PodSpec"]["required"], json!(["containers"]));
+    let protocol = &schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"];
+    assert_eq!(protocol["default"], "TCP");
+    assert_eq!(protocol["enum"], json!(["SCTP", "TCP", "UDP"]));
+    let probe = &schemas["io.k8s.api.core.v1.Probe"]["properties"];
+    assert!(probe["httpGet"].is_object(), "parts are inlined");
+    let quantity = &schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]["oneOf"];
+    assert_eq!(*quantity, json!([{"type": "string"}, {"type": "number"}]));
+}
+
+#[test]
+fn v2_says_nothing_that_swagger_cannot_say() {
+    let v2 = parse(openapi().v2());
+    let definitions = &v2["definitions"];
+    let metadata = &definitions["io.k8s.api.core.v1.Pod"]["properties"]["metadata"];
+    assert_eq!(metadata["$ref"], "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    assert_eq!(definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"], "string");
+    let port = &definitions["io.k8s.api.core.v1.ContainerPort"]["properties"];
+    assert!(port["protocol"].get("default").is_none());
+    let int_or_string = &definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"];
+    assert_eq!((&int_or_string["type"], int_or_string.get("oneOf")), (&json!("string"), None));
 }
 
 #[test]
 fn path_parameters_match_the_path() {
-    for document in openapi().all_v3().by_path.values().map(parse) {
+    let openapi = openapi();
+    for document in openapi.all_v3().by_path.keys().map(|path| v3(&openapi, path)) {
         for (path, item) in document["paths"].as_object().unwrap() {
             for parameter in item["parameters"].as_array().unwrap() {
                 let name = parameter["name"].as_str().unwrap();

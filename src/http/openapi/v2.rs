@@ -2,28 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operations::{self, Body, Operation, PathItem};
+use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
-use super::schemas::{GVK, add_common, add_kinds, gvk};
-use super::{names, v3};
+use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
+use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
 
-const REFS: &str = "#/definitions/";
-
-pub(super) fn document(registry: &Registry) -> Value {
-    let mut items: Vec<PathItem> = Vec::new();
-    let mut definitions = Map::new();
+pub(super) fn document(registry: &Registry, texts: &Texts) -> Value {
+    let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
+    let mut versions = Vec::new();
     for group in registry.groups() {
         for group_version in &group.versions {
+            items.push(overview::resources(group_version));
             items.extend(operations::paths(group.origin, group_version));
-            add_kinds(&mut definitions, group.origin, group_version, REFS);
-            add_common(&mut definitions, group_version);
+            versions.push(group_version);
         }
     }
-    definitions.values_mut().for_each(open);
-    definitions[names::DELETE_OPTIONS][GVK] = delete_options_kinds(registry);
-    definitions.sort_keys();
+    let definitions = Schemas::new(Dialect::V2, texts, versions).of(&items);
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version::release()},
@@ -41,43 +38,29 @@ pub(super) fn document(registry: &Registry) -> Value {
     })
 }
 
-/// Clients that validate with v2 refuse fields it does not name and do not know the extension that would allow
-/// them, so an open object names none. Upstream does the same for custom resources without a closed schema.
-fn open(schema: &mut Value) {
-    let Some(schema) = schema.as_object_mut() else { return };
-    if schema.shift_remove("x-kubernetes-preserve-unknown-fields").is_some() {
-        schema.shift_remove("properties");
-    }
-}
-
-fn delete_options_kinds(registry: &Registry) -> Value {
-    let versions = registry.groups().iter().flat_map(|group| &group.versions);
-    versions.map(|v| json!({"group": &*v.group, "kind": "DeleteOptions", "version": &*v.version})).collect()
-}
-
 fn operation(op: &Operation) -> Value {
-    let mut parameters: Vec<Value> = body(&op.body).into_iter().collect();
+    let mut parameters: Vec<Value> = body(op).into_iter().collect();
     parameters.extend(op.query.iter().map(parameter));
-    let consumes = if matches!(op.body, Body::Patch) { v3::PATCH_TYPES } else { &["*/*"] };
-    let mut responses: Map<String, Value> = op
-        .codes
-        .iter()
-        .map(|(code, text)| {
-            (code.to_string(), json!({"description": text, "schema": reference(&op.returns)}))
-        })
-        .collect();
+    let consumes = if op.method == "patch" { v3::PATCH_TYPES } else { &["*/*"] };
+    let answer = |(code, text): &(u16, &str)| {
+        (code.to_string(), json!({"description": text, "schema": Dialect::V2.reference(&op.returns)}))
+    };
+    let mut responses: Map<String, Value> = op.codes.iter().map(answer).collect();
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
-    json!({
+    let mut rendered = json!({
         "consumes": consumes,
-        "produces": ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"],
+        "produces": v3::ANSWERS,
         "schemes": ["https"],
         "tags": [op.tag],
         "operationId": op.id,
         "parameters": parameters,
         "responses": responses,
-        "x-kubernetes-action": op.action,
-        GVK: gvk(&op.kind),
-    })
+    });
+    if let Some(subject) = &op.subject {
+        rendered["x-kubernetes-action"] = json!(subject.action);
+        rendered[GVK] = gvk(&subject.kind);
+    }
+    rendered
 }
 
 fn parameter(parameter: &Parameter) -> Value {
@@ -93,21 +76,12 @@ fn parameter(parameter: &Parameter) -> Value {
     rendered
 }
 
-fn body(body: &Body) -> Option<Value> {
-    let (name, required) = match body {
-        Body::None => return None,
-        Body::Object(name) => (name.as_str(), true),
-        Body::Patch => (names::PATCH, true),
-        Body::Delete => (names::DELETE_OPTIONS, false),
-    };
+fn body(op: &Operation) -> Option<Value> {
+    let schema = Dialect::V2.reference(op.body.schema()?);
     let mut rendered = json!({"name": "body", "in": "body"});
-    if required {
+    if op.body.required() {
         rendered["required"] = json!(true);
     }
-    rendered["schema"] = reference(name);
+    rendered["schema"] = schema;
     Some(rendered)
-}
-
-fn reference(name: &str) -> Value {
-    json!({"$ref": format!("{REFS}{name}")})
 }

@@ -1,38 +1,48 @@
 //! OpenAPI 3.0: an index, and a document per group version.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
-use super::operations::{self, Body, Operation};
+use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
-use super::schemas::{GVK, add_common, add_kinds, gvk};
-use super::{OpenApi, names};
+use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
+use super::{OpenApi, overview};
 use crate::http::discovery::version;
-use crate::http::document::Document;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
 
-const REFS: &str = "#/components/schemas/";
+/// The forms in which answers can be had.
+pub(super) const ANSWERS: &[&str] =
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Strategic merge is left out although built-in kinds may take it: a client that sees it computes its patches
-/// from the schemas here, and those do not know the fields yet.
+/// Those that the server takes; strategic merge and apply join them when they work.
 pub(super) const PATCH_TYPES: &[&str] = &["application/json-patch+json", "application/merge-patch+json"];
 
-pub(super) fn index(documents: &BTreeMap<String, Document>) -> Value {
-    let paths: Map<String, Value> = documents
-        .iter()
-        .map(|(path, document)| (path.clone(), json!({"serverRelativeURL": OpenApi::v3_url(path, document)})))
+/// `hashes` by path without leading slash.
+pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
+    let paths: Map<String, Value> = hashes
+        .map(|(path, hash)| (path.clone(), json!({"serverRelativeURL": OpenApi::v3_url(path, hash)})))
         .collect();
     json!({"paths": paths})
 }
 
-pub(super) fn document(registry: &Registry, group_version: &GroupVersion) -> Value {
-    let origin = registry.group(&group_version.group).map_or(Origin::Custom, |group| group.origin);
-    let items = operations::paths(origin, group_version);
-    let mut schemas = Map::new();
-    add_kinds(&mut schemas, origin, group_version, REFS);
-    add_common(&mut schemas, group_version);
-    schemas.sort_keys();
+/// All documents, by path without leading slash.
+pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Value)> {
+    let versions =
+        registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
+    let versions =
+        versions.map(move |(origin, version)| (version.path(), group_version(texts, origin, version)));
+    let overview = overview::all(registry).into_iter();
+    versions.chain(overview.map(move |(path, item)| (path, document(texts, Vec::new(), vec![item]))))
+}
+
+fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Value {
+    let mut items = operations::paths(origin, version);
+    items.push(overview::resources(version));
+    document(texts, vec![version], items)
+}
+
+fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Value {
+    let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": version::release()},
@@ -52,15 +62,17 @@ fn operation(op: &Operation) -> Value {
         "operationId": op.id,
         "parameters": op.query.iter().map(parameter).collect::<Value>(),
     });
-    if let Some(body) = request_body(&op.body) {
+    if let Some(body) = request_body(op) {
         rendered["requestBody"] = body;
     }
     let mut responses: Map<String, Value> =
         op.codes.iter().map(|(code, text)| (code.to_string(), response(text, &op.returns))).collect();
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     rendered["responses"] = responses.into();
-    rendered["x-kubernetes-action"] = json!(op.action);
-    rendered[GVK] = gvk(&op.kind);
+    if let Some(subject) = &op.subject {
+        rendered["x-kubernetes-action"] = json!(subject.action);
+        rendered[GVK] = gvk(&subject.kind);
+    }
     rendered
 }
 
@@ -73,28 +85,20 @@ fn parameter(parameter: &Parameter) -> Value {
     rendered
 }
 
-fn request_body(body: &Body) -> Option<Value> {
-    let reference = |name: &str| json!({"schema": {"$ref": format!("{REFS}{name}")}});
-    match body {
-        Body::None => None,
-        Body::Object(name) => Some(json!({"content": {"*/*": reference(name)}, "required": true})),
-        Body::Delete => Some(json!({"content": {"*/*": reference(names::DELETE_OPTIONS)}})),
-        Body::Patch => {
-            let content: Map<String, Value> =
-                PATCH_TYPES.iter().map(|&media| (media.to_owned(), reference(names::PATCH))).collect();
-            Some(json!({"content": content, "required": true}))
-        }
+fn request_body(op: &Operation) -> Option<Value> {
+    let schema = json!({"schema": Dialect::V3.reference(op.body.schema()?)});
+    let types = if op.method == "patch" { PATCH_TYPES } else { &["*/*"] };
+    let content: Map<String, Value> = types.iter().map(|&media| (media.to_owned(), schema.clone())).collect();
+    let mut rendered = json!({"content": content});
+    if op.body.required() {
+        rendered["required"] = json!(true);
     }
+    Some(rendered)
 }
 
 fn response(description: &str, schema: &str) -> Value {
-    let schema = json!({"schema": {"$ref": format!("{REFS}{schema}")}});
-    json!({
-        "description": description,
-        "content": {
-            "application/json": schema,
-            "application/vnd.kubernetes.protobuf": schema,
-            "application/yaml": schema,
-        },
-    })
+    let schema = json!({"schema": Dialect::V3.reference(schema)});
+    let content: Map<String, Value> =
+        ANSWERS.iter().map(|&media| (media.to_owned(), schema.clone())).collect();
+    json!({"description": description, "content": content})
 }

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use serde_json::Value;
 
 use super::Context;
 use crate::api::error::Error;
@@ -11,7 +12,7 @@ use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Target, scale};
 use crate::http::metrics::LongRunning;
-use crate::http::negotiate::{self, RESOURCE, Shape};
+use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
 use crate::http::{body, documents, encode, response};
 use crate::schema::names::GroupResource;
 
@@ -23,10 +24,10 @@ impl Context<'_> {
         let object = self.app.api.get(target, options).await?;
         if self.path.subresource.as_deref() == Some("scale") {
             let scale = scale::of(&target.resource.decode(&object)?);
-            return Ok(self.value(StatusCode::OK, scale));
+            return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         let body = self.encoder(&negotiated)?.object(&object)?;
-        Ok(response::json(StatusCode::OK, body))
+        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
     pub async fn list(&self) -> Result<Response, Error> {
@@ -38,13 +39,13 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
         let body = body::list(encoder, list).await?;
-        Ok(response::json(StatusCode::OK, body))
+        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
     pub fn watch(&self, active: LongRunning) -> Result<Response, Error> {
         self.authorize(super::Action::Watch)?;
         let accept = documents::accept(&self.parts.headers);
-        negotiate::check_route(accept, &["application/json", "application/json;stream=watch"])?;
+        negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
         let resource = self.resource()?;
         let group_resource = resource.group_resource();
@@ -83,8 +84,14 @@ impl Context<'_> {
         }
     }
 
-    pub(super) fn value(&self, status: StatusCode, object: crate::api::ObjectMap) -> Response {
-        let value = serde_json::Value::Object(object);
-        response::json(status, encode::encode_json(&value, self.pretty))
+    /// An object of no stored resource: a review, a Scale, a Status.
+    pub(super) fn value(
+        &self,
+        negotiated: &Negotiated,
+        status: StatusCode,
+        object: Value,
+    ) -> Result<Response, Error> {
+        let body = encode::encode(&object, negotiated.media, self.pretty || negotiated.pretty)?;
+        Ok(response::encoded(status, negotiated.media, body))
     }
 }

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
+use serde_json::Value;
 
 use super::Context;
 use super::action::Action;
@@ -36,7 +37,7 @@ impl Context<'_> {
                 authenticator: &self.app.authenticator,
             };
             let answer = review.answer(self.definition, namespace, object)?;
-            return Ok(self.value(StatusCode::CREATED, answer));
+            return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));
         }
         let encoder = self.encoder(&negotiated)?;
         let answer = self
@@ -44,7 +45,7 @@ impl Context<'_> {
             .api
             .create(self.resource()?, self.path.namespace_text(), object, &options, &self.user)
             .await?;
-        Ok(response::json(StatusCode::CREATED, encoder.answer(&answer)?))
+        Ok(response::encoded(StatusCode::CREATED, encoder.media, encoder.answer(&answer)?))
     }
 
     pub async fn update(&self, body: Body) -> Result<Response, Error> {
@@ -56,7 +57,7 @@ impl Context<'_> {
         if self.is_scale() {
             let scale = typed_object("Scale", "autoscaling/v1", &body)?;
             let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
-            return Ok(self.value(StatusCode::OK, scale));
+            return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         let object = object(self.definition, &body)?;
         let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
@@ -72,7 +73,7 @@ impl Context<'_> {
         let target = self.target()?;
         if self.is_scale() {
             let scale = self.app.api.patch_scale(target, kind, &bytes, &options, &self.user).await?;
-            return Ok(self.value(StatusCode::OK, scale));
+            return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         if kind == PatchKind::Apply {
             let may_create = self.authorize(Action::Create);
@@ -92,10 +93,14 @@ impl Context<'_> {
         match self.app.api.delete(target, &options).await? {
             Deleted::Gone { uid } => {
                 let status = deleted(&target.resource.group_resource(), target.name, &uid);
-                Ok(response::value(StatusCode::OK, &status, self.pretty))
+                self.value(&negotiated, StatusCode::OK, status)
             }
-            Deleted::Object(object) => Ok(response::json(StatusCode::OK, encoder.answer(&object)?)),
-            Deleted::Waiting(object) => Ok(response::json(StatusCode::ACCEPTED, encoder.answer(&object)?)),
+            Deleted::Object(object) => {
+                Ok(response::encoded(StatusCode::OK, encoder.media, encoder.answer(&object)?))
+            }
+            Deleted::Waiting(object) => {
+                Ok(response::encoded(StatusCode::ACCEPTED, encoder.media, encoder.answer(&object)?))
+            }
         }
     }
 
@@ -109,7 +114,7 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
-        Ok(response::json(StatusCode::OK, bodies::list(encoder, list).await?))
+        Ok(response::encoded(StatusCode::OK, negotiated.media, bodies::list(encoder, list).await?))
     }
 
     async fn delete_options(&self, body: Body) -> Result<DeleteOptions, Error> {
@@ -129,7 +134,7 @@ impl Context<'_> {
         outcome: Outcome,
     ) -> Result<Response, Error> {
         let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(response::json(status, self.encoder(negotiated)?.answer(answer)?))
+        Ok(response::encoded(status, negotiated.media, self.encoder(negotiated)?.answer(answer)?))
     }
 
     fn agent(&self) -> Option<&str> {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::gotext;
-use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Types};
+use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
 
 /// The types of one kind.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Builder<'_> {
         let place = self.add(Atom::default());
         self.by_message.insert(id, place);
         let mut fields = HashMap::new();
-        if message.is_kind {
+        if message.role != Role::Part {
             let text = self.scalar(Scalar::String);
             for name in ["apiVersion", "kind"] {
                 fields.insert(name.into(), FieldType { id: text, default: None });

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::markers::{FieldMarkers, MessageMarkers};
-use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types, kind_key};
+use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Role, Types, kind_key};
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::schema::names::api_version;
 
@@ -47,7 +47,7 @@ struct RawMessage {
     package: Arc<str>,
     name: String,
     format: u64,
-    is_kind: bool,
+    role: Role,
     markers: MessageMarkers,
     fields: Vec<RawField>,
 }
@@ -122,15 +122,15 @@ impl Found {
             }
             Ok(())
         })?;
-        let api_version = version.map(|version| api_version(&group, &version));
+        let api_version: Option<Arc<str>> = version.map(|version| api_version(&group, &version).into());
         let package: Arc<str> = package.into();
-        messages.into_iter().try_for_each(|bytes| self.message(&package, api_version.as_deref(), bytes))
+        messages.into_iter().try_for_each(|bytes| self.message(&package, api_version.as_ref(), bytes))
     }
 
     fn message(
         &mut self,
         package: &Arc<str>,
-        api_version: Option<&str>,
+        api_version: Option<&Arc<str>>,
         bytes: &[u8],
     ) -> Result<(), protowire::Error> {
         let (mut name, mut fields, mut nested, mut options) =
@@ -156,14 +156,19 @@ impl Found {
         })?;
         let full_name = format!(".{package}.{name}");
         nested.into_iter().try_for_each(|entry| self.entry(&full_name, entry))?;
-        if is_kind {
-            match api_version {
-                Some(version) => self.kinds.insert(kind_key(version, &name), full_name.clone()),
-                None => self.shared_kinds.insert(name.clone(), full_name.clone()),
-            };
-        }
+        let role = match api_version {
+            _ if !is_kind => Role::Part,
+            Some(version) => {
+                self.kinds.insert(kind_key(version, &name), full_name.clone());
+                Role::Kind(version.clone())
+            }
+            None => {
+                self.shared_kinds.insert(name.clone(), full_name.clone());
+                Role::SharedKind
+            }
+        };
         let package = package.clone();
-        self.messages.push(RawMessage { full_name, package, name, format, is_kind, markers, fields });
+        self.messages.push(RawMessage { full_name, package, name, format, role, markers, fields });
         Ok(())
     }
 
@@ -228,7 +233,7 @@ impl RawMessage {
             name: self.name.as_str().into(),
             package: self.package.clone(),
             format: format(self.format),
-            is_kind: self.is_kind,
+            role: self.role.clone(),
             merging: self.markers.merging(),
             unions: self.markers.unions.as_slice().into(),
             fields,

@@ -40,6 +40,91 @@ fn options_are_kinds_of_every_version() {
 }
 
 #[test]
+fn misfits_are_told_as_upstream_tells_them() {
+    let deployments = [
+        (
+            r#"{"spec":{"replicas":"x"}}"#,
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            r#"{"spec":{"replicas":1.0}}"#,
+            "number 1.0 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            r#"{"spec":{"replicas":99999999999}}"#,
+            "number 99999999999 into Go struct field DeploymentSpec.spec.replicas",
+        ),
+        (r#"{"spec":[]}"#, "array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
+        (
+            r#"{"spec":{"template":{"spec":{"containers":{}}}}}"#,
+            "object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"containers":[{"name":1}]}}}}"#,
+            "number into Go struct field Container.spec.template.spec.containers.name of type string",
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"volumes":[{"configMap":{"name":1}}]}}}}"#,
+            "number into Go struct field ConfigMapVolumeSource.spec.template.spec.volumes.VolumeSource.configMap.\
+             LocalObjectReference.name of type string",
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"volumes":[{"configMap":1}]}}}}"#,
+            "Volume.spec.template.spec.volumes.VolumeSource.configMap of type v1.ConfigMapVolumeSource",
+        ),
+        (
+            r#"{"spec":{"strategy":{"rollingUpdate":{"maxSurge":1.5}}}}"#,
+            "number 1.5 into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
+        ),
+        (
+            r#"{"spec":{"selector":{"matchLabels":[]}}}"#,
+            "array into Go struct field LabelSelector.spec.selector.matchLabels of type map[string]string",
+        ),
+        (
+            r#"{"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":true}}}]}}}}"#,
+            "quantities must match the regular expression",
+        ),
+        (r#"{"metadata":{"creationTimestamp":1}}"#, "ObjectMeta.metadata.creationTimestamp of type string"),
+    ];
+    let others = [
+        ("v1", "Secret", r#"{"data":{"a":"!"}}"#, "illegal base64 data at input byte 0"),
+        ("v1", "Secret", r#"{"data":{"a":"Zm9"}}"#, "illegal base64 data at input byte 0"),
+        ("v1", "Secret", r#"{"data":{"a":1}}"#, "number into Go struct field Secret.data of type []uint8"),
+        (
+            "coordination.k8s.io/v1",
+            "Lease",
+            r#"{"spec":{"renewTime":"2026-01-02T03:04:05Z"}}"#,
+            "parsing time",
+        ),
+        (
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            r#"{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"additionalProperties":"x"}}}]}}"#,
+            "boolean or JSON schema expected",
+        ),
+    ];
+    let deployments = deployments.map(|(text, want)| ("apps/v1", "Deployment", text, want));
+    for (version, kind, text, want) in deployments.into_iter().chain(others) {
+        let object = serde_json::from_str(text).expect("JSON");
+        let error = check(version, kind, &object).expect_err(text);
+        assert!(error.contains(want), "{error}\n{want}");
+    }
+}
+
+#[test]
+fn what_upstream_takes_fits() {
+    let fit = [
+        ("v1", "Secret", r#"{"data":{"a":"Zm9v\n","b":null},"unknown":{"x":1}}"#),
+        ("v1", "ConfigMap", r#"{"metadata":{"managedFields":[{"fieldsV1":3}]},"data":null}"#),
+        ("apps/v1", "Deployment", r#"{"spec":{"template":{"spec":{"containers":[null,{"name":"a"}]}}}}"#),
+        ("example.com/v1", "Widget", r#"{"spec":3}"#),
+    ];
+    for (version, kind, text) in fit {
+        assert_eq!(check(version, kind, &serde_json::from_str(text).expect("JSON")), Ok(()), "{text}");
+    }
+}
+
+#[test]
 fn fields_know_how_they_are_merged() {
     let types = Types::built_in();
     let sub = |message: &'static Message, name: &str| match field(message, name).kind {

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
 use crate::storage::judge::Write;
-use crate::storage::{Change, Error, Mutation};
+use crate::storage::{Change, ChangeKind, Error, Mutation};
 
 /// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
 /// statements skip, so that a handful of prepared statements serves every length.
@@ -45,36 +45,62 @@ impl Texts {
     }
 }
 
-/// Takes the write lock, reads the clock, and finds each key's live version (as `2 × version + deleted`).
+/// Takes the write lock, reads the clock, and finds the newest version of each key: one row, for each row costs a
+/// message between threads. Versions come as `index:2 × version + deleted`, parted by commas, for the keys that have one.
 fn begin_sql(size: usize) -> String {
     let keys = values(size, |row, sql| {
         let _ = write!(sql, "({row},?,?,?)");
     });
     format!(
-        "BEGIN IMMEDIATE; SELECT revision, compacted FROM clock; \
-         SELECT k.column1, (SELECT o.resource_version * 2 + o.deleted FROM objects o \
+        "BEGIN IMMEDIATE; \
+         SELECT (SELECT revision FROM clock), group_concat(k.column1 || ':' || \
+           (SELECT o.resource_version * 2 + o.deleted FROM objects o \
             WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
-            ORDER BY o.resource_version DESC LIMIT 1) FROM (VALUES {keys}) k"
+            ORDER BY o.resource_version DESC LIMIT 1)) FROM (VALUES {keys}) k"
     )
 }
+
+/// Parameters of a write that both tables need, and those that only `objects` does. The former come first, for all
+/// writes, so that neither statement makes sqlx bind what it does not use.
+const SHARED: usize = 6;
+const OBJECT: usize = 3;
 
 /// Both tables, the clock and COMMIT. A NULL version marks padding. A violated constraint would be a bug and ends
 /// the transaction: with the default, OR ABORT, SQLite copies every page before it changes it, to be able to undo
 /// one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
-    let objects = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?,?,?)"));
-    let changes = values(size, |_, sql| sql.push_str("(?,?,?,?,?,?)"));
+    let objects = values(size, |row, sql| {
+        sql.push('(');
+        parameters(SHARED * row, SHARED, sql);
+        sql.push(',');
+        parameters(SHARED * size + OBJECT * row, OBJECT, sql);
+        sql.push(')');
+    });
+    let changes = values(size, |row, sql| {
+        sql.push('(');
+        parameters(SHARED * row, SHARED, sql);
+        sql.push(')');
+    });
+    let deleted = ChangeKind::Deleted.code();
     format!(
-        "INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
-           SELECT * FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
-         INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
+        "INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
            SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
-         UPDATE clock SET revision = ?; COMMIT"
+         INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+           SELECT column1, column2, column3, column4, column5 = {deleted}, column7, column8, column9 \
+           FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
+         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT"
     )
 }
 
+fn parameters(before: usize, count: usize, sql: &mut String) {
+    for number in before + 1..=before + count {
+        let comma = if number > before + 1 { "," } else { "" };
+        let _ = write!(sql, "{comma}?{number}");
+    }
+}
+
 fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
-    let mut sql = String::with_capacity(size * 18);
+    let mut sql = String::with_capacity(size * 40);
     for index in 0..size {
         if index > 0 {
             sql.push(',');
@@ -95,21 +121,27 @@ pub async fn begin(
         let key = &mutation.key;
         query = query.bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
     }
-    for _ in mutations.len()..texts.size {
-        query = query.bind(None::<i32>).bind(None::<&str>).bind(None::<&str>);
-    }
-    let rows = query.fetch_all(connection).await.map_err(unavailable)?;
-    let base = rows.first().ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
-    let base: i64 = base.try_get(0).map_err(corrupt)?;
+    // What is not bound is NULL, and no key is.
+    let row = query.fetch_one(connection).await.map_err(unavailable)?;
+    let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
+    let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
+    let found: Option<&str> = row.try_get(1).map_err(corrupt)?;
     let mut live = vec![None; mutations.len()];
-    for row in &rows[1..] {
-        let index: i64 = row.try_get(0).map_err(corrupt)?;
-        let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
-        if let (Some(slot), Some(found)) = (live.get_mut(index as usize), found) {
-            *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
+    for pair in found.unwrap_or_default().split_terminator(',') {
+        let (index, version) =
+            version_of(pair).ok_or_else(|| Error::Corrupt("a version is not a number".into()))?;
+        if let Some(slot) = live.get_mut(index) {
+            *slot = version;
         }
     }
     Ok((Revision(base as u64), live))
+}
+
+/// `index:2 × version + deleted`
+fn version_of(pair: &str) -> Option<(usize, Option<Revision>)> {
+    let (index, found) = pair.split_once(':')?;
+    let found: u64 = found.parse().ok()?;
+    Some((index.parse().ok()?, (found & 1 == 0).then_some(Revision(found >> 1))))
 }
 
 /// Ends a transaction in which nothing passed.
@@ -126,31 +158,23 @@ pub async fn finish(
     writes: &[Write],
 ) -> Result<(), Error> {
     let mut query = sqlx::query(AssertSqlSafe(texts.finish.clone()));
-    let padding = texts.size - writes.len();
-    for write in writes {
-        let Mutation { key, change, .. } = &mutations[write.index];
-        query =
-            query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
-        query = match change {
-            Change::Put { uid, stored_version, draft } => {
-                query.bind(0).bind(&**uid).bind(&**stored_version).bind(&**draft.value())
-            }
-            Change::Delete => query.bind(1).bind("").bind("").bind(&b""[..]),
-        };
-    }
-    for _ in 0..padding * 8 {
-        query = query.bind(None::<i64>);
-    }
     for write in writes {
         let key = &mutations[write.index].key;
         query =
             query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
         query = query.bind(write.kind.code()).bind(write.previous.map(|version| version.0 as i64));
     }
-    for _ in 0..padding * 6 {
+    for _ in 0..(texts.size - writes.len()) * SHARED {
         query = query.bind(None::<i64>);
     }
-    let last = writes.last().map_or(0, |write| write.revision.0 as i64);
-    query.bind(last).execute(connection).await.map_err(unavailable)?;
+    for write in writes {
+        query = match &mutations[write.index].change {
+            Change::Put { uid, stored_version, draft } => {
+                query.bind(&**uid).bind(&**stored_version).bind(&**draft.value())
+            }
+            Change::Delete => query.bind("").bind("").bind(&b""[..]),
+        };
+    }
+    query.execute(connection).await.map_err(unavailable)?;
     Ok(())
 }

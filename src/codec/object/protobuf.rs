@@ -1,0 +1,34 @@
+//! The protobuf form of a version, made when the first client asks for it.
+
+use bytes::Bytes;
+
+use super::{Object, Undecodable};
+use crate::codec::protobuf::{self, Error};
+
+/// A stored object that is not of its kind's types, so that there is no protobuf form of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Unencodable {
+    #[error(transparent)]
+    Value(#[from] Undecodable),
+    #[error("\"{name}\" (namespace \"{namespace}\") has no protobuf form: {reason}")]
+    Types { namespace: String, name: String, reason: Error },
+}
+
+impl Object {
+    /// The message of the kind that the object is stored as, without its envelope; made once.
+    pub fn protobuf(&self) -> Result<&Bytes, Unencodable> {
+        if let Some(made) = self.protobuf.get() {
+            return Ok(made);
+        }
+        let map = self.to_map()?;
+        let text = |name| map.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let made = protobuf::encode(text("apiVersion"), text("kind"), &map).map_err(|reason| {
+            Unencodable::Types {
+                namespace: self.namespace().to_owned(),
+                name: self.name().to_owned(),
+                reason,
+            }
+        })?;
+        Ok(self.protobuf.get_or_init(|| made.into()))
+    }
+}

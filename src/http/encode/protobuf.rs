@@ -1,0 +1,113 @@
+//! The same forms in protobuf. There are no Tables among them: negotiation sees to that.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Encoder;
+use super::Form;
+use crate::api::error::Error;
+use crate::api::list::List;
+use crate::api::watch::WatchEvent;
+use crate::cache::event::{EventType, FrameEncoding};
+use crate::codec::object::{Object, Unencodable};
+use crate::codec::protobuf::{self, Envelope, watch_frame};
+use crate::http::status::Failure;
+use crate::http::table::Columns;
+use crate::protowire::write::size_of_bytes;
+
+/// What stands before the items of a list, and the field they stand in.
+pub struct ListHead {
+    pub bytes: Vec<u8>,
+    pub items_number: i32,
+}
+
+/// A value that names its kind, in its envelope.
+pub fn enveloped(value: &Value) -> Result<Vec<u8>, Error> {
+    let (api_version, kind) = claims(value);
+    Ok(Envelope::wrap(api_version, kind, &message(value)?))
+}
+
+impl Encoder {
+    pub(super) fn protobuf_object(&self, object: &Object) -> Result<Vec<u8>, Error> {
+        let (api_version, kind) = self.type_meta();
+        Ok(Envelope::wrap(&api_version, kind, &self.protobuf_item(object)?))
+    }
+
+    /// One item of a list. The bytes of stored objects are shared by everybody.
+    pub fn protobuf_item(&self, object: &Object) -> Result<Bytes, Error> {
+        if self.is_verbatim() {
+            return Ok(object.protobuf()?.clone());
+        }
+        Ok(message(&self.formed(self.decode(object)?))?.into())
+    }
+
+    /// The list without its items, whose sizes have to be known beforehand.
+    pub fn protobuf_list_head(&self, list: &List, items: &[Bytes]) -> Result<ListHead, Error> {
+        let head = self.list_value(list);
+        let (api_version, kind) = claims(&head);
+        let items_number = protobuf::items_number(api_version, kind).map_err(|why| failed(kind, &why))?;
+        let list = message(&head)?;
+        let length: usize = items.iter().map(|item| size_of_bytes(items_number, item.len())).sum();
+        let mut bytes = Envelope::head(api_version, kind, list.len() + length);
+        bytes.extend_from_slice(&list);
+        Ok(ListHead { bytes, items_number })
+    }
+
+    pub(super) fn protobuf_event(&self, event: &WatchEvent) -> Result<Bytes, Error> {
+        let stored = |kind: EventType, object: &Object| -> Result<Bytes, Unencodable> {
+            let (api_version, name) = self.type_meta();
+            Ok(watch_frame(kind.as_str(), &api_version, name, object.protobuf()?).into())
+        };
+        match event {
+            WatchEvent::State(object) if self.is_verbatim() => Ok(stored(EventType::Added, object)?),
+            WatchEvent::Change { event, kind } if self.is_verbatim() => {
+                let frame = event.frame(*kind, FrameEncoding::Protobuf, |object| stored(*kind, object));
+                Ok(frame.ok_or_else(Error::event_without_object)??)
+            }
+            WatchEvent::State(object) => self.protobuf_frame(EventType::Added.as_str(), self.decode(object)?),
+            WatchEvent::Change { event, kind } => {
+                let object = event.object(*kind).ok_or_else(Error::event_without_object)?;
+                self.protobuf_frame(kind.as_str(), self.decode(object)?)
+            }
+            WatchEvent::Bookmark { revision, end_of_state } => {
+                self.protobuf_frame("BOOKMARK", self.bookmark(*revision, *end_of_state))
+            }
+            WatchEvent::Error(error) => frame("ERROR", &Failure::from(error).body),
+        }
+    }
+
+    fn protobuf_frame(&self, event: &str, object: Value) -> Result<Bytes, Error> {
+        frame(event, &self.watched(object, Columns::Omitted))
+    }
+
+    fn type_meta(&self) -> (String, &str) {
+        match &self.form {
+            Form::Metadata(version) => (version.api_version().to_owned(), "PartialObjectMetadata"),
+            Form::Table { .. } | Form::Object => {
+                let definition = &self.resource.definition;
+                (definition.api_version(), &definition.kind)
+            }
+        }
+    }
+}
+
+fn frame(event: &str, value: &Value) -> Result<Bytes, Error> {
+    let (api_version, kind) = claims(value);
+    Ok(watch_frame(event, api_version, kind, &message(value)?).into())
+}
+
+fn message(value: &Value) -> Result<Vec<u8>, Error> {
+    let (api_version, kind) = claims(value);
+    let members = value.as_object().ok_or_else(|| Error::Internal("not an object".to_owned()))?;
+    protobuf::encode(api_version, kind, members).map_err(|why| failed(kind, &why))
+}
+
+/// The oldest discovery documents have no apiVersion.
+fn claims(value: &Value) -> (&str, &str) {
+    let text = |name: &str| value[name].as_str().unwrap_or_default();
+    (text("apiVersion"), text("kind"))
+}
+
+fn failed(kind: &str, why: &protobuf::Error) -> Error {
+    Error::Internal(format!("a {kind} has no protobuf form: {why}"))
+}

@@ -1,0 +1,152 @@
+//! Which member of the JSON form is which field, from gnostic's `openapiv2/OpenAPIv2.proto`.
+
+/// A message of gnostic's.
+pub(super) struct Message {
+    pub members: &'static [Member],
+    /// The field of all members that begin with `x-`.
+    pub extensions: Option<u8>,
+    /// The field that holds the whole value where JSON has a string instead of an object.
+    pub shorthand: Option<u8>,
+}
+
+pub(super) struct Member {
+    pub name: &'static str,
+    pub number: u8,
+    pub form: Form,
+}
+
+/// How a member is written. Paths are the fields of messages around a value, from outer to inner.
+pub(super) enum Form {
+    Text,
+    Flag,
+    /// A list of strings.
+    Texts,
+    /// A list of any values.
+    Anys,
+    One(&'static [u8], &'static Message),
+    /// An object as a message of named values, which are its field of that number.
+    Entries(u8, &'static [u8], &'static Message),
+    /// A list of objects of lists of strings.
+    TextMaps,
+    /// A list whose messages depend on where the parameter stands.
+    Parameters,
+}
+
+const fn member(name: &'static str, number: u8, form: Form) -> Member {
+    Member { name, number, form }
+}
+
+const fn text(name: &'static str, number: u8) -> Member {
+    member(name, number, Form::Text)
+}
+
+const fn message(members: &'static [Member], extensions: Option<u8>) -> Message {
+    Message { members, extensions, shorthand: None }
+}
+
+pub(super) static DOCUMENT: Message = message(
+    &[
+        text("swagger", 1),
+        member("info", 2, Form::One(&[], &INFO)),
+        member("paths", 8, Form::Entries(2, &[], &PATH_ITEM)),
+        member("definitions", 9, Form::Entries(1, &[], &SCHEMA)),
+        member("security", 12, Form::TextMaps),
+        member("securityDefinitions", 13, Form::Entries(1, &[2], &API_KEY)),
+    ],
+    Some(16),
+);
+
+static INFO: Message = message(&[text("title", 1), text("version", 2)], Some(7));
+
+static API_KEY: Message =
+    message(&[text("type", 1), text("name", 2), text("in", 3), text("description", 4)], Some(5));
+
+static PATH_ITEM: Message = message(
+    &[
+        member("get", 2, Form::One(&[], &OPERATION)),
+        member("put", 3, Form::One(&[], &OPERATION)),
+        member("post", 4, Form::One(&[], &OPERATION)),
+        member("delete", 5, Form::One(&[], &OPERATION)),
+        member("patch", 8, Form::One(&[], &OPERATION)),
+        member("parameters", 9, Form::Parameters),
+    ],
+    Some(10),
+);
+
+static OPERATION: Message = message(
+    &[
+        member("tags", 1, Form::Texts),
+        text("description", 3),
+        text("operationId", 5),
+        member("produces", 6, Form::Texts),
+        member("consumes", 7, Form::Texts),
+        member("parameters", 8, Form::Parameters),
+        member("responses", 9, Form::Entries(1, &[1], &RESPONSE)),
+        member("schemes", 10, Form::Texts),
+    ],
+    Some(13),
+);
+
+static RESPONSE: Message =
+    message(&[text("description", 1), member("schema", 2, Form::One(&[1], &SCHEMA))], Some(5));
+
+static BODY_PARAMETER: Message = message(
+    &[
+        text("description", 1),
+        text("name", 2),
+        text("in", 3),
+        member("required", 4, Form::Flag),
+        member("schema", 5, Form::One(&[], &SCHEMA)),
+    ],
+    Some(6),
+);
+
+static QUERY_PARAMETER: Message = message(
+    &[
+        member("required", 1, Form::Flag),
+        text("in", 2),
+        text("description", 3),
+        text("name", 4),
+        text("type", 6),
+        member("uniqueItems", 20, Form::Flag),
+    ],
+    Some(23),
+);
+
+static PATH_PARAMETER: Message = message(
+    &[
+        member("required", 1, Form::Flag),
+        text("in", 2),
+        text("description", 3),
+        text("name", 4),
+        text("type", 5),
+        member("uniqueItems", 19, Form::Flag),
+    ],
+    Some(22),
+);
+
+static SCHEMA: Message = message(
+    &[
+        text("$ref", 1),
+        text("format", 2),
+        text("description", 4),
+        member("required", 19, Form::Texts),
+        member("enum", 20, Form::Anys),
+        member("additionalProperties", 21, Form::One(&[1], &SCHEMA)),
+        member("type", 22, Form::One(&[], &TYPE)),
+        member("items", 23, Form::One(&[1], &SCHEMA)),
+        member("properties", 25, Form::Entries(1, &[], &SCHEMA)),
+    ],
+    Some(31),
+);
+
+static TYPE: Message = Message { members: &[], extensions: None, shorthand: Some(1) };
+
+/// The message of a parameter, and the messages around it.
+pub(super) fn parameter(place: &[u8]) -> (&'static [u8], &'static Message) {
+    match place {
+        b"body" => (&[1, 1], &BODY_PARAMETER),
+        b"path" => (&[1, 2, 4], &PATH_PARAMETER),
+        _ => (&[1, 2, 3], &QUERY_PARAMETER),
+    }
+}

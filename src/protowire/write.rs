@@ -1,0 +1,130 @@
+//! Messages written from their ends to their beginnings, so that lengths are known when they are due.
+
+use super::{BYTES, FIXED64, VARINT};
+
+/// Builds one message. What is to stand last is written first.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// Backwards.
+    bytes: Vec<u8>,
+}
+
+/// Where an embedded message ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+impl Writer {
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes) }
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        self.bytes.reverse();
+        self.bytes
+    }
+
+    pub fn varint(&mut self, number: i32, value: u64) {
+        self.raw_varint(value);
+        self.tag(number, VARINT);
+    }
+
+    pub fn fixed64(&mut self, number: i32, value: u64) {
+        self.raw(&value.to_le_bytes());
+        self.tag(number, FIXED64);
+    }
+
+    pub fn bytes(&mut self, number: i32, value: &[u8]) {
+        self.raw(value);
+        self.raw_varint(value.len() as u64);
+        self.tag(number, BYTES);
+    }
+
+    /// Ends an embedded message; its fields follow, then [`Writer::open`].
+    pub fn close(&self) -> Mark {
+        Mark(self.bytes.len())
+    }
+
+    /// Begins the embedded message that ends at the mark.
+    pub fn open(&mut self, number: i32, end: Mark) {
+        self.raw_varint((self.bytes.len() - end.0) as u64);
+        self.tag(number, BYTES);
+    }
+
+    fn tag(&mut self, number: i32, wire: u8) {
+        self.raw_varint((number as u64) << 3 | u64::from(wire));
+    }
+
+    fn raw_varint(&mut self, value: u64) {
+        let (bytes, length) = varint(value);
+        self.raw(&bytes[..length]);
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes.iter().rev());
+    }
+}
+
+/// The bytes of a number and how many there are.
+pub fn varint(mut value: u64) -> ([u8; 10], usize) {
+    let mut bytes = [0; 10];
+    for index in 0.. {
+        if value < 0x80 {
+            bytes[index] = value as u8;
+            return (bytes, index + 1);
+        }
+        bytes[index] = value as u8 | 0x80;
+        value >>= 7;
+    }
+    unreachable!("64 bits are ten times seven at most")
+}
+
+/// Appends a field of bytes to what is written forwards.
+pub fn append_bytes(out: &mut Vec<u8>, number: i32, value: &[u8]) {
+    append_head(out, number, value.len());
+    out.extend_from_slice(value);
+}
+
+/// Appends the tag and the length of a field of bytes.
+pub fn append_head(out: &mut Vec<u8>, number: i32, length: usize) {
+    for value in [(number as u64) << 3 | u64::from(BYTES), length as u64] {
+        let (bytes, length) = varint(value);
+        out.extend_from_slice(&bytes[..length]);
+    }
+}
+
+/// How many bytes [`append_bytes`] appends.
+pub fn size_of_bytes(number: i32, length: usize) -> usize {
+    varint((number as u64) << 3).1 + varint(length as u64).1 + length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_in_the_opposite_order() {
+        let mut writer = Writer::default();
+        writer.varint(3, 300);
+        let end = writer.close();
+        writer.bytes(1, b"ab");
+        writer.open(2, end);
+        writer.fixed64(1, 1);
+        assert_eq!(
+            writer.finish(),
+            [0x09, 1, 0, 0, 0, 0, 0, 0, 0, 0x12, 4, 0x0a, 2, b'a', b'b', 0x18, 0xac, 0x02]
+        );
+    }
+
+    #[test]
+    fn numbers_of_every_length() {
+        for bits in 0..64 {
+            let (bytes, length) = varint(1 << bits);
+            assert_eq!(super::super::Reader::new(&bytes[..length]).varint(), Ok(1 << bits));
+            assert_eq!(length, bits / 7 + 1);
+        }
+        let mut out = Vec::new();
+        append_bytes(&mut out, 16, &[7; 200]);
+        assert_eq!(out.len(), size_of_bytes(16, 200));
+        assert_eq!(out[..4], [0x82, 0x01, 0xc8, 0x01]);
+    }
+}

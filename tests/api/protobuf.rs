@@ -1,0 +1,288 @@
+//! Clients that speak protobuf see what clients that speak JSON see.
+
+use rowplane::codec::protobuf::{Envelope, decode, encode};
+use rowplane::protowire::Reader;
+use serde_json::{Value, json};
+
+use crate::support::client::{Answer, Request};
+use crate::support::server::{CONFIGMAPS, Setup, config_map, rv};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const METADATA: &str =
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_LIST: &str =
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+on_both_databases! {
+    a_write_and_what_it_answers,
+    an_object_in_another_version,
+    lists_and_pages,
+    watches,
+    a_watch_that_is_too_late,
+    metadata_alone,
+    reviews_and_scales,
+    discovery,
+    what_is_refused,
+    what_has_no_such_form,
+}
+
+fn envelope(object: &Value) -> Vec<u8> {
+    let text = |name: &str| object[name].as_str().expect("a kind and an apiVersion");
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let raw = encode(version, kind, object.as_object().expect("an object")).expect("encodes");
+    Envelope::wrap(version, kind, &raw)
+}
+
+fn open(bytes: &[u8]) -> Value {
+    let envelope = Envelope::parse(bytes).expect("an envelope");
+    let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+    object.insert("kind".to_owned(), envelope.kind.into());
+    object.insert("apiVersion".to_owned(), envelope.api_version.into());
+    Value::Object(object)
+}
+
+/// The type and the object of a watch event.
+fn event(message: &[u8]) -> (String, Value) {
+    let (mut kind, mut object) = (String::new(), Value::Null);
+    let mut reader = Reader::new(message);
+    while let Some(tag) = reader.tag().expect("a tag") {
+        let field = reader.bytes().expect("bytes");
+        match tag.number() {
+            1 => kind = String::from_utf8(field.to_vec()).expect("UTF-8"),
+            _ => {
+                let mut extension = Reader::new(field);
+                extension.tag().expect("a tag");
+                object = open(extension.bytes().expect("bytes"));
+            }
+        }
+    }
+    (kind, object)
+}
+
+trait InProtobuf: Sized {
+    fn protobuf(self) -> Self;
+    fn sending(self, object: &Value) -> Self;
+}
+
+impl InProtobuf for Request {
+    fn protobuf(self) -> Self {
+        self.accept(PROTOBUF)
+    }
+
+    fn sending(self, object: &Value) -> Self {
+        self.body(PROTOBUF, envelope(object)).protobuf()
+    }
+}
+
+#[track_caller]
+fn expect(answer: &Answer, status: u16) -> Value {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some(PROTOBUF), "{answer:?}");
+    open(&answer.body)
+}
+
+fn typed(mut object: Value, kind: &str, version: &str) -> Value {
+    object["kind"] = kind.into();
+    object["apiVersion"] = version.into();
+    object
+}
+
+fn in_t(name: &str) -> Value {
+    typed(config_map(name, json!({"k": "<v>"})), "ConfigMap", "v1")
+}
+
+async fn a_write_and_what_it_answers(setup: Setup) {
+    let server = setup.start().await;
+    let path = format!("{CONFIGMAPS}/a");
+    let created = expect(&server.request(http::Method::POST, CONFIGMAPS).sending(&in_t("a")).await, 201);
+    assert_eq!(server.get(&path).await.ok(), created);
+    assert_eq!(expect(&server.get(&path).protobuf().await, 200), created);
+    let mut changed = created.clone();
+    changed["data"]["k"] = "w".into();
+    let changed = expect(&server.request(http::Method::PUT, &path).sending(&changed).await, 200);
+    assert_eq!(server.get(&path).await.ok(), changed);
+    let stale = expect(&server.request(http::Method::PUT, &path).sending(&created).await, 409);
+    assert_eq!((&stale["kind"], &stale["reason"]), (&json!("Status"), &json!("Conflict")));
+    let dry =
+        server.request(http::Method::POST, format!("{CONFIGMAPS}?dryRun=All")).sending(&in_t("b")).await;
+    assert_eq!(expect(&dry, 201)["data"], json!({"k": "<v>"}));
+    let other = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "other"}});
+    let kept = expect(&server.delete(&path).sending(&other).await, 409);
+    assert_eq!(kept["code"], 409);
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
+        "preconditions": {"uid": changed["metadata"]["uid"]}});
+    let gone = expect(&server.delete(&path).sending(&options).await, 200);
+    assert_eq!((&gone["status"], &gone["details"]["name"]), (&json!("Success"), &json!("a")));
+    assert_eq!(expect(&server.get(&path).protobuf().await, 404)["reason"], "NotFound");
+}
+
+async fn an_object_in_another_version(setup: Setup) {
+    let server = setup.start().await;
+    let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "t", "name": "p"},
+        "reason": "Ready", "firstTimestamp": "2026-01-02T03:04:05Z", "eventTime": "2026-01-02T03:04:05.000006Z"});
+    server.post("/api/v1/namespaces/t/events", &event).await.expect(201);
+    for path in ["/api/v1/namespaces/t/events", "/apis/events.k8s.io/v1/namespaces/t/events"] {
+        let printed = server.get(format!("{path}/e")).await.ok();
+        let decoded = expect(&server.get(format!("{path}/e")).protobuf().await, 200);
+        for (name, value) in printed.as_object().expect("an object") {
+            assert_eq!(&decoded[name], value, "{path} {name}");
+        }
+        let list = expect(&server.get(path).protobuf().await, 200);
+        assert_eq!(list["items"][0]["metadata"], printed["metadata"]);
+    }
+}
+
+async fn lists_and_pages(setup: Setup) {
+    let server = setup.start().await;
+    let empty = expect(&server.get(CONFIGMAPS).protobuf().await, 200);
+    let revision = server.revision().await.to_string();
+    let metadata = json!({"resourceVersion": revision});
+    assert_eq!(
+        empty,
+        json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": null})
+    );
+    // More than one chunk of a streamed body.
+    for index in 0..40 {
+        server.create(&format!("c{index:02}"), json!({"k": "x".repeat(8 << 10)})).await;
+    }
+    let printed = server.get(CONFIGMAPS).await.ok();
+    for _ in 0..2 {
+        assert_eq!(expect(&server.get(CONFIGMAPS).protobuf().await, 200), printed);
+    }
+    let page = expect(&server.get(format!("{CONFIGMAPS}?limit=30")).protobuf().await, 200);
+    assert_eq!(page["metadata"]["remainingItemCount"], 10);
+    let token = page["metadata"]["continue"].as_str().expect("a token");
+    let rest = server.get(format!("{CONFIGMAPS}?limit=30&continue={token}")).protobuf().await;
+    assert_eq!(expect(&rest, 200)["items"].as_array().map(Vec::len), Some(10));
+    let exactly =
+        format!("{CONFIGMAPS}?resourceVersion={}&resourceVersionMatch=Exact&limit=50", rv(&printed) - 1);
+    assert_eq!(
+        expect(&server.get(exactly).protobuf().await, 200)["items"].as_array().map(Vec::len),
+        Some(39)
+    );
+}
+
+async fn watches(setup: Setup) {
+    let server = setup.start().await;
+    let created = server.create("a", json!({"k": "v"})).await;
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let start = || server.get(format!("{CONFIGMAPS}?{query}")).protobuf().watch();
+    let (mut one, mut other) = (start().await, start().await);
+    let content_type = one.headers.get("content-type").map(|value| value.as_bytes());
+    assert_eq!(content_type, Some(&b"application/vnd.kubernetes.protobuf;stream=watch"[..]));
+    assert_eq!(event(&one.message().await), ("ADDED".to_owned(), created.clone()));
+    let (kind, bookmark) = event(&one.message().await);
+    assert_eq!(kind, "BOOKMARK");
+    assert_eq!(bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    let changed = server.set("a", json!({"k": "w"})).await;
+    server.remove("a").await;
+    assert_eq!(event(&one.message().await), ("MODIFIED".to_owned(), changed));
+    let (kind, deleted) = event(&one.message().await);
+    assert_eq!((kind.as_str(), &deleted["metadata"]["name"]), ("DELETED", &json!("a")));
+    assert!(rv(&deleted) > rv(&created));
+    for _ in 0..3 {
+        other.message().await;
+    }
+    assert_eq!(event(&other.message().await), ("DELETED".to_owned(), deleted));
+}
+
+async fn a_watch_that_is_too_late(setup: Setup) {
+    let server = setup.start().await;
+    let revision = server.revision().await;
+    server.create("a", json!({})).await;
+    server.compact(revision + 1).await;
+    let mut watch =
+        server.get(format!("{CONFIGMAPS}?watch=1&resourceVersion={revision}")).protobuf().watch().await;
+    let (kind, status) = event(&watch.message().await);
+    assert_eq!((kind.as_str(), &status["kind"], &status["code"]), ("ERROR", &json!("Status"), &json!(410)));
+}
+
+async fn metadata_alone(setup: Setup) {
+    let server = setup.start().await;
+    let created = server.create("a", json!({"k": "v"})).await;
+    let partial = expect(&server.get(format!("{CONFIGMAPS}/a")).accept(METADATA).await, 200);
+    let metadata = created["metadata"].clone();
+    let want = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+    assert_eq!(partial, want);
+    let list = expect(&server.get(CONFIGMAPS).accept(METADATA_LIST).await, 200);
+    assert_eq!(
+        (&list["kind"], &list["items"]),
+        (&json!("PartialObjectMetadataList"), &json!([{"metadata": metadata}]))
+    );
+    let older =
+        expect(&server.get(CONFIGMAPS).accept(&METADATA_LIST.replace("v=v1", "v=v1beta1")).await, 200);
+    assert_eq!((&older["apiVersion"], &older["items"]), (&json!("meta.k8s.io/v1beta1"), &list["items"]));
+    let mut watch =
+        server.get(format!("{CONFIGMAPS}?watch=1&resourceVersion=0")).accept(METADATA).watch().await;
+    assert_eq!(event(&watch.message().await), ("ADDED".to_owned(), want));
+}
+
+async fn reviews_and_scales(setup: Setup) {
+    let server = setup.start().await;
+    let review = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = expect(&server.request(http::Method::POST, path).sending(&review).await, 201);
+    assert_eq!(answer["status"]["allowed"], true);
+    let path = "/apis/apps/v1/namespaces/t/deployments";
+    let labels = json!({"app": "a"});
+    let deployment = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2, "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    server.post(path, &deployment).await.expect(201);
+    let mut scale = expect(&server.get(format!("{path}/d/scale")).protobuf().await, 200);
+    assert_eq!((&scale["kind"], &scale["spec"]["replicas"]), (&json!("Scale"), &json!(2)));
+    scale["spec"]["replicas"] = 5.into();
+    let scaled = server.request(http::Method::PUT, format!("{path}/d/scale")).sending(&scale).await;
+    assert_eq!(expect(&scaled, 200)["spec"]["replicas"], 5);
+    assert_eq!(expect(&server.get(format!("{path}/d")).protobuf().await, 200)["spec"]["replicas"], 5);
+}
+
+async fn discovery(setup: Setup) {
+    let server = setup.start().await;
+    for path in ["/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"] {
+        let printed = server.get(path).await.ok();
+        let decoded = expect(&server.get(path).protobuf().await, 200);
+        assert_eq!(decoded["kind"], printed["kind"], "{path}");
+        for list in ["groups", "resources", "versions"] {
+            let length = |document: &Value| document[list].as_array().map(Vec::len);
+            assert_eq!(length(&decoded), length(&printed), "{path} {list}");
+        }
+    }
+}
+
+async fn what_is_refused(setup: Setup) {
+    let server = setup.start().await;
+    let post = |body: &[u8]| server.request(http::Method::POST, CONFIGMAPS).body(PROTOBUF, body.to_vec());
+    let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({})";
+    post(b"{}")
+        .await
+        .bad_request(&format!("the object provided is unrecognized (must be of type ConfigMap): {why}"));
+    post(b"k8s\0\x12\x02\x0a\x09")
+        .await
+        .bad_request("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF");
+    let table = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1";
+    let refused = server.get(CONFIGMAPS).accept(table).await;
+    assert_eq!((refused.status, refused.header("content-type")), (406, Some("application/json")));
+    let fallback = server.get(CONFIGMAPS).accept(&format!("{table},application/json")).await;
+    assert_eq!(fallback.ok()["kind"], "ConfigMapList");
+    let preferred = format!("application/json;q=0.5,{PROTOBUF}");
+    expect(&server.get(CONFIGMAPS).accept(&preferred).await, 200);
+    assert_eq!(server.get(CONFIGMAPS).accept("*/*").await.ok()["kind"], "ConfigMapList");
+}
+
+/// An object that is not of its kind's types could not be listed in protobuf.
+async fn what_has_no_such_form(setup: Setup) {
+    let server = setup.start().await;
+    let path = "/apis/apps/v1/namespaces/t/deployments";
+    let misfit =
+        "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
+    let deployment = |replicas: Value| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
+    let refused = server.post(path, &deployment("x".into())).await;
+    refused.bad_request(&format!("Deployment in version \"v1\" cannot be handled as a Deployment: {misfit}"));
+    server.post(path, &deployment(1.into())).await.expect(201);
+    assert_eq!(server.put(format!("{path}/d"), &deployment("x".into())).await.status, 400);
+    let patched = server.patch(format!("{path}/d"), &json!({"spec": {"replicas": "x"}})).await;
+    let message = patched.failure()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains(misfit), "{message}");
+    assert_eq!(expect(&server.get(path).protobuf().await, 200)["items"][0]["spec"]["replicas"], 1);
+}

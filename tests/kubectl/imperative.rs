@@ -1,0 +1,67 @@
+//! What kubectl sends in protobuf, as it knows the kinds itself.
+
+use crate::tool::Kubectl;
+
+pub async fn creates_imperatively(kubectl: &Kubectl) {
+    for (command, created) in [
+        ("namespace team", "namespace/team"),
+        ("configmap a --from-literal=color=blue --from-file=kinds=kinds.yaml", "configmap/a"),
+        ("secret generic s --from-literal=password=hunter2", "secret/s"),
+        ("serviceaccount robot", "serviceaccount/robot"),
+        ("deployment web --image=nginx:1 --replicas=3 --port=80", "deployment.apps/web"),
+        ("job once --image=busybox -- true", "job.batch/once"),
+        ("cronjob often --image=busybox '--schedule=*/5 * * * *' -- true", "cronjob.batch/often"),
+        ("service clusterip web --tcp=80:8080", "service/web"),
+        ("role reader --verb=get,list --resource=pods", "role.rbac.authorization.k8s.io/reader"),
+        ("rolebinding readers --role=reader --user=jane", "rolebinding.rbac.authorization.k8s.io/readers"),
+        ("quota small --hard=pods=2,cpu=1", "resourcequota/small"),
+        ("ingress web --rule=example.com/*=web:80", "ingress.networking.k8s.io/web"),
+        ("priorityclass high --value=1000", "priorityclass.scheduling.k8s.io/high"),
+        ("clusterrole viewer --verb=get --resource=nodes", "clusterrole.rbac.authorization.k8s.io/viewer"),
+        ("pdb web --selector=app=web --min-available=1", "poddisruptionbudget.policy/web"),
+    ] {
+        let dry = kubectl.run(&format!("create --dry-run=server -o name {command}")).await;
+        assert_eq!(dry, format!("{created}\n"));
+        assert_eq!(kubectl.run(&format!("create {command}")).await, format!("{created} created\n"));
+        kubectl.run(&format!("get {created}")).await;
+    }
+    assert_eq!(kubectl.run("get cm a -o jsonpath={.data.color}").await, "blue");
+    assert_eq!(kubectl.run("get secret s -o jsonpath={.data.password}").await, "aHVudGVyMg==");
+    let replicas = "get deployment web -o jsonpath={.spec.replicas}";
+    assert_eq!(kubectl.run(replicas).await, "3");
+    assert_eq!(kubectl.run("scale deployment web --replicas=5").await, "deployment.apps/web scaled\n");
+    assert_eq!(kubectl.run(replicas).await, "5");
+    assert_eq!(kubectl.run("run alone --image=nginx:1").await, "pod/alone created\n");
+    assert_eq!(kubectl.run("get pod alone -o jsonpath={.spec.containers[0].image}").await, "nginx:1");
+    let exposed = kubectl.run("expose deployment web --name=front --port=80").await;
+    assert_eq!(exposed, "service/front exposed\n");
+    assert_eq!(kubectl.run("get service front -o jsonpath={.spec.selector.app}").await, "web");
+    assert_eq!(kubectl.run("get cronjob often -o jsonpath={.spec.schedule}").await, "*/5 * * * *");
+    let again = kubectl.fail("create configmap a").await;
+    assert!(again.ends_with("configmaps \"a\" already exists\n"), "{again}");
+}
+
+pub async fn asks_who_it_is_and_what_it_may(kubectl: &Kubectl) {
+    assert_eq!(kubectl.run("auth can-i create deployments.apps").await, "yes\n");
+    assert_eq!(kubectl.run("auth can-i '*' '*' -A").await, "yes\n");
+    let who = kubectl.run("auth whoami").await;
+    for (attribute, value) in
+        [("Username", "kubernetes-admin"), ("Groups", "[system:masters system:authenticated]")]
+    {
+        let line = who.lines().find_map(|line| line.strip_prefix(attribute));
+        assert_eq!(line.map(str::trim), Some(value), "{who}");
+    }
+    let rules = kubectl.run("auth can-i --list").await;
+    assert!(rules.lines().any(|line| line.split_whitespace().eq(["*.*", "[]", "[]", "[*]"])), "{rules}");
+
+    let jane = kubectl.as_jane();
+    let pods = "get --raw /api/v1/namespaces/default/pods";
+    assert_eq!(
+        kubectl.fail(&format!("{pods} {jane}")).await,
+        "Error from server (Forbidden): pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"\n"
+    );
+    assert_eq!(
+        kubectl.fail(&format!("{pods} {}", jane.replace("jane-token", "no-token"))).await,
+        "error: You must be logged in to the server (Unauthorized)\n"
+    );
+}
