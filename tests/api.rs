@@ -65,8 +65,8 @@ mod openapi;
 mod paging;
 #[path = "api/patch.rs"]
 mod patch;
-#[path = "api/patch_forms.rs"]
-mod patch_forms;
+#[path = "api/patch_formats.rs"]
+mod patch_formats;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]

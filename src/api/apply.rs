@@ -127,7 +127,7 @@ fn finished(target: Target<'_>, kind: &Kind<'_>, applied: Applied) -> Result<Obj
         Some(schema) => without_nulls(schema, applied.object),
         None => applied.object,
     };
-    meta::types::check(&object).map_err(|why| create::unreadable(resource, &why))?;
+    resource.check_types(&object).map_err(|why| create::unreadable(resource, &why))?;
     let mut object = object;
     ownership::put(&mut object, applied.managers.encode());
     Ok(object)

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::api::ObjectMap;
 use crate::api::error::Error;
+use crate::codec::yaml;
 use crate::gotext;
 
 /// A configuration; 400 for what is none. Of a key that is there twice the last one counts.
@@ -12,7 +13,7 @@ pub fn parse(body: &[u8]) -> Result<ObjectMap, Error> {
     let text = String::from_utf8_lossy(body);
     let value = match serde_json::from_str(&text) {
         Ok(value) => value,
-        Err(_) => yaml(&text).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
+        Err(_) => yaml::parse(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
     };
     match value {
         Value::Object(config) => Ok(config),
@@ -23,13 +24,6 @@ pub fn parse(body: &[u8]) -> Result<ObjectMap, Error> {
             )))
         }
     }
-}
-
-fn yaml(text: &str) -> Result<Value, String> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
 }
 
 /// A configuration has to be of the kind and version of the URL, and says nothing of managers.
