@@ -5,6 +5,7 @@ pub mod args;
 pub mod config;
 pub mod datastore;
 pub mod error;
+pub mod feature_gates;
 mod logging;
 pub mod serve;
 mod signals;

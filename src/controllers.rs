@@ -1,4 +1,5 @@
-//! Loops that use the API as any client would: they empty namespaces, collect garbage, and expire events.
+//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, and keep the
+//! leases by which servers know of each other.
 //!
 //! Every replica runs all of them. What they do is idempotent and guarded by preconditions, so two at a time cost
 //! work and nothing else.
@@ -6,6 +7,8 @@
 mod bootstrap;
 mod events;
 mod garbage;
+mod identity_lease;
+pub mod identity_lease_gc;
 mod namespaces;
 
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
 use crate::api::error::Error;
+use crate::identity::ServerIdentity;
 
 pub use bootstrap::create_system_namespaces;
 
@@ -30,18 +34,57 @@ pub struct Config {
     pub event_ttl: Duration,
 }
 
-/// Starts all controllers; they end when `stop` is cancelled.
+/// How servers tell each other that they are alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityLeases {
+    /// How long after its last heartbeat a server counts as alive.
+    pub duration_seconds: u32,
+    /// Between heartbeats; each waits up to 4 % longer.
+    pub renew_interval: Duration,
+    /// Between two looks for leases that have expired.
+    pub gc_period: Duration,
+}
+
+/// Starts all controllers but those of the identity; they end when `stop` is cancelled.
 pub fn spawn(api: &Arc<Api>, config: Config, stop: &CancellationToken, tasks: &TaskTracker) {
-    let run = |name, start: fn(Arc<Api>, Config) -> BoxFuture<'static, Result<(), Error>>| {
-        let (api, stop) = (api.clone(), stop.clone());
-        tasks.spawn(async move {
-            let supervised = supervise(name, || start(api.clone(), config));
+    let runner = Runner { api, stop, tasks };
+    runner.run("namespaces", |api| Box::pin(namespaces::run(api)));
+    runner.run("garbage-collector", |api| Box::pin(garbage::run(api)));
+    runner.run("event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
+}
+
+/// Starts the heartbeat of this server and the collection of those that have none any more.
+pub fn spawn_identity(
+    api: &Arc<Api>,
+    identity: ServerIdentity,
+    leases: IdentityLeases,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) {
+    let runner = Runner { api, stop, tasks };
+    runner.run("identity-lease", move |api| Box::pin(identity_lease::run(api, identity.clone(), leases)));
+    runner.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
+}
+
+struct Runner<'a> {
+    api: &'a Arc<Api>,
+    stop: &'a CancellationToken,
+    tasks: &'a TaskTracker,
+}
+
+impl Runner<'_> {
+    /// Keeps a controller running until it is stopped.
+    fn run(
+        &self,
+        name: &'static str,
+        start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
+    ) {
+        let (api, stop) = (self.api.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let supervised = supervise(name, || start(api.clone()));
             let _ = stop.run_until_cancelled(supervised).await;
         });
-    };
-    run("namespaces", |api, _| Box::pin(namespaces::run(api)));
-    run("garbage-collector", |api, _| Box::pin(garbage::run(api)));
-    run("event-expiry", |api, config| Box::pin(events::run(api, config.event_ttl)));
+    }
 }
 
 /// Runs a controller for ever.

@@ -20,6 +20,7 @@ pub mod codec;
 pub mod schema;
 
 pub mod gotext;
+pub mod identity;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;

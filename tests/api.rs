@@ -8,26 +8,8 @@
 //! for n in $(seq -w 96); do grep -rqE "fn (c[0-9]+_)*c${n}_|^/// (.* and )?$n\b" tests || echo "$n"; done
 //! ```
 
+#[macro_use]
 mod support;
-
-/// Makes two tests of every case: a module of the case's name with `sqlite` and `postgres` in it.
-macro_rules! on_both_databases {
-    ($($case:ident),* $(,)?) => {
-        $(mod $case {
-            use crate::support::{database::Database, server::Setup};
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn sqlite() {
-                super::$case(Setup::new(Database::sqlite())).await
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn postgres() {
-                super::$case(Setup::new(Database::postgres().await)).await
-            }
-        })*
-    };
-}
 
 #[path = "api/apply.rs"]
 mod apply;

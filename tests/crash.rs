@@ -53,7 +53,7 @@ async fn run(installation: Installation, disturbance: Disturbance<'_>) {
     let seed = number("ROWPLANE_TEST_SEED").unwrap_or_else(rand::random);
     println!("ROWPLANE_TEST_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let installation = installation.with("--compaction-interval=0");
+    let installation = installation.with("--compaction-interval=0").without_heartbeats();
 
     let mut server = installation.start().await;
     let client = installation.client().await;

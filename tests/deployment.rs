@@ -43,7 +43,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
     let compose = compose();
     let (_, data_dir) =
         image_environment().into_iter().find(|(name, _)| name == "ROWPLANE_DATA_DIR").unwrap();
-    let mut published = Vec::new();
+    let (mut published, mut hostnames) = (Vec::new(), Vec::new());
     for name in ["a", "b"] {
         let service = &compose["services"][name];
         let config = config_of(service);
@@ -56,6 +56,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
             Datastore::Postgres(format!("postgres://{user}:{password}@postgres/{user}"))
         );
 
+        hostnames.push(config.identity.unwrap().hostname_override.unwrap());
         assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}")]);
         let ports = texts(&service["ports"]);
         let (outside, inside) = ports[0].rsplit_once(':').unwrap();
@@ -67,6 +68,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
     }
     // The kubeconfig names the port inside.
     assert_eq!(published, ["127.0.0.1:6443", "127.0.0.1:6444"]);
+    assert_eq!(hostnames, ["rowplane-a", "rowplane-b"]);
     assert_eq!(compose["services"]["a"]["hostname"], compose["services"]["b"]["hostname"]);
     assert!(file("README.md").contains("export KUBECONFIG=$PWD/rowplane-compose/admin.kubeconfig\n"));
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use http::StatusCode;
+use rowplane::identity::ServerIdentity;
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
@@ -31,8 +32,13 @@ struct Replica {
 
 impl Replicas {
     async fn start() -> Self {
+        Self::start_with(|installation| installation).await
+    }
+
+    async fn start_with(settings: fn(Installation) -> Installation) -> Self {
         let schema = Schema::create().await;
-        let (a, b) = tokio::join!(Replica::start(&schema), Replica::start(&schema));
+        let start = || Replica::start(settings(Installation::postgres(&schema)));
+        let (a, b) = tokio::join!(start(), start());
         Self { a, b, schema }
     }
 
@@ -42,8 +48,7 @@ impl Replicas {
 }
 
 impl Replica {
-    async fn start(schema: &Schema) -> Self {
-        let installation = Installation::postgres(schema);
+    async fn start(installation: Installation) -> Self {
         let process = installation.start().await;
         Self { process, client: installation.client().await, installation }
     }
@@ -67,6 +72,26 @@ async fn watch(client: &Client, from: u64) -> Watch {
 
 fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+/// `kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity` shows both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_replica_holds_a_lease() {
+    let replicas = Replicas::start().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
+                  ?labelSelector=apiserver.kubernetes.io/identity";
+    let mut holders = BTreeSet::new();
+    let mut watch = replicas.a.client.watch(&format!("{leases}&watch=1")).await.unwrap();
+    while holders.len() < 2 {
+        let lease = watch.event().await["object"].clone();
+        let hostname = lease["metadata"]["labels"]["kubernetes.io/hostname"].as_str().unwrap().to_owned();
+        holders.insert((hostname, lease["metadata"]["name"].as_str().unwrap().to_owned()));
+    }
+    let expected = [&replicas.a, &replicas.b].map(|replica| {
+        let hostname = format!("server-{}", replica.installation.port());
+        (hostname.clone(), ServerIdentity::of_host(&hostname).id().to_owned())
+    });
+    assert_eq!(holders, BTreeSet::from(expected));
 }
 
 /// As docker-compose.yml has it: who starts first makes the CA, and each admin is one for both.
@@ -164,7 +189,7 @@ async fn a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
 async fn both_write_and_both_watch() {
     const WRITERS: usize = 8;
     const WRITES: usize = 40;
-    let replicas = Replicas::start().await;
+    let replicas = Replicas::start_with(Installation::without_heartbeats).await;
     let [a, b] = replicas.clients();
     let start = revision(&list(a, "").await);
     let mut watches = [watch(a, start).await, watch(b, start).await];

@@ -50,7 +50,7 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, metrics, mut health, shutdown } = environment;
+    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
@@ -72,6 +72,14 @@ pub async fn build_on(
     let tasks = TaskTracker::new();
     let stop = CancellationToken::new();
     controllers::spawn(&api, controllers::Config { event_ttl: config.limits.event_ttl }, &stop, &tasks);
+    if let Some((identity, config)) = identity.zip(config.identity) {
+        let lease = health.add_post_start_hook("start-kube-apiserver-identity-lease-controller");
+        let collector = health.add_post_start_hook("start-kube-apiserver-identity-lease-garbage-collector");
+        controllers::spawn_identity(&api, identity, config.leases, &stop, &tasks);
+        // As upstream's, these hooks are done once their controllers run, whatever becomes of the first heartbeat.
+        lease.finish();
+        collector.finish();
+    }
     run_until(&tasks, &stop, refresh_token_keys(api.clone()));
     run_until(&tasks, &stop, save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::config::{ApiLimits, LogConfig, LogFormat, ServeConfig};
+use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use super::datastore::Datastore;
 use super::error::Error;
+use super::feature_gates::FeatureGates;
+use crate::api::meta::format;
 use crate::auth::pki::Overrides;
+use crate::controllers::IdentityLeases;
 use crate::gotext;
 use crate::storage::Compaction;
 
@@ -103,6 +106,28 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_SHUTDOWN_GRACE_PERIOD", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     shutdown_grace_period: Duration,
 
+    /// This server's name among the replicas, where the host's will not do: two on one host [default: the host's]
+    #[arg(long, env = "ROWPLANE_HOSTNAME_OVERRIDE", value_name = "NAME", value_parser = label_value)]
+    hostname_override: Option<String>,
+
+    /// For how long after its last heartbeat a server counts as alive
+    #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_DURATION_SECONDS", value_name = "SECONDS", default_value_t = 3600,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    identity_lease_duration_seconds: u32,
+
+    /// How often the server sends its heartbeat
+    #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_RENEW_INTERVAL_SECONDS", value_name = "SECONDS", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    identity_lease_renew_interval_seconds: u32,
+
+    /// How often the leases of servers that are gone are looked for
+    #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_GC_PERIOD", value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
+    identity_lease_gc_period: Duration,
+
+    /// Switches features on or off: APIServerIdentity=true|false [default: true]
+    #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
+    feature_gates: FeatureGates,
+
     /// How much to log: 0 to 3 informs, 4 and 5 debug, 6 and more trace
     #[arg(long = "v", short = 'v', env = "ROWPLANE_V", value_name = "LEVEL", default_value_t = 0)]
     v: u8,
@@ -118,6 +143,14 @@ impl ServeArgs {
         let datastore = match &self.datastore {
             Some(url) => Datastore::parse(url)?,
             None => Datastore::in_data_dir(&self.data_dir),
+        };
+        let identity = IdentityConfig {
+            hostname_override: self.hostname_override,
+            leases: IdentityLeases {
+                duration_seconds: self.identity_lease_duration_seconds,
+                renew_interval: Duration::from_secs(self.identity_lease_renew_interval_seconds.into()),
+                gc_period: self.identity_lease_gc_period,
+            },
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
         Ok(ServeConfig {
@@ -136,6 +169,7 @@ impl ServeArgs {
             },
             compaction: compaction(self.compaction_interval, self.compaction_history),
             shutdown_grace: self.shutdown_grace_period,
+            identity: self.feature_gates.api_server_identity.then_some(identity),
             log: LogConfig { verbosity: self.v, format: self.log_format },
         })
     }
@@ -151,4 +185,18 @@ fn duration(text: &str) -> Result<Duration, String> {
         return Err("a duration here cannot be negative".to_owned());
     }
     gotext::parse_duration(text)
+}
+
+/// For what is done again and again.
+fn positive_duration(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(duration) }
+}
+
+/// The lease carries it as a label.
+fn label_value(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    format::label_value(text).into_iter().next().map_or_else(|| Ok(text.to_owned()), Err)
 }

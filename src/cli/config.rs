@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use super::datastore::Datastore;
 use crate::auth::pki::Overrides;
+use crate::controllers::IdentityLeases;
 use crate::storage::Compaction;
 
 /// The configuration of `rowplane serve`.
@@ -27,6 +28,8 @@ pub struct ServeConfig {
     pub compaction: Option<Compaction>,
     /// How long requests may finish after a signal.
     pub shutdown_grace: Duration,
+    /// `None`: the feature gate `APIServerIdentity` is off.
+    pub identity: Option<IdentityConfig>,
     pub log: LogConfig,
 }
 
@@ -53,6 +56,14 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+}
+
+/// How this server shows the others that it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityConfig {
+    /// In place of the host's name.
+    pub hostname_override: Option<String>,
+    pub leases: IdentityLeases,
 }
 
 /// How the server logs.

@@ -26,6 +26,8 @@ pub enum Error {
     PortTaken(SocketAddr),
     #[error("cannot listen on {address}: {source}")]
     Bind { address: SocketAddr, source: io::Error },
+    #[error("the host's name {0:?} cannot be this server's: {1}; give another with --hostname-override")]
+    Hostname(String, String),
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error("cannot start: {0}")]

@@ -16,9 +16,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::config::ServeConfig;
+use super::config::{IdentityConfig, ServeConfig};
 use super::error::Error;
 use super::signals::Signals;
+use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
 use crate::auth::pki::{Kubeconfig, Pki, ServingNames};
 use crate::auth::token_file::Tokens;
@@ -27,6 +28,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::metrics::Metrics;
 use crate::http::server;
 use crate::http::tls::{ServingCertificate, Tls};
+use crate::identity::ServerIdentity;
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
@@ -38,6 +40,8 @@ pub struct Environment {
     /// The address really bound.
     pub address: SocketAddr,
     pub authenticator: Authenticator,
+    /// `None` if the configuration has none.
+    pub identity: Option<ServerIdentity>,
     pub metrics: Arc<Metrics>,
     /// With `ping` and `shutdown` in it; the application adds its own and mounts the routes.
     pub health: HealthChecks,
@@ -98,6 +102,7 @@ impl Server {
         let pki =
             Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
         let tls = tls(&pki)?;
+        let identity = config.identity.as_ref().map(identity).transpose()?;
         let authenticator = Authenticator::new(tokens(&config)?);
         let listener = bind(config.listen_address()).await?;
         let address =
@@ -110,6 +115,7 @@ impl Server {
             config: config.clone(),
             address,
             authenticator,
+            identity,
             metrics: metrics.clone(),
             health: health(&shutdown),
             shutdown: shutdown.clone(),
@@ -159,6 +165,23 @@ fn serving_names(config: &ServeConfig) -> ServingNames {
 fn hostname() -> Option<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
+}
+
+/// The override has been checked where it was parsed.
+fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
+    if let Some(hostname) = &config.hostname_override {
+        return Ok(ServerIdentity::of_host(hostname));
+    }
+    let hostname = hostname().unwrap_or_default();
+    let refused = if hostname.is_empty() {
+        Some("it is empty".to_owned())
+    } else {
+        format::label_value(&hostname).into_iter().next()
+    };
+    match refused {
+        Some(why) => Err(Error::Hostname(hostname, why)),
+        None => Ok(ServerIdentity::of_host(&hostname)),
+    }
 }
 
 fn tls(pki: &Pki) -> Result<Tls, Error> {

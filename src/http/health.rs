@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
@@ -73,6 +74,17 @@ impl HealthChecks {
         self.checks.push(Check { name: name.to_owned(), endpoints: endpoints.to_vec(), run });
     }
 
+    /// Adds upstream's check of a post-start hook, which fails until the hook has been finished.
+    pub fn add_post_start_hook(&mut self, name: &str) -> PostStartHook {
+        let hook = PostStartHook::default();
+        let finished = hook.clone();
+        self.add(&format!("poststarthook/{name}"), &Endpoint::ALL, move || {
+            let result = if finished.is_finished() { Ok(()) } else { Err("not finished".to_owned()) };
+            async { result }
+        });
+        hook
+    }
+
     /// Answers `/readyz`, `/readyz/<check>` and their like; `None` is a path that does not exist.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Answer> {
         let path = path.strip_prefix('/')?;
@@ -127,6 +139,20 @@ impl HealthChecks {
 impl fmt::Debug for HealthChecks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.checks.iter().map(|check| &check.name)).finish()
+    }
+}
+
+/// Something that has to be done after the start before the server is healthy. Clones are the same hook.
+#[derive(Clone, Debug, Default)]
+pub struct PostStartHook(Arc<AtomicBool>);
+
+impl PostStartHook {
+    pub fn finish(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -216,6 +242,18 @@ mod tests {
         assert_eq!(answer(&checks, "/livez", "").await, (200, "ok".into()));
         let single = (500, "internal server error: secret\n".into());
         assert_eq!(answer(&checks, "/healthz/database", "").await, single);
+    }
+
+    #[tokio::test]
+    async fn a_post_start_hook_fails_until_it_is_finished() {
+        let mut checks = HealthChecks::default();
+        let hook = checks.add_post_start_hook("warm-up");
+        let text = "[+]ping ok\n[-]poststarthook/warm-up failed: reason withheld\nlivez check failed\n";
+        assert_eq!(answer(&checks, "/livez", "").await, (500, text.into()));
+        let single = (500, "internal server error: not finished\n".into());
+        assert_eq!(answer(&checks, "/healthz/poststarthook/warm-up", "").await, single);
+        hook.finish();
+        assert_eq!(answer(&checks, "/readyz", "").await, (200, "ok".into()));
     }
 
     #[tokio::test]

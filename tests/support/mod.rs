@@ -1,5 +1,24 @@
 //! What integration tests share: a fresh database of either kind.
-#![allow(dead_code, reason = "every test crate uses a part of it")]
+#![allow(dead_code, unused_macros, reason = "every test crate uses a part of it")]
+
+/// Makes two tests of every case: a module of the case's name with `sqlite` and `postgres` in it.
+macro_rules! on_both_databases {
+    ($($case:ident),* $(,)?) => {
+        $(mod $case {
+            use crate::support::{database::Database, server::Setup};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$case(Setup::new(Database::sqlite())).await
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$case(Setup::new(Database::postgres().await)).await
+            }
+        })*
+    };
+}
 
 pub mod client;
 pub mod database;

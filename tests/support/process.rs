@@ -35,7 +35,11 @@ impl Installation {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
-        Self { dir, port, arguments: Vec::new() }
+        let mut installation = Self { dir, port, arguments: Vec::new() };
+        // All servers of a test are on one host.
+        let hostname = format!("--hostname-override=server-{}", installation.port());
+        installation.arguments.push(hostname);
+        installation
     }
 
     pub fn postgres(schema: &Schema) -> Self {
@@ -45,6 +49,11 @@ impl Installation {
     pub fn with(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
+    }
+
+    /// The clock moves with what clients write, and with nothing else.
+    pub fn without_heartbeats(self) -> Self {
+        self.with("--feature-gates=APIServerIdentity=false")
     }
 
     pub fn port(&self) -> u16 {

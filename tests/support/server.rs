@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use rowplane::cli::application::{build_on, open};
-use rowplane::cli::config::{ApiLimits, LogConfig, LogFormat, ServeConfig};
+use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::revision::Revision;
@@ -28,6 +28,8 @@ pub struct Setup {
     pub database: Database,
     pub limits: ApiLimits,
     pub compaction: Option<Compaction>,
+    /// `None` unless the test asks for it: heartbeats move the clock.
+    pub identity: Option<IdentityConfig>,
     data: TempDir,
 }
 
@@ -41,7 +43,7 @@ impl Setup {
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
         };
-        Self { database, limits, compaction: None, data }
+        Self { database, limits, compaction: None, identity: None, data }
     }
 
     pub fn is_sqlite(&self) -> bool {
@@ -89,6 +91,7 @@ impl Setup {
             limits: self.limits,
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
+            identity: self.identity.clone(),
             log: LogConfig { verbosity: 0, format: LogFormat::Text },
         }
     }

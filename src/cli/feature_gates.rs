@@ -1,0 +1,52 @@
+//! `--feature-gates`: upstream's names for what can be switched off.
+
+use crate::gotext;
+
+/// The features that can be switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// Every server holds a lease in kube-system.
+    pub api_server_identity: bool,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self { api_server_identity: true }
+    }
+}
+
+impl FeatureGates {
+    /// `A=true,B=false`; what is not named keeps its default.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut gates = Self::default();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(format!("missing bool value for {pair}"));
+            };
+            let gate = match name.trim() {
+                "APIServerIdentity" => &mut gates.api_server_identity,
+                other => return Err(format!("unrecognized feature gate: {other}")),
+            };
+            *gate = gotext::parse_bool(value.trim())
+                .ok_or_else(|| format!("invalid value of {name}={value}, it must be true or false"))?;
+        }
+        Ok(gates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates() {
+        assert_eq!(FeatureGates::parse(""), Ok(FeatureGates::default()));
+        assert_eq!(
+            FeatureGates::parse(" APIServerIdentity=false, "),
+            Ok(FeatureGates { api_server_identity: false })
+        );
+        for bad in ["APIServerIdentity", "APIServerIdentity=2", "Other=true"] {
+            assert!(FeatureGates::parse(bad).is_err(), "{bad}");
+        }
+    }
+}
