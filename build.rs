@@ -1,12 +1,17 @@
-//! Compiles `proto/` into one set of descriptors, which `schema::types` reads at start.
+//! Compiles `proto/` into one set of descriptors, which `schema::types` reads at start, and gathers the texts that
+//! OpenAPI shows.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+#[path = "build/descriptions.rs"]
+mod descriptions;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new("proto");
     println!("cargo::rerun-if-changed=proto");
+    println!("cargo::rerun-if-changed=build");
     let mut files = Vec::new();
     collect(root, &mut files)?;
     // Ids of messages follow this order; a build must not depend on that of the directory.
@@ -14,9 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new([root])?;
     // Imports are among the files, but for google's own descriptors of descriptors, which are no types.
     compiler.include_imports(false).open_files(files)?;
-    let target = PathBuf::from(env::var("OUT_DIR")?).join("types.bin");
-    fs::write(target, compiler.encode_file_descriptor_set())?;
-    Ok(())
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("types.bin"), compiler.encode_file_descriptor_set())?;
+    descriptions::write(&out.join("descriptions.json.gz"))
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {

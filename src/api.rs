@@ -4,6 +4,7 @@
 //! maps in the version of the request and are kept in the version the resource is stored in.
 
 pub mod admission;
+pub mod apply;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -17,6 +18,7 @@ pub mod list;
 pub mod meta;
 pub mod modify;
 pub mod options;
+mod ownership;
 pub mod patch;
 pub mod rescale;
 pub mod resource;

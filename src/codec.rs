@@ -4,3 +4,4 @@ pub mod depth;
 pub mod object;
 pub mod protobuf;
 pub mod scan;
+pub mod yaml;

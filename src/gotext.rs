@@ -43,6 +43,30 @@ pub fn json(value: &serde_json::Value) -> String {
     out
 }
 
+/// What `fmt` prints for `%v` of a decoded value: `map[a:1 b:[x y]]`, keys sorted.
+pub fn display(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(display).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(object) => display_map(object),
+        other => other.to_string(),
+    }
+}
+
+/// As [`display`].
+pub fn display_map(object: &serde_json::Map<String, serde_json::Value>) -> String {
+    let mut members: Vec<_> = object.iter().collect();
+    members.sort_by_key(|(key, _)| *key);
+    let members: Vec<String> =
+        members.into_iter().map(|(key, value)| format!("{key}:{}", display(value))).collect();
+    format!("map[{}]", members.join(" "))
+}
+
 /// What `encoding/json` calls a value of the wrong type.
 pub fn json_kind(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;

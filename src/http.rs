@@ -2,6 +2,7 @@
 
 pub mod app;
 mod body;
+mod compress;
 pub mod discovery;
 pub mod document;
 mod documents;

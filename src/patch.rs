@@ -1,7 +1,9 @@
 //! Patch formats as pure functions over JSON values.
 
+pub mod apply;
 pub mod json;
 pub mod merge;
+pub mod strategic;
 
 /// How a PATCH body is to be understood; decided by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,4 +33,7 @@ pub enum PatchError {
     /// 422: it does not fit the object. Clients are not told why.
     #[error("the patch does not apply")]
     DoesNotApply,
+    /// 500 without a reason, as upstream has it: the patch does not fit the kind.
+    #[error("{0}")]
+    Failed(String),
 }

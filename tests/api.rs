@@ -1,6 +1,7 @@
 //! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `spec/patch-apply.md` `p27_…`, of
+//! `spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
 //! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
 //!
 //! ```sh
@@ -10,6 +11,8 @@
 #[macro_use]
 mod support;
 
+#[path = "api/apply.rs"]
+mod apply;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -24,6 +27,8 @@ mod delete;
 mod deletecollection;
 #[path = "api/documents.rs"]
 mod documents;
+#[path = "api/encodings.rs"]
+mod encodings;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/garbage.rs"]
@@ -32,12 +37,18 @@ mod garbage;
 mod list;
 #[path = "api/list_options.rs"]
 mod list_options;
+#[path = "api/managers.rs"]
+mod managers;
 #[path = "api/namespaces.rs"]
 mod namespaces;
+#[path = "api/openapi.rs"]
+mod openapi;
 #[path = "api/paging.rs"]
 mod paging;
 #[path = "api/patch.rs"]
 mod patch;
+#[path = "api/patch_formats.rs"]
+mod patch_formats;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]

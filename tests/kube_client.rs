@@ -261,3 +261,27 @@ async fn compacted(installation: &Installation, revision: u64) {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_are_applied() {
+    let installation = Installation::sqlite();
+    let _server = installation.start().await;
+    let api = configmaps(&installation).await;
+    let params = PatchParams::apply("operator");
+    let apply = |value: usize| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"value": value.to_string()}
+        }))
+    };
+    let created = api.patch("a", &params, &apply(1)).await.unwrap();
+    assert_eq!(api.patch("a", &params, &apply(1)).await.unwrap(), created);
+    let managers = created.metadata.managed_fields.as_ref().unwrap();
+    assert_eq!((managers.len(), managers[0].manager.as_deref()), (1, Some("operator")));
+    let other = PatchParams::apply("other");
+    assert_eq!(code(api.patch("a", &other, &apply(2)).await), 409);
+    let forced = api.patch("a", &other.force(), &apply(2)).await.unwrap();
+    assert_eq!(value(&forced), "2");
+    let strategic = Patch::Strategic(json!({"data": {"more": "1"}}));
+    let patched = api.patch("a", &PatchParams::default(), &strategic).await.unwrap();
+    assert_eq!(patched.data.unwrap().len(), 2);
+}

@@ -1,6 +1,6 @@
 // Generate writes proto/: the kinds of Kubernetes as .proto files, read off upstream's Go types.
 //
-//	cd proto/generate && go run . ..
+//	cd proto/generate && go generate ./definitions && go run . ..
 //
 // Moving to the next version of Kubernetes is `go get` of its modules, another run, and reading the diff. A field
 // whose number or type differs from the file that is there is an error.

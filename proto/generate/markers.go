@@ -85,7 +85,7 @@ func fieldMarkers(into *field, owner reflect.Type, from reflect.StructField, nam
 	if slices.Contains(parent.Required, name) {
 		into.options = append(into.options, "(rowplane.required) = true")
 	}
-	if err := defaultMarker(into, schema.Default, from.Type); err != nil {
+	if err := defaultMarker(into, schema.Default, from); err != nil {
 		return err
 	}
 	for _, name := range extensionsOf(schema) {
@@ -119,9 +119,10 @@ func allowed(schema spec.Schema) []any {
 	}
 }
 
-// defaultMarker leaves out zeros: that they are the default of what cannot be absent goes without saying.
-func defaultMarker(into *field, value any, t reflect.Type) error {
-	if value == nil || t.Kind() != reflect.Pointer && isZero(value) {
+// defaultMarker leaves out zeros: that they are the default of what is always there goes without saying.
+func defaultMarker(into *field, value any, from reflect.StructField) error {
+	printed := from.Type.Kind() == reflect.Struct || slices.Contains(into.options, "(rowplane.always) = true")
+	if value == nil || printed && from.Type.Kind() != reflect.Pointer && isZero(value) {
 		return nil
 	}
 	text, err := json.Marshal(value)

@@ -36,6 +36,17 @@ pub fn conversion(from_api_version: &str, to_api_version: &str, kind: &str) -> O
     Some(Conversion { to: to_api_version.to_owned(), step })
 }
 
+/// The other version in which objects of `kind` look different; `None` for kinds that have one look.
+pub fn other_version(api_version: &str, kind: &str) -> Option<&'static str> {
+    match (kind, api_version) {
+        ("Event", "v1") => Some("events.k8s.io/v1"),
+        ("Event", "events.k8s.io/v1") => Some("v1"),
+        ("HorizontalPodAutoscaler", "autoscaling/v2") => Some("autoscaling/v1"),
+        ("HorizontalPodAutoscaler", "autoscaling/v1") => Some("autoscaling/v2"),
+        _ => None,
+    }
+}
+
 impl Conversion {
     /// The object in the other version, `apiVersion` included.
     pub fn convert(&self, object: ObjectMap) -> ObjectMap {

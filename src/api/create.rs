@@ -9,7 +9,7 @@ use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
-use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now};
+use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
 use crate::storage::{Expect, Written};
 use crate::user::User;
 
@@ -31,6 +31,7 @@ impl Api {
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
+        ownership::track_create(resource, &mut object, options.manager());
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
             // Only an attempt that may be followed by another needs a copy.

@@ -144,6 +144,7 @@ impl From<PatchError> for Error {
             PatchError::Malformed(text) => Self::BadRequest(text),
             PatchError::TooManyOperations { limit, found } => Self::TooManyOperations { limit, found },
             PatchError::DoesNotApply => Self::Unprocessable,
+            PatchError::Failed(text) => Self::Unclassified(text),
         }
     }
 }

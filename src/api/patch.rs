@@ -8,11 +8,12 @@ use super::options::write::{FieldValidation, PatchOptions};
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target};
 use crate::gotext;
-use crate::patch::{Decoding, PatchKind, json, merge};
+use crate::patch::{Decoding, PatchKind, json, merge, strategic};
+use crate::schema::types::Types;
 use crate::user::User;
 
 impl Api {
-    /// Applies a JSON patch or a merge patch.
+    /// Applies a JSON patch, a merge patch or a strategic merge patch.
     pub async fn patch(
         &self,
         target: Target<'_>,
@@ -27,7 +28,8 @@ impl Api {
             let current = current.ok_or_else(|| target.not_found())?;
             let mut new = patched(target, &patch, &current.object)?;
             check_place(target, &mut new)?;
-            next_version(target, Change { part, uid: UidRule::Immutable, user }, new, current)
+            let manager = Some(options.write.manager());
+            next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
         })
         .await
     }
@@ -55,21 +57,47 @@ impl Patch {
         Ok(Self { kind, body, decoding })
     }
 
-    pub(super) fn apply(&self, object: ObjectMap) -> Result<Value, Error> {
-        let object = Value::Object(object);
+    /// `object` is of this kind, which may be a subresource's.
+    pub(super) fn apply(&self, object: ObjectMap, api_version: &str, kind: &str) -> Result<Value, Error> {
         Ok(match self.kind {
-            PatchKind::Json => json::apply(object, &self.body)?,
-            PatchKind::Merge => merge::apply(object, self.body.clone(), self.decoding)?,
-            // The route refuses these with 415 until they are built.
-            PatchKind::StrategicMerge | PatchKind::Apply => return Err(Error::Unprocessable),
+            PatchKind::Json => json::apply(Value::Object(object), &self.body)?,
+            PatchKind::Merge => merge::apply(Value::Object(object), self.body.clone(), self.decoding)?,
+            PatchKind::StrategicMerge => {
+                Value::Object(strategic_merge(object, &self.body, api_version, kind)?)
+            }
+            // Apply is a verb of its own.
+            PatchKind::Apply => return Err(Error::Unprocessable),
         })
     }
 }
 
+fn strategic_merge(
+    object: ObjectMap,
+    patch: &Value,
+    api_version: &str,
+    kind: &str,
+) -> Result<ObjectMap, Error> {
+    let types = Types::built_in();
+    // The router refuses the format for kinds that have no type.
+    let message = types.kind(api_version, kind).ok_or(Error::Unprocessable)?;
+    let claims = ["kind", "apiVersion"].map(|name| (name, object.get(name).cloned()));
+    let mut merged = strategic::apply(object, patch, types, message)?;
+    // What the patch says of the kind is ignored.
+    for (name, claim) in claims {
+        merged.extend(claim.map(|claim| (name.to_owned(), claim)));
+    }
+    Ok(merged)
+}
+
 /// The patched object, if it still is an object of the kind.
 fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<ObjectMap, Error> {
-    let result = patch.apply(current.clone())?;
-    let refuse = |why: &str| Error::undecodable_patch(&gotext::json(&result), why);
+    let definition = &target.resource.definition;
+    let result = patch.apply(current.clone(), &definition.api_version(), &definition.kind)?;
+    let shown = match patch.kind {
+        PatchKind::StrategicMerge => gotext::display(&patch.body),
+        _ => gotext::json(&result),
+    };
+    let refuse = |why: &str| Error::undecodable_patch(&shown, why);
     let Some(object) = result.as_object() else {
         let kind = gotext::json_kind(&result);
         return Err(refuse(&format!(
@@ -79,7 +107,7 @@ fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<Obj
     for field in ["kind", "apiVersion"] {
         if object.get(field) != current.get(field) {
             let text = object.get(field).and_then(Value::as_str).unwrap_or_default();
-            let kind = &target.resource.definition.kind;
+            let kind = &definition.kind;
             return Err(refuse(&format!(
                 "{field} {} does not match the {kind} being patched",
                 gotext::quote(text)

@@ -1,12 +1,15 @@
 //! PUT and PATCH of the subresource `scale`: a change of one number of the parent.
 
+use super::apply::{body, conflict_error};
 use super::error::Error;
 use super::modify::{Current, Next};
 use super::options::write::{PatchOptions, WriteOptions};
+use super::ownership::{self, Tracking};
 use super::patch::Patch;
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
 use crate::patch::PatchKind;
+use crate::patch::apply::ownership::Refusal;
 use crate::user::User;
 
 impl Api {
@@ -21,7 +24,7 @@ impl Api {
         let modified = self
             .modify(target, options.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                rescaled(target, &body, current, user)
+                rescaled(target, &body, current, user, Some(options.manager()))
             })
             .await?;
         scale_of(target, &modified.answer)
@@ -35,17 +38,57 @@ impl Api {
         options: &PatchOptions,
         user: &User,
     ) -> Result<ObjectMap, Error> {
+        if kind == PatchKind::Apply {
+            return self.apply_scale(target, body, options, user).await;
+        }
         let patch = Patch::parse(kind, body, options.write.field_validation)?;
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                let patched = patch.apply(scale::of(&current.object))?;
+                let patched = patch.apply(scale::of(&current.object), "autoscaling/v1", "Scale")?;
                 let mut patched = match patched {
                     serde_json::Value::Object(patched) => patched,
                     _ => return Err(Error::Unprocessable),
                 };
                 check_place(target, &mut patched)?;
-                rescaled(target, &patched, current, user)
+                rescaled(target, &patched, current, user, Some(options.write.manager()))
+            })
+            .await?;
+        scale_of(target, &modified.answer)
+    }
+
+    async fn apply_scale(
+        &self,
+        target: Target<'_>,
+        body: &[u8],
+        options: &PatchOptions,
+        user: &User,
+    ) -> Result<ObjectMap, Error> {
+        let config = body::parse(body)?;
+        let modified = self
+            .modify(target, options.write.dry_run, |current| {
+                let current = current.ok_or_else(|| target.not_found())?;
+                body::check(&config, "autoscaling/v1", "Scale")?;
+                let live = scale::of(&current.object);
+                let manager = options.write.manager();
+                let scales = (&live, &config);
+                let applied = ownership::scale::apply(
+                    target.resource,
+                    &current.object,
+                    scales,
+                    manager,
+                    options.conflicts,
+                )
+                .map_err(|refusal| match refusal {
+                    Refusal::Unfit(why) => ownership::scale::unfit(&config, &why),
+                    Refusal::Conflicts(found) => conflict_error(&found),
+                })?;
+                let mut scale = applied.object;
+                check_place(target, &mut scale)?;
+                let mut new = current.object.clone();
+                scale::apply(&mut new, &scale, target.name)?;
+                ownership::put(&mut new, applied.managers.encode());
+                put(target, &scale, new, current, user)
             })
             .await?;
         scale_of(target, &modified.answer)
@@ -53,9 +96,30 @@ impl Api {
 }
 
 /// The parent with the replicas of a Scale, under the Scale's preconditions.
-fn rescaled(target: Target<'_>, scale: &ObjectMap, current: &Current, user: &User) -> Result<Next, Error> {
+fn rescaled(
+    target: Target<'_>,
+    scale: &ObjectMap,
+    current: &Current,
+    user: &User,
+    manager: Option<&str>,
+) -> Result<Next, Error> {
     let mut new = current.object.clone();
     scale::apply(&mut new, scale, target.name)?;
+    if let Some(manager) = manager {
+        let scales = (&scale::of(&current.object), &scale::of(&new));
+        let tracking = Tracking { manager, part: Part::Scale };
+        ownership::scale::track(target.resource, &mut new, scales, tracking);
+    }
+    put(target, scale, new, current, user)
+}
+
+fn put(
+    target: Target<'_>,
+    scale: &ObjectMap,
+    mut new: ObjectMap,
+    current: &Current,
+    user: &User,
+) -> Result<Next, Error> {
     for field in ["resourceVersion", "uid"] {
         let wanted = metadata(scale).and_then(|metadata| metadata.get(field)).cloned();
         match wanted {
@@ -63,7 +127,8 @@ fn rescaled(target: Target<'_>, scale: &ObjectMap, current: &Current, user: &Use
             None => metadata_mut(&mut new).shift_remove(field),
         };
     }
-    next_version(target, Change { part: Part::Main, uid: UidRule::Precondition, user }, new, current)
+    let change = Change { part: Part::Scale, uid: UidRule::Precondition, user, manager: None };
+    next_version(target, change, new, current)
 }
 
 fn scale_of(target: Target<'_>, answer: &Answer) -> Result<ObjectMap, Error> {

@@ -1,22 +1,23 @@
 //! `Resource`: a definition together with what verbs look up again and again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use super::ObjectMap;
-use super::convert::{Conversion, conversion};
+use super::convert::{Conversion, conversion, other_version};
 use super::error::Error;
 use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use crate::codec::object::Object;
+use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types;
+use crate::schema::types::{self, Types};
 use crate::storage::ResourceId;
 
 /// One served version of a stored resource.
@@ -30,6 +31,8 @@ pub struct Resource {
     pub stored_version: Arc<str>,
     /// `None` where the served version is the stored one.
     conversion: Option<Versions>,
+    /// The types of every version that objects can be converted to, the served one first. Built when first needed.
+    schemas: Vec<(String, OnceLock<Option<Schema>>)>,
 }
 
 struct Versions {
@@ -58,6 +61,7 @@ impl Resource {
             strategy: Strategy::of(&definition),
             stored_version,
             conversion,
+            schemas: schemas(&definition),
             definition,
         }
     }
@@ -90,6 +94,25 @@ impl Resource {
         types::check(&self.definition.api_version(), &self.definition.kind, object)
     }
 
+    /// How values of a version are merged; `None` for versions that are not served.
+    pub fn schema(&self, api_version: &str) -> Option<&Schema> {
+        let (_, schema) = self.schemas.iter().find(|(known, _)| known == api_version)?;
+        let build = || {
+            let message = Types::built_in().kind(api_version, &self.definition.kind)?;
+            Some(Schema::built_in(Types::built_in(), message))
+        };
+        schema.get_or_init(build).as_ref()
+    }
+
+    /// An object of any version in another one that [`Resource::schema`] knows.
+    pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
+        let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        match conversion(from, api_version, &self.definition.kind) {
+            Some(conversion) => conversion.convert(object),
+            None => object,
+        }
+    }
+
     /// An object of the served version as it is stored.
     pub fn to_stored(&self, object: ObjectMap) -> ObjectMap {
         match &self.conversion {
@@ -120,6 +143,12 @@ impl Resource {
             _ => object.namespace().into(),
         }))
     }
+}
+
+fn schemas(definition: &ResourceDefinition) -> Vec<(String, OnceLock<Option<Schema>>)> {
+    let served = definition.api_version();
+    let other = other_version(&served, &definition.kind).map(str::to_owned);
+    [served].into_iter().chain(other).map(|version| (version, OnceLock::new())).collect()
 }
 
 impl Resources {

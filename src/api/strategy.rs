@@ -14,6 +14,7 @@ mod job;
 mod kinds;
 mod namespace;
 mod pod;
+mod reset;
 mod status;
 mod volume;
 

@@ -6,6 +6,7 @@ use super::error::Error;
 use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
+use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
@@ -19,6 +20,20 @@ pub enum Part {
     Status,
     /// The subresource `finalize` of namespaces.
     Finalize,
+    /// The subresource `scale`, which is a view of the object.
+    Scale,
+}
+
+impl Part {
+    /// As URLs have it; empty for the main resource.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Part::Main => "",
+            Part::Status => "status",
+            Part::Finalize => "finalize",
+            Part::Scale => "scale",
+        }
+    }
 }
 
 /// What an update may do about the stored uid.
@@ -36,6 +51,8 @@ pub(super) struct Change<'a> {
     pub part: Part,
     pub uid: UidRule,
     pub user: &'a User,
+    /// The field manager; `None` if the new version has its managers already.
+    pub manager: Option<&'a str>,
 }
 
 impl Api {
@@ -58,11 +75,14 @@ impl Api {
         }
         self.modify(target, options.dry_run, |current| match current {
             Some(current) => {
-                let change = Change { part, uid: UidRule::Precondition, user };
+                let manager = Some(options.manager());
+                let change = Change { part, uid: UidRule::Precondition, user, manager };
                 next_version(target, change, body.clone(), current)
             }
             None if creates => {
-                let object = create::prepared(resource, body.clone(), None, user)?;
+                let mut object = body.clone();
+                ownership::track_create(resource, &mut object, options.manager());
+                let object = create::prepared(resource, object, None, user)?;
                 create::validate(resource, &object, target.name)?;
                 Ok(Next::Put(object))
             }
@@ -88,6 +108,10 @@ pub(super) fn next_version(
     current: &Current,
 ) -> Result<Next, Error> {
     let resource = target.resource;
+    if let Some(manager) = change.manager {
+        let tracking = Tracking { manager, part: change.part };
+        ownership::track_update(resource, &current.object, &mut new, tracking);
+    }
     let empty = ObjectMap::new();
     let old_metadata = super::metadata(&current.object).unwrap_or(&empty);
     let metadata = metadata_mut(&mut new);
@@ -101,7 +125,7 @@ pub(super) fn next_version(
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
     let writer = Writer { user: change.user, now: &now() };
     match change.part {
-        Part::Main => resource.strategy.prepare_update(&mut new, &current.object),
+        Part::Main | Part::Scale => resource.strategy.prepare_update(&mut new, &current.object),
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
     }
@@ -116,6 +140,7 @@ pub(super) fn next_version(
     if completes_deletion(resource, &new, &current.object) {
         return Ok(Next::Delete(Some(new)));
     }
+    ownership::restore_times(&current.object, &mut new, same);
     if same(&new, &current.object) {
         return Ok(Next::Unchanged);
     }

@@ -12,6 +12,7 @@ use axum::response::Response;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::compress::compress;
 use super::discovery::Documents;
 use super::documents;
 use super::health::{self, HealthChecks};
@@ -126,7 +127,7 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
         return Err(Error::MethodNotAllowed);
     }
     let headers = &parts.headers;
-    match path {
+    let answer = match path {
         Some(ApiPath::CoreVersions) => documents::discovery(&app.documents.api, headers),
         Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
         Some(ApiPath::Group { group }) => match app.documents.group(&group) {
@@ -137,8 +138,9 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
             Some(document) => documents::legacy(document, headers),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => Ok(other_document(app, parts)),
-    }
+        Some(ApiPath::Resource(_)) | None => return Ok(other_document(app, parts)),
+    };
+    answer.map(|response| compress(headers, response))
 }
 
 fn other_document(app: &App, parts: &Parts) -> Response {

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use metrics::Counter;
 use serde_json::Value;
 
-use super::encode::{Encoder, encode_json};
+use super::encode::{Encoder, encode};
 use super::metrics::LongRunning;
 use super::negotiate::MediaType;
 use super::table::Columns;
@@ -30,19 +30,19 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     if encoder.media == MediaType::Protobuf {
         return protobuf_list(encoder, list).await;
     }
-    if encoder.pretty || encoder.order().is_some() {
+    if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
         return whole_list(encoder, list).await;
     }
     let out = encoder.list_head(&list);
     let mut writer = ListWriter { encoder, out, started: false };
-    let done = writer.fill(&mut list.items).await?;
+    let done = writer.fill(&mut list.items, CHUNK).await?;
     let first = writer.take();
     if done {
         return Ok(Body::from(first));
     }
     let rest = stream::unfold(Some((writer, list.items)), |state| async move {
         let (mut writer, mut items) = state?;
-        match writer.fill(&mut items).await {
+        match writer.fill(&mut items, CHUNK).await {
             Ok(true) => Some((Ok(writer.take()), None)),
             Ok(false) => Some((Ok(writer.take()), Some((writer, items)))),
             Err(error) => Some((Err(io::Error::other(error)), None)),
@@ -63,9 +63,9 @@ impl ListWriter {
         std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
     }
 
-    /// Writes items until a chunk is full. Returns true after the last one.
-    async fn fill(&mut self, items: &mut Items) -> Result<bool, Error> {
-        while self.out.len() < CHUNK {
+    /// Writes items until there are `enough` bytes. Returns true after the last one.
+    async fn fill(&mut self, items: &mut Items, enough: usize) -> Result<bool, Error> {
+        while self.out.len() < enough {
             let Some(objects) = items.next().await else {
                 let end = if self.started { b"]}\n" } else { self.encoder.empty_items() };
                 self.out.extend_from_slice(end);
@@ -81,7 +81,7 @@ impl ListWriter {
     }
 }
 
-/// For people, and for the one kind whose rows have an order of their own.
+/// For people, for YAML, and for the one kind whose rows have an order of their own.
 async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut objects: Vec<Arc<Object>> = Vec::new();
     while let Some(chunk) = list.items.next().await {
@@ -98,13 +98,14 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let out = encoder.list_head(&list);
     let mut writer = ListWriter { encoder, out, started: false };
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
-    while !writer.fill(&mut items).await? {}
-    if !writer.encoder.pretty {
+    writer.fill(&mut items, usize::MAX).await?;
+    let Encoder { media, pretty, .. } = writer.encoder;
+    if media == MediaType::Json && !pretty {
         return Ok(Body::from(writer.out));
     }
     let value: Value = serde_json::from_slice(&writer.out)
         .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
-    Ok(Body::from(encode_json(&value, true)))
+    Ok(Body::from(encode(&value, media, pretty)?))
 }
 
 /// A list in protobuf says first how long it is, so everything is encoded before the first byte is sent. What is held
@@ -150,8 +151,14 @@ impl ProtobufWriter {
 
 /// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
 pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
-    let state =
-        WatchWriter { encoder, watch: Some(watch), counter, columns: Columns::Shown, _active: active };
+    let state = WatchWriter {
+        encoder,
+        watch: Some(watch),
+        pending: Vec::new().into_iter(),
+        counter,
+        columns: Columns::Shown,
+        _active: active,
+    };
     Body::from_stream(stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -162,6 +169,8 @@ struct WatchWriter {
     encoder: Encoder,
     /// `None` once an error has been sent.
     watch: Option<Watch>,
+    /// Events of the last step that have not been sent.
+    pending: std::vec::IntoIter<WatchEvent>,
     counter: Counter,
     columns: Columns,
     _active: LongRunning,
@@ -169,20 +178,28 @@ struct WatchWriter {
 
 impl WatchWriter {
     async fn next(&mut self) -> Option<Bytes> {
-        let events = self.watch.as_mut()?.next().await?;
-        self.counter.increment(events.len() as u64);
-        // One event for many watchers: the frame is shared and not copied.
-        if let [event] = events.as_slice() {
-            return Some(self.frame(event));
+        if self.pending.len() == 0 {
+            self.pending = self.watch.as_mut()?.next().await?.into_iter();
         }
-        let mut out = Vec::with_capacity(events.len() * 1024);
-        for event in &events {
-            out.extend_from_slice(&self.frame(event));
-            if self.watch.is_none() {
-                break;
-            }
+        let first = self.next_frame()?;
+        // The frame of one event is shared by all watchers, and large ones are not worth copying.
+        if self.pending.len() == 0 || first.len() >= CHUNK {
+            return Some(first);
+        }
+        let mut out = Vec::with_capacity(((self.pending.len() + 1) * first.len()).min(CHUNK + CHUNK / 4));
+        out.extend_from_slice(&first);
+        while out.len() < CHUNK
+            && let Some(frame) = self.next_frame()
+        {
+            out.extend_from_slice(&frame);
         }
         Some(out.into())
+    }
+
+    fn next_frame(&mut self) -> Option<Bytes> {
+        let event = self.pending.next()?;
+        self.counter.increment(1);
+        Some(self.frame(&event))
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {
@@ -190,6 +207,7 @@ impl WatchWriter {
         self.columns = Columns::Omitted;
         frame.unwrap_or_else(|error| {
             self.watch = None;
+            self.pending = Vec::new().into_iter();
             let event = WatchEvent::Error(error);
             self.encoder.event(&event, Columns::Omitted).unwrap_or_default()
         })

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::document::Document;
 use super::encode::enveloped;
+use crate::codec::yaml;
 use crate::schema::registry::Registry;
 
 pub mod aggregated;
@@ -44,17 +45,18 @@ pub struct Discovery {
     pub aggregated: Document,
 }
 
-/// A document with a protobuf form.
+/// A document in every encoding.
 #[derive(Clone, Debug)]
 pub struct Legacy {
     pub json: Document,
+    pub yaml: Bytes,
     pub protobuf: Bytes,
 }
 
 impl Legacy {
     fn new(value: &Value) -> Self {
         let protobuf = enveloped(value).expect("discovery documents are made of the types they name");
-        Self { json: Document::compact(value), protobuf: protobuf.into() }
+        Self { json: Document::compact(value), yaml: yaml::write(value).into(), protobuf: protobuf.into() }
     }
 }
 

@@ -29,7 +29,8 @@ pub fn legacy(document: &Legacy, headers: &HeaderMap) -> Result<Response, Error>
 fn in_encoding(document: &Legacy, media: MediaType) -> Response {
     let body = match media {
         MediaType::Protobuf => &document.protobuf,
-        MediaType::Json | MediaType::Yaml => &document.json.body,
+        MediaType::Json => &document.json.body,
+        MediaType::Yaml => &document.yaml,
     };
     response::encoded(StatusCode::OK, media, body.clone())
 }

@@ -20,6 +20,7 @@ use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{EventType, FrameEncoding};
 use crate::codec::object::{Object, Undecodable, write_json};
+use crate::codec::yaml;
 use crate::revision::Revision;
 
 pub use protobuf::enveloped;
@@ -78,14 +79,14 @@ impl Encoder {
         if self.media == MediaType::Protobuf {
             return self.protobuf_object(object);
         }
-        if self.is_verbatim() && !self.pretty {
+        if self.is_verbatim() && self.media == MediaType::Json && !self.pretty {
             let json = object.json()?;
             let mut out = Vec::with_capacity(json.len() + 1);
             out.extend_from_slice(json);
             out.push(b'\n');
             return Ok(out);
         }
-        Ok(encode_json(&self.formed(self.decode(object)?), self.pretty))
+        encode(&self.formed(self.decode(object)?), self.media, self.pretty)
     }
 
     /// Everything before the first item of a list in JSON.
@@ -220,7 +221,8 @@ impl Encoder {
 pub fn encode(value: &Value, media: MediaType, pretty: bool) -> Result<Vec<u8>, Error> {
     match media {
         MediaType::Protobuf => enveloped(value),
-        MediaType::Json | MediaType::Yaml => Ok(encode_json(value, pretty)),
+        MediaType::Json => Ok(encode_json(value, pretty)),
+        MediaType::Yaml => Ok(yaml::write(value).into_bytes()),
     }
 }
 

@@ -116,15 +116,23 @@ impl Offer {
     }
 }
 
-/// The offers of resources, errors and discovery. YAML joins them with its codec.
-pub const RESOURCE: &[Offer] = &[Offer::resource(MediaType::Json), Offer::resource(MediaType::Protobuf)];
-pub const PLAIN: &[Offer] = &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Protobuf)];
-pub const DISCOVERY: &[Offer] = &[Offer::discovery(MediaType::Json), Offer::plain(MediaType::Protobuf)];
+/// The offers of resources, errors and discovery.
+pub const RESOURCE: &[Offer] = &[
+    Offer::resource(MediaType::Json),
+    Offer::resource(MediaType::Yaml),
+    Offer::resource(MediaType::Protobuf),
+];
+pub const PLAIN: &[Offer] =
+    &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
+pub const DISCOVERY: &[Offer] =
+    &[Offer::discovery(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
 
 /// What the router in front of built-in kinds lets pass, see [`check_route`].
-pub const ROUTE_TYPES: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf"];
+pub const ROUTE_TYPES: &[&str] =
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 pub const WATCH_ROUTE_TYPES: &[&str] = &[
     "application/json",
+    "application/yaml",
     "application/vnd.kubernetes.protobuf",
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::document::{Document, hash};
 use crate::schema::registry::Registry;
 
+mod entries;
 mod gnostic;
 mod names;
 mod operations;
@@ -19,10 +20,12 @@ mod overview;
 mod packed;
 mod parameters;
 mod schemas;
+mod texts;
 mod v2;
 mod v3;
 
 use packed::Packed;
+use texts::Texts;
 
 /// Content type of every [`Document`] built here.
 pub const CONTENT_TYPE: &str = "application/json";
@@ -113,7 +116,7 @@ impl OpenApi {
 
     fn both_v2(&self) -> &V2 {
         self.v2.get_or_init(|| {
-            let document = v2::document(&self.registry);
+            let document = v2::document(&self.registry, &Texts::load());
             let protobuf = Packed::new(&gnostic::encode(&document));
             let (hash, json) = pack(&document);
             V2 { hash, json, protobuf }
@@ -122,7 +125,8 @@ impl OpenApi {
 
     fn all_v3(&self) -> &V3 {
         self.v3.get_or_init(|| {
-            let documents = v3::documents(&self.registry);
+            let texts = Texts::load();
+            let documents = v3::documents(&self.registry, &texts);
             let by_path: BTreeMap<String, (String, Packed)> =
                 documents.map(|(path, document)| (path, pack(&document))).collect();
             let hashes = by_path.iter().map(|(path, (hash, _))| (path, hash));
@@ -131,8 +135,8 @@ impl OpenApi {
     }
 }
 
-fn pack(document: &Value) -> (String, Packed) {
-    let text = document.to_string();
+fn pack(document: &impl Serialize) -> (String, Packed) {
+    let text = serde_json::to_string(document).expect("documents are JSON values with texts for names");
     (hash(&text), Packed::new(text.as_bytes()))
 }
 

@@ -10,6 +10,7 @@ use super::negotiate::{MediaType, body_type};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::codec::protobuf::{self, Envelope};
+use crate::codec::yaml;
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 
@@ -27,7 +28,10 @@ pub async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
 
 /// The media type of the body.
 pub fn media_type(headers: &HeaderMap) -> Result<MediaType, Error> {
-    body_type(header_text(headers, header::CONTENT_TYPE), &[MediaType::Json, MediaType::Protobuf])
+    body_type(
+        header_text(headers, header::CONTENT_TYPE),
+        &[MediaType::Json, MediaType::Yaml, MediaType::Protobuf],
+    )
 }
 
 /// A header as text.
@@ -51,7 +55,7 @@ pub fn object(definition: &ResourceDefinition, body: &Encoded) -> Result<ObjectM
 pub fn typed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMap, Error> {
     match body.media {
         MediaType::Protobuf => protobuf_object(kind, api_version, &body.bytes),
-        MediaType::Json | MediaType::Yaml => json_object(kind, api_version, &body.bytes),
+        MediaType::Json | MediaType::Yaml => text_object(kind, api_version, body),
     }
 }
 
@@ -59,16 +63,21 @@ pub fn typed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<Obj
 pub fn options(body: &Encoded) -> Result<Value, Error> {
     match body.media {
         MediaType::Protobuf => delete_options(&body.bytes),
-        MediaType::Json | MediaType::Yaml => parse(&body.bytes)
-            .map_err(|why| Error::BadRequest(format!("couldn't get version/kind; json parse error: {why}"))),
+        MediaType::Json | MediaType::Yaml => parse_text(body).map_err(Error::BadRequest),
     }
 }
 
-fn json_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
-    let unrecognized = |why| unrecognized(kind, body, why);
-    let value = parse(body)
-        .map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
-    let mut object = match value {
+/// A body of JSON or YAML.
+fn parse_text(body: &Encoded) -> Result<Value, String> {
+    if body.media == MediaType::Yaml {
+        return yaml::parse(&body.bytes);
+    }
+    parse(&body.bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+fn text_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMap, Error> {
+    let unrecognized = |why| unrecognized(kind, &body.bytes, why);
+    let mut object = match parse_text(body).map_err(&unrecognized)? {
         Value::Object(object) => object,
         other => {
             let found = gotext::json_kind(&other);

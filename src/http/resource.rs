@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
 use super::app::{self, App};
+use super::compress::compress;
 use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
@@ -61,7 +62,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     } else {
         let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
         let _in_flight = app.metrics.in_flight(kind);
-        context.run(action, body).await
+        context.run(action, body).await.map(|response| compress(&parts.headers, response))
     };
     let response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
     metrics.finished(response.status().as_u16(), started.elapsed());

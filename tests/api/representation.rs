@@ -272,6 +272,7 @@ async fn the_order_of_fields(setup: Setup) {
         "labels",
         "annotations",
         "finalizers",
+        "managedFields",
     ];
     assert_eq!(keys(&object["metadata"]), metadata);
     assert_eq!(object["data"], body["data"]);

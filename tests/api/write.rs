@@ -117,7 +117,7 @@ async fn c72_the_server_s_own_fields(setup: Setup) {
     let metadata = created["metadata"].as_object().expect("metadata");
     let mut fields: Vec<&str> = metadata.keys().map(String::as_str).collect();
     fields.sort_unstable();
-    assert_eq!(fields, ["creationTimestamp", "name", "namespace", "resourceVersion", "uid"]);
+    assert_eq!(fields, ["creationTimestamp", "managedFields", "name", "namespace", "resourceVersion", "uid"]);
     assert_eq!((&created["kind"], &created["apiVersion"]), (&json!("ConfigMap"), &json!("v1")));
     assert_eq!((&created["data"], &metadata["namespace"]), (&json!({"k": "v"}), &json!("t")));
     let uid = metadata["uid"].as_str().expect("a uid");

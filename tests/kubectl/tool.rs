@@ -62,6 +62,14 @@ impl Kubectl {
         ended.stderr
     }
 
+    /// As [`Kubectl::run`], with a variable of the environment.
+    pub async fn run_in(&self, variable: &str, value: &str, line: &str) -> String {
+        let mut command = self.command(line);
+        let output = command.env(variable, value).output().await.expect("run kubectl");
+        assert!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     pub async fn end_of(&self, line: &str, stdin: &str) -> Ended {
         let mut child = self.spawn(line).await;
         let mut pipe = child.stdin.take().expect("a pipe");
@@ -85,7 +93,7 @@ impl Kubectl {
     }
 
     /// Words are split at blanks, but for what stands between single quotes.
-    async fn spawn(&self, line: &str) -> Child {
+    fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         for (n, part) in line.split('\'').enumerate() {
             match n % 2 {
@@ -101,7 +109,11 @@ impl Kubectl {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        command.spawn().expect("start kubectl")
+        command
+    }
+
+    async fn spawn(&self, line: &str) -> Child {
+        self.command(line).spawn().expect("start kubectl")
     }
 }
 

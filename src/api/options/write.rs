@@ -5,6 +5,7 @@ use super::query::Query;
 use crate::api::error::{Cause, Error};
 use crate::gotext;
 use crate::patch::PatchKind;
+use crate::patch::apply::ownership::Conflicts;
 
 /// The longest field manager, in bytes.
 pub const FIELD_MANAGER_MAX: usize = 128;
@@ -12,7 +13,7 @@ pub const FIELD_MANAGER_MAX: usize = 128;
 /// What all writes of an object share; create and update have nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// As sent; see [`WriteOptions::manager`].
+    /// As sent; see [`WriteOptions::or_agent`].
     pub field_manager: Option<String>,
     pub field_validation: FieldValidation,
     pub dry_run: DryRun,
@@ -25,13 +26,6 @@ pub enum FieldValidation {
     #[default]
     Warn,
     Strict,
-}
-
-/// What apply does about fields of other managers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conflicts {
-    Refuse,
-    Force,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +46,18 @@ impl WriteOptions {
         Self::parse(query, "UpdateOptions")
     }
 
-    /// The field manager of an update: the one sent, else the product in the User-Agent
-    /// (apiserver `managerOrUserAgent`).
-    pub fn manager(&self, user_agent: &str) -> String {
-        match &self.field_manager {
-            Some(manager) => manager.clone(),
-            None => product(user_agent),
-        }
+    /// The manager of the fields that are written. Only the server itself writes without one.
+    pub fn manager(&self) -> &str {
+        self.field_manager.as_deref().unwrap_or("kube-apiserver")
+    }
+
+    /// A manager for a client that named none: the product in its User-Agent (apiserver `managerOrUserAgent`).
+    pub fn or_agent(mut self, user_agent: Option<&str>) -> Self {
+        self.field_manager.get_or_insert_with(|| match product(user_agent.unwrap_or_default()) {
+            product if product.is_empty() => "unknown".to_owned(),
+            product => product,
+        });
+        self
     }
 
     fn parse(query: &Query, kind: &str) -> Result<Self, Error> {
@@ -96,6 +95,11 @@ impl PatchOptions {
         }
         let conflicts = if force == Some(true) { Conflicts::Force } else { Conflicts::Refuse };
         Ok(Self { write, conflicts })
+    }
+
+    /// As [`WriteOptions::or_agent`].
+    pub fn or_agent(self, user_agent: Option<&str>) -> Self {
+        Self { write: self.write.or_agent(user_agent), ..self }
     }
 }
 
@@ -179,10 +183,10 @@ mod tests {
         assert_eq!(options.conflicts, Conflicts::Force);
         assert_eq!(options.write.field_validation, FieldValidation::Strict);
         assert_eq!(options.write.dry_run, DryRun::Yes);
-        assert_eq!(options.write.manager("kubectl/v1.37"), "m");
+        assert_eq!(options.write.or_agent(Some("kubectl/v1.37")).manager(), "m");
         let create = WriteOptions::parse_create(&Query::parse("force=1")).unwrap();
         assert_eq!(create, WriteOptions::default());
-        assert_eq!(create.manager("kube\x01ctl/v1.37 (linux)"), "kubectl");
+        assert_eq!(create.or_agent(Some("kube\x01ctl/v1.37 (linux)")).manager(), "kubectl");
         let error = WriteOptions::parse_update(&Query::parse("dryRun=x")).unwrap_err();
         assert!(error.to_string().starts_with("UpdateOptions.meta.k8s.io \"\" is invalid: dryRun: "));
     }

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
-use crate::api::options::write::{Conflicts, PatchOptions, WriteOptions};
+use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::resource::Resource;
 use crate::api::update::Part;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::patch::PatchKind;
+use crate::patch::apply::ownership::Conflicts;
 use crate::user::User;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.

@@ -7,12 +7,25 @@ use serde_json::{Map, Value};
 
 mod messages;
 
+use super::entries::decoded;
+use super::v2::Swagger;
 use messages::{Form, Member, Message};
 
 /// Encodes the JSON form of a document.
-pub(super) fn encode(document: &Value) -> Vec<u8> {
+pub(super) fn encode(document: &Swagger) -> Vec<u8> {
     let mut out = Vec::new();
-    put_message(&mut out, &messages::DOCUMENT, document);
+    put_message(&mut out, &messages::DOCUMENT, &document.head());
+    for (name, entries) in [("paths", &document.paths), ("definitions", &document.definitions)] {
+        let members = messages::DOCUMENT.members.iter();
+        let member = members.filter(|member| member.name == name);
+        for (member, (number, path, message)) in member.filter_map(|m| Some((m, m.form.entries()?))) {
+            let mut encoded = Vec::new();
+            for (name, text) in entries {
+                put(&mut encoded, number, &named(name, &nested(path, message, &decoded(text))));
+            }
+            put(&mut out, member.number, &encoded);
+        }
+    }
     out
 }
 

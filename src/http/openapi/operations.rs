@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::entries::{Entries, encoded};
 use super::names;
 use super::parameters::{self, NAME, NAMESPACE, PRETTY, Parameter};
 use crate::schema::registry::{GroupVersion, Origin};
@@ -101,19 +102,18 @@ pub(super) fn paths(origin: Origin, version: &GroupVersion) -> Vec<PathItem> {
         .collect()
 }
 
-/// The `paths` object, sorted, from the two renderings in which v2 and v3 differ.
+/// The `paths` object from the two renderings in which v2 and v3 differ.
 pub(super) fn render(
-    mut items: Vec<PathItem>,
+    items: &[PathItem],
     operation: fn(&Operation) -> Value,
     parameter: fn(&Parameter) -> Value,
-) -> Map<String, Value> {
-    items.sort_by(|a, b| a.path.cmp(&b.path));
+) -> Entries {
     let render_item = |item: &PathItem| {
         let operations = item.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
         let mut rendered: Map<String, Value> = operations.collect();
         rendered.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
         rendered.sort_keys();
-        rendered.into()
+        encoded(&rendered.into())
     };
     items.iter().map(|item| (item.path.clone(), render_item(item))).collect()
 }

@@ -1,11 +1,13 @@
 //! The schemas of a document: those that its operations name, and all that these refer to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::entries::{Entries, encoded};
 use super::names;
 use super::operations::PathItem;
+use super::texts::Texts;
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition};
 use crate::schema::types::{Message, MessageId, Role, Types};
@@ -39,21 +41,22 @@ impl Dialect {
 pub(super) struct Schemas<'a> {
     types: &'static Types,
     dialect: Dialect,
+    texts: &'a Texts,
     /// The group versions that the document describes.
     versions: Vec<&'a GroupVersion>,
     by_name: HashMap<String, MessageId>,
 }
 
 impl<'a> Schemas<'a> {
-    pub fn new(dialect: Dialect, versions: Vec<&'a GroupVersion>) -> Self {
+    pub fn new(dialect: Dialect, texts: &'a Texts, versions: Vec<&'a GroupVersion>) -> Self {
         let types = Types::built_in();
         let by_name = types.messages().map(|(id, message)| (names::message(message), id)).collect();
-        Self { types, dialect, versions, by_name }
+        Self { types, dialect, texts, versions, by_name }
     }
 
     /// What `items` name, and what that refers to, sorted by name.
-    pub fn of(&self, items: &[PathItem]) -> Map<String, Value> {
-        let mut done: BTreeMap<String, Value> = BTreeMap::new();
+    pub fn of(&self, items: &[PathItem]) -> Entries {
+        let mut done = Entries::new();
         let operations = items.iter().flat_map(|item| &item.operations);
         let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
         while let Some(name) = open.pop() {
@@ -64,22 +67,26 @@ impl<'a> Schemas<'a> {
                 Some(&id) => {
                     let message = self.types.message(id);
                     open.extend(self.references(message));
-                    self.message(message)
+                    self.message(&name, message)
                 }
                 None => self.untyped(&name),
             };
-            done.insert(name, schema);
+            done.insert(name, encoded(&schema));
         }
-        done.into_iter().collect()
+        done
     }
 
     /// Schemas of what is no message of protobuf's.
     fn untyped(&self, name: &str) -> Value {
-        match name {
-            names::VERSION_INFO => version_info(),
+        let mut schema = match name {
+            names::VERSION_INFO => version_info(self.dialect),
             names::PATCH => json!({"type": "object"}),
             _ => self.custom(name),
+        };
+        if let Some(text) = self.texts.of_type(name) {
+            schema["description"] = json!(text);
         }
+        schema
     }
 
     /// An object of which nothing is known but its kind.
@@ -137,7 +144,7 @@ pub(super) fn gvk(kind: &ForeignKind) -> Value {
 }
 
 /// What `/version` answers.
-fn version_info() -> Value {
+fn version_info(dialect: Dialect) -> Value {
     const ALWAYS: [&str; 9] = [
         "major",
         "minor",
@@ -151,8 +158,12 @@ fn version_info() -> Value {
     ];
     const MORE: [&str; 4] =
         ["emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor"];
-    let text = |name: &&str| ((*name).to_owned(), json!({"type": "string"}));
-    let mut properties: Map<String, Value> = ALWAYS.iter().chain(&MORE).map(text).collect();
+    let property = |name: &str| match ALWAYS.contains(&name) {
+        true if dialect == Dialect::V3 => json!({"type": "string", "default": ""}),
+        _ => json!({"type": "string"}),
+    };
+    let mut properties: Map<String, Value> =
+        ALWAYS.iter().chain(&MORE).map(|&name| (name.to_owned(), property(name))).collect();
     properties.sort_keys();
     json!({"type": "object", "required": ALWAYS, "properties": properties})
 }

@@ -139,7 +139,7 @@ fn schemas_say_what_clients_read() {
     containers.as_object_mut().unwrap().shift_remove("description");
     let expected = json!({
         "type": "array",
-        "items": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}], "default": {}},
+        "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"},
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
         "x-kubernetes-patch-strategy": "merge",

@@ -1,15 +1,42 @@
 //! OpenAPI 2.0 (Swagger): one document for all group versions.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::entries::Entries;
 use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
 use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
 
-pub(super) fn document(registry: &Registry) -> Value {
+/// A document with its parts in the order in which they are written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Swagger {
+    swagger: &'static str,
+    info: Value,
+    pub paths: Entries,
+    pub definitions: Entries,
+    security_definitions: Value,
+    security: Value,
+}
+
+impl Swagger {
+    /// The document without its large parts.
+    pub fn head(&self) -> Value {
+        json!({
+            "swagger": self.swagger,
+            "info": self.info,
+            "securityDefinitions": self.security_definitions,
+            "security": self.security,
+        })
+    }
+}
+
+pub(super) fn document(registry: &Registry, texts: &Texts) -> Swagger {
     let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
     let mut versions = Vec::new();
     for group in registry.groups() {
@@ -19,22 +46,22 @@ pub(super) fn document(registry: &Registry) -> Value {
             versions.push(group_version);
         }
     }
-    let definitions = Schemas::new(Dialect::V2, versions).of(&items);
-    json!({
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": version::release()},
-        "paths": operations::render(items, operation, parameter),
-        "definitions": definitions,
-        "securityDefinitions": {
+    let definitions = Schemas::new(Dialect::V2, texts, versions).of(&items);
+    Swagger {
+        swagger: "2.0",
+        info: json!({"title": "Kubernetes", "version": version::release()}),
+        paths: operations::render(&items, operation, parameter),
+        definitions,
+        security_definitions: json!({
             "BearerToken": {
                 "description": "Bearer Token authentication",
                 "type": "apiKey",
                 "name": "authorization",
                 "in": "header",
             },
-        },
-        "security": [{"BearerToken": []}],
-    })
+        }),
+        security: json!([{"BearerToken": []}]),
+    }
 }
 
 fn operation(op: &Operation) -> Value {

@@ -1,10 +1,13 @@
 //! OpenAPI 3.0: an index, and a document per group version.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::entries::Entries;
 use super::operations::{self, Operation, PathItem};
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
+use super::texts::Texts;
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
@@ -13,8 +16,13 @@ use crate::schema::registry::{GroupVersion, Origin, Registry};
 pub(super) const ANSWERS: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Those that the server takes; strategic merge and apply join them when they work.
-pub(super) const PATCH_TYPES: &[&str] = &["application/json-patch+json", "application/merge-patch+json"];
+/// The forms that the PATCH of a built-in kind takes.
+pub(super) const PATCH_TYPES: &[&str] = &[
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
 
 /// `hashes` by path without leading slash.
 pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
@@ -24,34 +32,51 @@ pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) 
     json!({"paths": paths})
 }
 
+/// A document with its parts in the order in which they are written.
+#[derive(Serialize)]
+pub(super) struct Document {
+    openapi: &'static str,
+    info: Value,
+    paths: Entries,
+    components: Components,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Components {
+    schemas: Entries,
+    security_schemes: Value,
+}
+
 /// All documents, by path without leading slash.
-pub(super) fn documents(registry: &Registry) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Document)> {
     let versions =
         registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
-    let versions = versions.map(|(origin, version)| (version.path(), group_version(origin, version)));
+    let versions =
+        versions.map(move |(origin, version)| (version.path(), group_version(texts, origin, version)));
     let overview = overview::all(registry).into_iter();
-    versions.chain(overview.map(|(path, item)| (path, document(Vec::new(), vec![item]))))
+    versions.chain(overview.map(move |(path, item)| (path, document(texts, Vec::new(), vec![item]))))
 }
 
-fn group_version(origin: Origin, version: &GroupVersion) -> Value {
+fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Document {
     let mut items = operations::paths(origin, version);
     items.push(overview::resources(version));
-    document(vec![version], items)
+    document(texts, vec![version], items)
 }
 
-fn document(versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Value {
-    let schemas = Schemas::new(Dialect::V3, versions).of(&items);
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": version::release()},
-        "paths": operations::render(items, operation, parameter),
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {
+fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Document {
+    let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
+    Document {
+        openapi: "3.0.0",
+        info: json!({"title": "Kubernetes", "version": version::release()}),
+        paths: operations::render(&items, operation, parameter),
+        components: Components {
+            schemas,
+            security_schemes: json!({
                 "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
-            },
+            }),
         },
-    })
+    }
 }
 
 fn operation(op: &Operation) -> Value {

@@ -6,8 +6,10 @@ use axum::response::Response;
 use serde_json::Value;
 
 use super::Context;
+use super::action::Action;
+use crate::api::apply::Applier;
 use crate::api::delete::Deleted;
-use crate::api::error::{Error, Refuser};
+use crate::api::error::Error;
 use crate::api::modify::Outcome;
 use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
@@ -20,14 +22,11 @@ use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
 use crate::patch::PatchKind;
 
-/// What the router of upstream says to a patch in a format that the kind does not take.
-const UNSUPPORTED_PATCH: &str = "415: Unsupported Media Type";
-
 impl Context<'_> {
     pub async fn create(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let media = media_type(&self.parts.headers)?;
-        let options = WriteOptions::parse_create(&self.query)?;
+        let options = WriteOptions::parse_create(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
         let object = object(self.definition, &body)?;
         if self.is_virtual() {
@@ -52,7 +51,7 @@ impl Context<'_> {
     pub async fn update(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let media = media_type(&self.parts.headers)?;
-        let options = WriteOptions::parse_update(&self.query)?;
+        let options = WriteOptions::parse_update(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
         let target = self.target()?;
         if self.is_scale() {
@@ -68,17 +67,19 @@ impl Context<'_> {
     pub async fn patch(&self, body: Body) -> Result<Response, Error> {
         let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
         let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
-        if matches!(kind, PatchKind::StrategicMerge | PatchKind::Apply) {
-            let message = UNSUPPORTED_PATCH.to_owned();
-            return Err(Error::UnsupportedMediaType { message, by: Refuser::Router });
-        }
         let negotiated = self.negotiate(Shape::Single)?;
         let bytes = read(body, self.app.limits.request_body).await?;
-        let options = PatchOptions::parse(&self.query, kind)?;
+        let options = PatchOptions::parse(&self.query, kind)?.or_agent(self.agent());
         let target = self.target()?;
         if self.is_scale() {
             let scale = self.app.api.patch_scale(target, kind, &bytes, &options, &self.user).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
+        }
+        if kind == PatchKind::Apply {
+            let may_create = self.authorize(Action::Create);
+            let applier = Applier { user: &self.user, may_create: &may_create };
+            let modified = self.app.api.apply(target, self.part(), &bytes, &options, applier).await?;
+            return self.modified(&negotiated, &modified.answer, modified.outcome);
         }
         let modified = self.app.api.patch(target, self.part(), kind, &bytes, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
@@ -134,6 +135,10 @@ impl Context<'_> {
     ) -> Result<Response, Error> {
         let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::encoded(status, negotiated.media, self.encoder(negotiated)?.answer(answer)?))
+    }
+
+    fn agent(&self) -> Option<&str> {
+        header_text(&self.parts.headers, header::USER_AGENT)
     }
 
     fn is_scale(&self) -> bool {

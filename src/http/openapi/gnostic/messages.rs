@@ -32,6 +32,16 @@ pub(super) enum Form {
     Parameters,
 }
 
+impl Form {
+    /// What [`Form::Entries`] holds.
+    pub fn entries(&self) -> Option<(u8, &'static [u8], &'static Message)> {
+        match *self {
+            Form::Entries(number, path, message) => Some((number, path, message)),
+            _ => None,
+        }
+    }
+}
+
 const fn member(name: &'static str, number: u8, form: Form) -> Member {
     Member { name, number, form }
 }

@@ -6,15 +6,21 @@ use super::{Dialect, GVK, Schemas};
 use crate::http::openapi::names;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, Message, Role, Union};
 
+const LIST_TYPE: &str = "x-kubernetes-list-type";
+const MAP_TYPE: &str = "x-kubernetes-map-type";
+
 impl Schemas<'_> {
-    /// The schema of a type.
-    pub(super) fn message(&self, message: &Message) -> Value {
+    /// The schema of a type; `name` is that of the schema.
+    pub(super) fn message(&self, name: &str, message: &Message) -> Value {
         let mut schema = Map::new();
+        if let Some(text) = self.texts.of_type(name) {
+            schema.insert("description".to_owned(), json!(text));
+        }
         match message.format {
-            Format::Object => self.put_members(&mut schema, message),
+            Format::Object => self.put_members(&mut schema, name, message),
             format => self.put_format(&mut schema, format, message),
         }
-        put_merging(&mut schema, &message.merging, Cardinality::Single);
+        put_merging(&mut schema, &message.merging, MAP_TYPE);
         if !message.unions.is_empty() {
             let unions: Value = message.unions.iter().map(union).collect();
             schema.insert("x-kubernetes-unions".to_owned(), unions);
@@ -25,14 +31,13 @@ impl Schemas<'_> {
         schema.into()
     }
 
-    fn put_members(&self, schema: &mut Map<String, Value>, message: &Message) {
+    fn put_members(&self, schema: &mut Map<String, Value>, owner: &str, message: &Message) {
         let members = self.members(message);
+        let described = |name: &str, schema| (name.to_owned(), self.described(owner, name, schema));
         let mut properties: Map<String, Value> =
-            members.iter().map(|field| (field.json_name.to_string(), self.property(field))).collect();
+            members.iter().map(|field| described(&field.json_name, self.property(field))).collect();
         if message.role != Role::Part {
-            for name in ["apiVersion", "kind"] {
-                properties.insert(name.to_owned(), json!({"type": "string"}));
-            }
+            properties.extend(["apiVersion", "kind"].map(|name| described(name, json!({"type": "string"}))));
         }
         properties.sort_keys();
         schema.insert("type".to_owned(), json!("object"));
@@ -44,6 +49,19 @@ impl Schemas<'_> {
         if !properties.is_empty() {
             schema.insert("properties".to_owned(), properties.into());
         }
+    }
+
+    /// The schema with what is said of the field.
+    fn described(&self, owner: &str, field: &str, mut schema: Value) -> Value {
+        let Some(text) = self.texts.of_field(owner, field) else { return schema };
+        let alone = schema.get("$ref").is_some() && self.dialect == Dialect::V3;
+        if let Some(reference) =
+            schema.as_object_mut().filter(|_| alone).and_then(|all| all.shift_remove("$ref"))
+        {
+            schema["allOf"] = json!([{"$ref": reference}]);
+        }
+        schema["description"] = json!(text);
+        schema
     }
 
     /// Types whose JSON is not an object with their fields.
@@ -93,14 +111,16 @@ impl Schemas<'_> {
                 self.value(field, default)
             }
             Cardinality::List => {
-                json!({"type": "array", "items": self.value(field, self.zero(field))})
+                json!({"type": "array", "items": self.value(field, None)})
             }
             Cardinality::Map => {
-                json!({"type": "object", "additionalProperties": self.value(field, self.zero(field))})
+                json!({"type": "object", "additionalProperties": self.value(field, None)})
             }
         };
         if let Some(schema) = schema.as_object_mut() {
-            put_merging(schema, &field.merging, field.cardinality);
+            // To Go, bytes are a list.
+            let list = field.cardinality == Cardinality::List || field.kind == FieldKind::Bytes;
+            put_merging(schema, &field.merging, if list { LIST_TYPE } else { MAP_TYPE });
             if let Some(strategic) = &field.strategic {
                 schema.insert("x-kubernetes-patch-strategy".to_owned(), json!(&*strategic.strategy));
                 if !strategic.merge_key.is_empty() {
@@ -117,7 +137,7 @@ impl Schemas<'_> {
         let mut schema = match self.referred(field) {
             Some(message) => {
                 let reference = self.dialect.reference(&names::message(message));
-                // Beside a reference nothing else counts.
+                // In v3 nothing else counts beside a reference.
                 if default.is_some() { json!({"allOf": [reference]}) } else { reference }
             }
             None => scalar(field.kind),
@@ -156,7 +176,7 @@ fn scalar(kind: FieldKind) -> Value {
     }
 }
 
-fn put_merging(schema: &mut Map<String, Value>, merging: &Merging, cardinality: Cardinality) {
+fn put_merging(schema: &mut Map<String, Value>, merging: &Merging, extension: &str) {
     let (word, keys) = match merging {
         Merging::Unsaid => return,
         Merging::Atomic => ("atomic", None),
@@ -164,11 +184,7 @@ fn put_merging(schema: &mut Map<String, Value>, merging: &Merging, cardinality: 
         Merging::Set => ("set", None),
         Merging::Map(keys) => ("map", Some(keys)),
     };
-    let name = match cardinality {
-        Cardinality::List => "x-kubernetes-list-type",
-        Cardinality::Single | Cardinality::Map => "x-kubernetes-map-type",
-    };
-    schema.insert(name.to_owned(), json!(word));
+    schema.insert(extension.to_owned(), json!(word));
     if let Some(keys) = keys {
         let keys: Value = keys.iter().map(|key| json!(&**key)).collect();
         schema.insert("x-kubernetes-list-map-keys".to_owned(), keys);

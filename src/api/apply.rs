@@ -1,0 +1,163 @@
+//! Server-side apply: what a manager wants of an object, all of it each time.
+
+use super::error::{Cause, CauseReason, Error};
+use super::meta;
+use super::modify::{Current, Modified, Next};
+use super::options::write::PatchOptions;
+use super::ownership::{self, Kind, acting, entries};
+use super::update::{Change, Part, UidRule, check_place, next_version};
+use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
+use crate::patch::apply::conflict::{self, Conflict};
+use crate::patch::apply::managers::{Managers, Operation};
+use crate::patch::apply::nulls::without_nulls;
+use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
+use crate::user::User;
+
+pub(super) mod body;
+mod last_applied;
+
+/// The manager of what an object held when nobody kept track.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Who applies.
+#[derive(Clone, Copy)]
+pub struct Applier<'a> {
+    pub user: &'a User,
+    /// Whether the user may create what is missing.
+    pub may_create: &'a Result<(), Error>,
+}
+
+impl Api {
+    /// Applies a configuration, and creates what is missing.
+    pub async fn apply(
+        &self,
+        target: Target<'_>,
+        part: Part,
+        body: &[u8],
+        options: &PatchOptions,
+        applier: Applier<'_>,
+    ) -> Result<Modified, Error> {
+        let config = body::parse(body)?;
+        if part == Part::Main {
+            admission::admit_update_or_create(self, target).await?;
+        }
+        self.modify(target, options.write.dry_run, |current| match current {
+            Some(current) => changed(target, part, &config, options, applier, current),
+            None if part == Part::Main => created(target, &config, options, applier),
+            None => Err(target.not_found()),
+        })
+        .await
+    }
+}
+
+fn changed(
+    target: Target<'_>,
+    part: Part,
+    config: &ObjectMap,
+    options: &PatchOptions,
+    applier: Applier<'_>,
+    current: &Current,
+) -> Result<Next, Error> {
+    let kind = Kind::new(target.resource, part);
+    let manager = options.write.manager();
+    let acting = acting(target.resource, manager, part, Operation::Apply);
+    let managers = Managers::decode(entries(&current.object).unwrap_or_default())
+        .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
+    body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
+    let mut live = current.object.clone();
+    ownership::put(&mut live, None);
+    let managers = if managers.0.is_empty() { first_managers(&kind, &live, &acting) } else { managers };
+    let mut applied = match apply(&kind, &live, config, &managers, &acting, options.conflicts) {
+        Err(Refusal::Conflicts(found)) => {
+            let found = last_applied::unforgiven(&kind, &live, &acting, found);
+            if !found.is_empty() {
+                return Err(conflict_error(&found));
+            }
+            apply(&kind, &live, config, &managers, &acting, Conflicts::Force)
+        }
+        other => other,
+    }
+    .map_err(|refusal| refused(target, config, refusal))?;
+    last_applied::refresh(&mut applied.object, config, manager);
+    let mut new = finished(target, &kind, applied)?;
+    check_place(target, &mut new)?;
+    let change = Change { part, uid: UidRule::Immutable, user: applier.user, manager: None };
+    next_version(target, change, new, current)
+}
+
+fn created(
+    target: Target<'_>,
+    config: &ObjectMap,
+    options: &PatchOptions,
+    applier: Applier<'_>,
+) -> Result<Next, Error> {
+    let resource = target.resource;
+    let kind = Kind::new(resource, Part::Main);
+    body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
+    let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
+    let nothing: ObjectMap =
+        kind.zero().into_iter().filter(|(name, _)| matches!(name.as_str(), "kind" | "apiVersion")).collect();
+    let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
+        .map_err(|refusal| refused(target, config, refusal))?;
+    let mut new = finished(target, &kind, applied)?;
+    check_place(target, &mut new)?;
+    let uid = meta::text(metadata_mut(&mut new), "uid");
+    if !uid.is_empty() {
+        return Err(Error::uid_without_object(resource.group_resource(), target.name, uid));
+    }
+    applier.may_create.clone()?;
+    metadata_mut(&mut new).shift_remove("resourceVersion");
+    let object = create::prepared(resource, new, None, applier.user)?;
+    create::validate(resource, &object, target.name)?;
+    Ok(Next::Put(object))
+}
+
+/// All that an untracked object holds belongs to nobody in particular.
+fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Managers {
+    let mut before = acting.clone();
+    before.identity.name = BEFORE_FIRST_APPLY.to_owned();
+    before.identity.operation = Operation::Update;
+    update(kind, &kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
+}
+
+/// The object as it is put, with its managers.
+fn finished(target: Target<'_>, kind: &Kind<'_>, applied: Applied) -> Result<ObjectMap, Error> {
+    let resource = target.resource;
+    let object = match kind.schema(&resource.definition.api_version()) {
+        Some(schema) => without_nulls(schema, applied.object),
+        None => applied.object,
+    };
+    resource.check_types(&object).map_err(|why| create::unreadable(resource, &why))?;
+    let mut object = object;
+    ownership::put(&mut object, applied.managers.encode());
+    Ok(object)
+}
+
+fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Conflicts(found) => conflict_error(&found),
+        Refusal::Unfit(why) => {
+            let definition = &target.resource.definition;
+            unfit(config, &definition.api_version(), &definition.kind, &why)
+        }
+    }
+}
+
+/// 500, as upstream has it, of a configuration that does not fit the schema.
+pub(super) fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let metadata = metadata(config);
+    let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
+    let (namespace, name) = (text("namespace"), text("name"));
+    Error::Unclassified(format!(
+        "failed to create typed patch object ({namespace}/{name}; {api_version}, Kind={kind}): {why}"
+    ))
+}
+
+pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {
+    let causes = conflicts.iter().flat_map(|conflict| {
+        let message = format!("conflict with {}", conflict.manager());
+        let cause = move |path| Cause::new(CauseReason::FieldManagerConflict, path, message.clone());
+        conflict.paths().into_iter().map(cause)
+    });
+    Error::ApplyConflict { message: conflict::message(conflicts), causes: causes.collect() }
+}

@@ -1,0 +1,81 @@
+//! kubectl's own record of what it applied, before the server kept one: an annotation that holds the body.
+
+use serde_json::Value;
+
+use crate::api::meta::{ANNOTATIONS_MAX, pairs};
+use crate::api::ownership::Kind;
+use crate::api::{ObjectMap, metadata, metadata_mut};
+use crate::gotext;
+use crate::patch::apply::compare::compare;
+use crate::patch::apply::conflict::Conflict;
+use crate::patch::apply::owned::owned;
+use crate::patch::apply::ownership::{Acting, Versions};
+use crate::patch::apply::validate::validate;
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The manager whose record this is.
+const KUBECTL: &str = "kubectl";
+
+/// The conflicts that kubectl has with others. It is forgiven for fields that it applied itself on the client's side,
+/// as long as they still have that value.
+pub fn unforgiven(
+    kind: &Kind<'_>,
+    live: &ObjectMap,
+    acting: &Acting,
+    conflicts: Vec<Conflict>,
+) -> Vec<Conflict> {
+    let Some(own) = own_fields(kind, live, acting) else { return conflicts };
+    let left = conflicts.into_iter().map(|conflict| {
+        let fields = conflict.fields.difference(&own);
+        Conflict { fields, ..conflict }
+    });
+    left.filter(|conflict| !conflict.fields.is_empty()).collect()
+}
+
+fn own_fields(
+    kind: &Kind<'_>,
+    live: &ObjectMap,
+    acting: &Acting,
+) -> Option<crate::patch::apply::fields::FieldSet> {
+    if acting.identity.name != KUBECTL {
+        return None;
+    }
+    let record: ObjectMap = serde_json::from_str(annotation(live)?).ok()?;
+    let version = &acting.identity.api_version;
+    let schema = kind.schema(version)?;
+    if record.get("apiVersion").is_none_or(|recorded| recorded != version.as_str()) {
+        return None;
+    }
+    validate(schema, &record).ok()?;
+    let changed = compare(schema, &record, live).written();
+    Some(owned(schema, &record).difference(&changed))
+}
+
+/// Brings the record up to date, where there is one.
+pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
+    if manager != KUBECTL || annotation(object).is_none_or(str::is_empty) {
+        return;
+    }
+    let mut record = config.clone();
+    if let Some(Value::Object(annotations)) =
+        record.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"))
+    {
+        annotations.shift_remove(ANNOTATION);
+    }
+    let text = format!("{}\n", gotext::json(&Value::Object(record)));
+    let metadata = metadata_mut(object);
+    let others = pairs(metadata, "annotations").filter(|(key, _)| *key != ANNOTATION);
+    let size: usize = others.map(|(key, value)| key.len() + value.len()).sum();
+    let fits = size + ANNOTATION.len() + text.len() <= ANNOTATIONS_MAX;
+    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+        match fits {
+            true => annotations.insert(ANNOTATION.to_owned(), text.into()),
+            false => annotations.shift_remove(ANNOTATION),
+        };
+    }
+}
+
+fn annotation(object: &ObjectMap) -> Option<&str> {
+    let annotations = pairs(metadata(object)?, "annotations");
+    annotations.into_iter().find(|(key, _)| *key == ANNOTATION).map(|(_, value)| value)
+}

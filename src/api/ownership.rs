@@ -1,0 +1,161 @@
+//! `metadata.managedFields` of what is written: which manager wrote which fields.
+//!
+//! The rules of sets are in [`crate::patch::apply`]; here is what they are applied to: versions of a resource, the
+//! parts that a request may write, and the managers a body may bring along.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::resource::Resource;
+use super::update::Part;
+use super::{ObjectMap, metadata, metadata_mut, now};
+use crate::codec::protobuf;
+use crate::patch::apply::fields::FieldSet;
+use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
+use crate::patch::apply::ownership::{self, Acting, Versions};
+use crate::patch::apply::schema::Schema;
+
+pub(super) mod scale;
+
+const FIELD: &str = "managedFields";
+
+/// Who makes a write that is no apply, and what of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tracking<'a> {
+    pub manager: &'a str,
+    pub part: Part,
+}
+
+/// A resource as ownership sees it, through one of its parts.
+pub(super) struct Kind<'a> {
+    resource: &'a Resource,
+    reset: FieldSet,
+}
+
+impl<'a> Kind<'a> {
+    pub fn new(resource: &'a Resource, part: Part) -> Self {
+        Self { resource, reset: resource.strategy.reset_fields(part) }
+    }
+
+    /// The object that a create starts from: the zero value of the kind.
+    pub fn zero(&self) -> ObjectMap {
+        let definition = &self.resource.definition;
+        let api_version = definition.api_version();
+        let zero = protobuf::decode(&api_version, &definition.kind, &[]).unwrap_or_default();
+        let claims = [("kind", definition.kind.to_string()), ("apiVersion", api_version)]
+            .map(|(k, v)| (k.to_owned(), v.into()));
+        claims.into_iter().chain(zero).collect()
+    }
+}
+
+impl Versions for Kind<'_> {
+    fn schema(&self, api_version: &str) -> Option<&Schema> {
+        self.resource.schema(api_version)
+    }
+
+    fn convert(&self, object: &ObjectMap, api_version: &str) -> ObjectMap {
+        self.resource.to_version(object.clone(), api_version)
+    }
+
+    fn reset_fields(&self) -> &FieldSet {
+        &self.reset
+    }
+}
+
+/// Who an update by `manager` is.
+pub(super) fn updater(resource: &Resource, tracking: Tracking<'_>) -> Acting {
+    acting(resource, tracking.manager, tracking.part, Operation::Update)
+}
+
+pub(super) fn acting(resource: &Resource, manager: &str, part: Part, operation: Operation) -> Acting {
+    let identity = Identity {
+        name: manager.to_owned(),
+        operation,
+        api_version: resource.definition.api_version(),
+        subresource: part.subresource().to_owned(),
+    };
+    Acting { identity, now: now() }
+}
+
+/// The entries of an object; `None` if it says nothing.
+pub(super) fn entries(object: &ObjectMap) -> Option<&[Value]> {
+    metadata(object)?.get(FIELD)?.as_array().map(Vec::as_slice)
+}
+
+pub(super) fn put(object: &mut ObjectMap, entries: Option<Value>) {
+    let metadata = metadata_mut(object);
+    match entries {
+        Some(entries) => metadata.insert(FIELD.to_owned(), entries),
+        None => metadata.shift_remove(FIELD),
+    };
+}
+
+/// Gives a new object its first manager.
+pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager: &str) {
+    let tracking = Tracking { manager, part: Part::Main };
+    let kind = Kind::new(resource, Part::Main);
+    let sent = entries(object).and_then(|entries| Managers::decode(entries).ok()).unwrap_or_default();
+    put(object, None);
+    let managers = ownership::update(&kind, &kind.zero(), object, &sent, &updater(resource, tracking));
+    put(object, managers.unwrap_or(sent).encode());
+}
+
+/// What becomes of the managers of `old` when `new` takes its place. Without managers nothing is tracked.
+pub(super) fn track_update(
+    resource: &Resource,
+    old: &ObjectMap,
+    new: &mut ObjectMap,
+    tracking: Tracking<'_>,
+) {
+    let live = entries(old).unwrap_or_default();
+    let base: Cow<'_, [Value]> = match entries(new) {
+        Some(sent) if tracking.part == Part::Main && is_reset(sent) => Cow::Borrowed(&[]),
+        Some(sent) if tracking.part == Part::Main && sent != live => match Managers::decode(sent) {
+            Ok(managers) if !managers.0.is_empty() => Cow::Owned(sent.to_vec()),
+            _ => Cow::Borrowed(live),
+        },
+        _ => Cow::Borrowed(live),
+    };
+    let unchanged = |base: Cow<'_, [Value]>| Value::Array(base.into_owned());
+    let encoded = match Managers::decode(&base) {
+        Ok(managers) if !managers.0.is_empty() => {
+            let kind = Kind::new(resource, tracking.part);
+            match ownership::update(&kind, old, new, &managers, &updater(resource, tracking)) {
+                Some(managers) => managers.encode(),
+                None if base == live => Some(unchanged(base)),
+                None => managers.encode(),
+            }
+        }
+        _ => None,
+    };
+    put(new, encoded);
+}
+
+/// Takes back the times of a write that changed nothing else.
+pub(super) fn restore_times(
+    old: &ObjectMap,
+    new: &mut ObjectMap,
+    same: impl Fn(&ObjectMap, &ObjectMap) -> bool,
+) {
+    let (Some(before), Some(after)) = (entries(old), entries(new)) else { return };
+    if before == after || !before.iter().zip(after).all(|(one, other)| same_but_time(one, other)) {
+        return;
+    }
+    if before.len() != after.len() {
+        return;
+    }
+    let after = Value::Array(after.to_vec());
+    put(new, Some(Value::Array(before.to_vec())));
+    if !same(new, old) {
+        put(new, Some(after));
+    }
+}
+
+fn same_but_time(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let covers = |one: &ObjectMap, other: &ObjectMap| {
+        one.iter().filter(|(name, _)| *name != "time").all(|(name, value)| other.get(name) == Some(value))
+    };
+    covers(one, other) && covers(other, one)
+}

@@ -1,0 +1,135 @@
+//! Managers of a Scale: those of its parent's replicas, seen through `autoscaling/v1`.
+
+use super::Tracking;
+use crate::api::error::Error;
+use crate::api::resource::Resource;
+use crate::api::update::Part;
+use crate::api::{ObjectMap, now};
+use crate::patch::apply::fields::{FieldSet, field_paths};
+use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
+use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
+use crate::patch::apply::schema::Schema;
+use crate::schema::types::Types;
+
+const API_VERSION: &str = "autoscaling/v1";
+
+/// The kind Scale; it has one version, and only its spec can be written.
+struct Scale {
+    schema: Option<Schema>,
+    reset: FieldSet,
+}
+
+impl Scale {
+    fn new() -> Self {
+        let message = Types::built_in().kind(API_VERSION, "Scale");
+        let schema = message.map(|message| Schema::built_in(Types::built_in(), message));
+        Self { schema, reset: field_paths(&[&["status"]]) }
+    }
+}
+
+impl Versions for Scale {
+    fn schema(&self, api_version: &str) -> Option<&Schema> {
+        self.schema.as_ref().filter(|_| api_version == API_VERSION)
+    }
+
+    fn convert(&self, object: &ObjectMap, _: &str) -> ObjectMap {
+        object.clone()
+    }
+
+    fn reset_fields(&self) -> &FieldSet {
+        &self.reset
+    }
+}
+
+/// Of every built-in kind with the subresource.
+fn replicas() -> FieldSet {
+    field_paths(&[&["spec", "replicas"]])
+}
+
+/// Lets an update of a Scale change the managers of its parent; nothing where nobody keeps track.
+pub fn track(
+    resource: &Resource,
+    parent: &mut ObjectMap,
+    scales: (&ObjectMap, &ObjectMap),
+    tracking: Tracking<'_>,
+) {
+    let Ok(managers) = Managers::decode(super::entries(parent).unwrap_or_default()) else { return };
+    if managers.0.is_empty() {
+        return;
+    }
+    let acting = acting(tracking.manager, Operation::Update);
+    let (old, new) = scales;
+    if let Some(changed) = ownership::update(&Scale::new(), old, new, &of_parent(&managers), &acting) {
+        super::put(parent, to_parent(resource, managers, &changed).encode());
+    }
+}
+
+/// Applies a Scale; the result is the Scale and the managers of its parent.
+pub fn apply(
+    resource: &Resource,
+    parent: &ObjectMap,
+    (live, config): (&ObjectMap, &ObjectMap),
+    manager: &str,
+    conflicts: Conflicts,
+) -> Result<Applied, Refusal> {
+    let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
+    let acting = acting(manager, Operation::Apply);
+    let applied = ownership::apply(&Scale::new(), live, config, &of_parent(&managers), &acting, conflicts)?;
+    let managers = to_parent(resource, managers, &applied.managers);
+    Ok(Applied { object: applied.object, managers })
+}
+
+/// What an apply of a Scale says of itself in errors.
+pub fn unfit(config: &ObjectMap, why: &str) -> Error {
+    super::super::apply::unfit(config, API_VERSION, "Scale", why)
+}
+
+fn acting(manager: &str, operation: Operation) -> Acting {
+    let identity = Identity {
+        name: manager.to_owned(),
+        operation,
+        api_version: API_VERSION.to_owned(),
+        subresource: Part::Scale.subresource().to_owned(),
+    };
+    Acting { identity, now: now() }
+}
+
+fn of_parent(managers: &Managers) -> Managers {
+    let replicas = replicas();
+    let owners = managers.0.iter().filter(|manager| !manager.fields.intersection(&replicas).is_empty());
+    let seen = owners.map(|manager| Manager {
+        identity: Identity { api_version: API_VERSION.to_owned(), ..manager.identity.clone() },
+        time: manager.time.clone(),
+        fields: replicas.clone(),
+    });
+    Managers(seen.collect())
+}
+
+fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Managers {
+    let replicas = replicas();
+    let same = |one: &Identity, other: &Identity| {
+        (&one.name, one.operation, &one.subresource) == (&other.name, other.operation, &other.subresource)
+    };
+    let mut owners: Vec<&Manager> =
+        scale.0.iter().filter(|manager| !manager.fields.intersection(&replicas).is_empty()).collect();
+    let mut managers = parent;
+    for manager in &mut managers.0 {
+        let owns = !manager.fields.intersection(&replicas).is_empty();
+        let still = owners.iter().position(|owner| same(&owner.identity, &manager.identity));
+        match still {
+            Some(at) if owns => {
+                owners.remove(at);
+            }
+            None if owns => manager.fields = manager.fields.difference(&replicas),
+            _ => {}
+        }
+    }
+    for owner in owners {
+        let api_version = resource.definition.api_version();
+        let identity = Identity { api_version, ..owner.identity.clone() };
+        let before = managers.find(&identity).map(|manager| manager.fields.clone()).unwrap_or_default();
+        managers.put(Manager { identity, time: None, fields: before.union(&replicas) });
+    }
+    managers.drop_empty();
+    managers
+}

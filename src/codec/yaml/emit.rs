@@ -1,0 +1,78 @@
+//! The layout: two spaces a level, dashes under the key they belong to.
+
+use serde_json::{Map, Value};
+
+use super::scalar::{self, Place};
+
+/// What stands before a nested value.
+#[derive(Clone, Copy)]
+enum Lead {
+    /// Nothing: the value begins its own line.
+    Line,
+    /// `key:`
+    Key,
+    /// `- `
+    Dash,
+}
+
+pub(super) fn document(value: &Value) -> String {
+    let mut out = String::with_capacity(1024);
+    put(&mut out, value, 0, Lead::Line);
+    out
+}
+
+fn put(out: &mut String, value: &Value, indent: usize, lead: Lead) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => object(out, fields, indent, lead),
+        Value::Array(items) if !items.is_empty() => list(out, items, indent, lead),
+        _ => {
+            if matches!(lead, Lead::Key) {
+                out.push(' ');
+            }
+            match value {
+                Value::Object(_) => out.push_str("{}"),
+                Value::Array(_) => out.push_str("[]"),
+                Value::String(text) => scalar::put(out, text, Place::Value { indent }),
+                other => out.push_str(&other.to_string()),
+            }
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+    }
+}
+
+fn object(out: &mut String, fields: &Map<String, Value>, indent: usize, lead: Lead) {
+    let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+    sorted.sort_by_key(|(key, _)| *key);
+    if matches!(lead, Lead::Key) {
+        out.push('\n');
+    }
+    for (index, (key, value)) in sorted.into_iter().enumerate() {
+        // The first key stands behind the dash.
+        if index > 0 || !matches!(lead, Lead::Dash) {
+            pad(out, indent);
+        }
+        scalar::put(out, key, Place::Key);
+        out.push(':');
+        let nested = if matches!(value, Value::Array(_)) { indent } else { indent + 2 };
+        put(out, value, nested, Lead::Key);
+    }
+}
+
+fn list(out: &mut String, items: &[Value], indent: usize, lead: Lead) {
+    if matches!(lead, Lead::Key) {
+        out.push('\n');
+    }
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 || !matches!(lead, Lead::Dash) {
+            pad(out, indent);
+        }
+        out.push_str("- ");
+        put(out, item, indent + 2, Lead::Dash);
+    }
+}
+
+pub(super) fn pad(out: &mut String, indent: usize) {
+    out.extend(std::iter::repeat_n(' ', indent));
+}

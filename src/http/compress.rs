@@ -1,0 +1,110 @@
+//! gzip for large answers, by upstream's rule (apiserver `deferredResponseWriter`): the client takes gzip and the
+//! body has more than 128 KiB. Lists are compressed as they are written. Watches are not.
+
+use std::io::{self, Write};
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::{StreamExt, stream};
+use http_body::Body as _;
+
+/// The largest body that is sent as it is.
+const THRESHOLD: u64 = 128 << 10;
+
+/// Compresses the body of an answer to a request with these headers if it is large enough. A body that does not say
+/// how long it is, is: lists are streamed only behind a first chunk of the threshold's size.
+pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
+    let large = response.body().size_hint().exact().is_none_or(|length| length > THRESHOLD);
+    if !large || !takes_gzip(request) || response.headers().contains_key(header::CONTENT_ENCODING) {
+        return response;
+    }
+    let body = std::mem::take(response.body_mut());
+    *response.body_mut() = gzip(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.remove(header::CONTENT_LENGTH);
+    response
+}
+
+/// Only the bare word counts: neither `*` nor a weight is understood.
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.unwrap_or_default().split(',').any(|element| element.trim() == "gzip")
+}
+
+/// What is left to do; `None` once the end of the member is written.
+type State = Option<(BodyDataStream, GzEncoder<Vec<u8>>)>;
+
+fn gzip(body: Body) -> Body {
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let state: State = Some((body.into_data_stream(), encoder));
+    Body::from_stream(stream::unfold(state, step))
+}
+
+/// Reads until there are compressed bytes to send.
+async fn step(state: State) -> Option<(io::Result<Bytes>, State)> {
+    let (mut body, mut encoder) = state?;
+    loop {
+        let chunk = match body.next().await {
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => return Some((Err(io::Error::other(error)), None)),
+            None => return Some((encoder.finish().map(Bytes::from), None)),
+        };
+        if let Err(error) = encoder.write_all(&chunk) {
+            return Some((Err(error), None));
+        }
+        if !encoder.get_ref().is_empty() {
+            let packed = std::mem::take(encoder.get_mut());
+            return Some((Ok(packed.into()), Some((body, encoder))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::MultiGzDecoder;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn answer(length: usize, accept: &'static str) -> Response {
+        let mut request = HeaderMap::new();
+        request.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accept));
+        compress(&request, Response::new(Body::from(vec![b'x'; length])))
+    }
+
+    /// Assertion 62 of `spec/wire.md`.
+    #[tokio::test]
+    async fn w62_more_than_128_kib_are_compressed_for_who_says_gzip() {
+        let plain = [(131_072, "gzip"), (131_073, "gzip;q=1.0"), (131_073, "*"), (131_073, "deflate")];
+        for (length, accept) in plain {
+            let response = answer(length, accept);
+            assert_eq!(response.headers().get(header::CONTENT_ENCODING), None, "{length} {accept}");
+            assert_eq!(response.body().size_hint().exact(), Some(length as u64));
+        }
+        let response = answer(131_073, "br, gzip");
+        assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(response.headers()[header::VARY], "Accept-Encoding");
+        let packed = response.into_body().collect().await.expect("a body").to_bytes();
+        let mut body = Vec::new();
+        MultiGzDecoder::new(&packed[..]).read_to_end(&mut body).expect("gzip");
+        assert_eq!(body, vec![b'x'; 131_073]);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_not_finished() {
+        let chunks = [Ok(Bytes::from(vec![b'x'; 200_000])), Err(io::Error::other("gone"))];
+        let mut request = HeaderMap::new();
+        request.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let response = compress(&request, Response::new(Body::from_stream(stream::iter(chunks))));
+        assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
+        assert!(response.into_body().collect().await.is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! FieldsV1: sets of paths as JSON.
+//!
+//! A key is one step, its value what stands below; `"."` says that the step itself is in the set, too, and so does an
+//! empty value. Keys are `f:` and a name, `k:` and the key fields of an element as JSON, `v:` and an element, or `i:`
+//! and an index.
+
+use serde_json::{Map, Value};
+
+use super::fields::FieldSet;
+use super::path::{PathElement, Plain};
+use crate::gotext;
+
+const SELF: &str = ".";
+
+/// Why a text is no set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub String);
+
+/// Reads a set; keys may stand in any order.
+pub fn parse(fields: &Map<String, Value>) -> Result<FieldSet, Malformed> {
+    let mut set = FieldSet::default();
+    for (key, value) in fields.iter().filter(|(key, _)| *key != SELF) {
+        let Some(element) = parse_element(key)? else { continue };
+        let empty = Map::new();
+        let inner = match value {
+            Value::Object(inner) => inner,
+            Value::Null => &empty,
+            other => {
+                return Err(Malformed(format!("expected an object, got a {}", gotext::json_kind(other))));
+            }
+        };
+        let below = parse(inner)?;
+        let member = inner.contains_key(SELF) || below.is_empty();
+        set.graft(element, member, below);
+    }
+    Ok(set)
+}
+
+/// The canonical form.
+pub fn encode(set: &FieldSet) -> Map<String, Value> {
+    let nodes = set.entries().map(|entry| {
+        let mut below = Map::new();
+        if entry.member && !entry.below.is_empty() {
+            below.insert(SELF.to_owned(), Value::Object(Map::new()));
+        }
+        below.extend(encode(entry.below));
+        (encode_element(entry.element), Value::Object(below))
+    });
+    nodes.collect()
+}
+
+/// A step as a key.
+pub fn encode_element(element: &PathElement) -> String {
+    match element {
+        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Key(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.to_string(), value.0.clone()));
+            format!("k:{}", gotext::json(&Value::Object(fields.collect())))
+        }
+        PathElement::Value(value) => format!("v:{}", gotext::json(&value.0)),
+        PathElement::Index(index) => format!("i:{index}"),
+    }
+}
+
+/// `None` for a kind of step that is not known, which is skipped with all below.
+fn parse_element(key: &str) -> Result<Option<PathElement>, Malformed> {
+    if key.len() < 2 {
+        return Err(Malformed("key must be 2 characters long:".to_owned()));
+    }
+    let Some((kind, text)) = key.split_once(':').filter(|(kind, _)| kind.len() == 1) else {
+        return Err(Malformed("missing colon".to_owned()));
+    };
+    let json = || -> Result<Value, Malformed> {
+        serde_json::from_str(text).map_err(|error| Malformed(error.to_string()))
+    };
+    Ok(match kind {
+        "f" => Some(PathElement::Field(text.into())),
+        "k" => match json()? {
+            Value::Object(fields) => {
+                let mut fields: Vec<(Box<str>, Plain)> =
+                    fields.into_iter().map(|(name, value)| (name.into(), Plain(value))).collect();
+                fields.sort();
+                Some(PathElement::Key(fields.into()))
+            }
+            _ => return Err(Malformed(format!("the key {text} is no object"))),
+        },
+        "v" => Some(PathElement::Value(Plain(json()?))),
+        "i" => {
+            let index = text.parse().map_err(|_| Malformed(format!("the index {text} is no number")))?;
+            Some(PathElement::Index(index))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,65 @@
+//! How elements of lists are called in paths.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::path::{PathElement, Plain};
+use super::schema::{ListType, Relation, Schema};
+
+/// The step to an element of a list that is not atomic; the error is upstream's text.
+pub fn step(schema: &Schema, list: &ListType, item: &Value) -> Result<PathElement, String> {
+    match &list.relation {
+        Relation::Keyed(keys) => keyed(schema, list, keys, item),
+        Relation::Set => match item {
+            Value::Object(_) => {
+                Err("associative list without keys has an element that's a map type".to_owned())
+            }
+            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+            Value::Null => {
+                Err("associative list without keys has an element that's an explicit null".to_owned())
+            }
+            scalar => Ok(PathElement::Value(Plain(scalar.clone()))),
+        },
+        Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+    }
+}
+
+fn keyed(schema: &Schema, list: &ListType, keys: &[Box<str>], item: &Value) -> Result<PathElement, String> {
+    let item = match item {
+        Value::Object(item) => item,
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
+    let default = |key: &str| defaults?.get(key)?.default.clone();
+    let value = |key: &str| item.get(key).cloned().or_else(|| default(key));
+    let mut fields: Vec<(Box<str>, Plain)> =
+        keys.iter().filter_map(|key| Some((key.clone(), Plain(value(key)?)))).collect();
+    if fields.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
+             values for any key fields)",
+            keys.join(" ")
+        ));
+    }
+    fields.sort();
+    Ok(PathElement::Key(fields.into()))
+}
+
+/// The elements of a list by their steps, in no order; several where the list has duplicates. What has no step is
+/// left out: nobody can own it.
+pub fn index<'v>(
+    schema: &Schema,
+    list: &ListType,
+    items: &'v [Value],
+) -> BTreeMap<PathElement, Vec<&'v Value>> {
+    let mut found: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(step) = step(schema, list, item) {
+            found.entry(step).or_default().push(item);
+        }
+    }
+    found
+}

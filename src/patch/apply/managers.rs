@@ -1,0 +1,236 @@
+//! `metadata.managedFields`: the sets of all managers, decoded and encoded.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::fields::{FieldSet, field_paths};
+use super::fields_v1;
+use crate::gotext;
+
+/// More update managers than these are merged into [`ANCIENT`].
+const UPDATE_MANAGERS_MAX: usize = 10;
+const ANCIENT: &str = "ancient-changes";
+
+/// How a manager came by its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    Apply,
+    Update,
+}
+
+/// What a manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager {
+    pub identity: Identity,
+    /// RFC 3339, UTC, whole seconds.
+    pub time: Option<String>,
+    /// Of the version that [`Identity::api_version`] names.
+    pub fields: FieldSet,
+}
+
+/// Who, how, and through which subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub name: String,
+    pub operation: Operation,
+    pub api_version: String,
+    /// Empty for the main resource.
+    pub subresource: String,
+}
+
+/// Why managers could not be decoded; upstream's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Undecodable(pub String);
+
+/// Every manager once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managers(pub Vec<Manager>);
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+impl Identity {
+    /// An applier is the same whatever version it applies in.
+    pub fn same(&self, other: &Identity) -> bool {
+        self.name == other.name
+            && self.operation == other.operation
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// As upstream's map of managers has it, which orders messages.
+    pub fn key(&self) -> String {
+        let mut key = Map::new();
+        key.insert("manager".to_owned(), self.name.as_str().into());
+        key.insert("operation".to_owned(), self.operation.as_str().into());
+        if self.operation == Operation::Update {
+            key.insert("apiVersion".to_owned(), self.api_version.as_str().into());
+        }
+        if !self.subresource.is_empty() {
+            key.insert("subresource".to_owned(), self.subresource.as_str().into());
+        }
+        gotext::json(&Value::Object(key))
+    }
+}
+
+impl Managers {
+    /// Reads `metadata.managedFields`; absent is empty.
+    pub fn decode(entries: &[Value]) -> Result<Self, Undecodable> {
+        let mut managers = Self::default();
+        for (at, entry) in entries.iter().enumerate() {
+            managers.put(decode_entry(at, entry)?);
+        }
+        Ok(managers)
+    }
+
+    /// The canonical form; `None` without managers.
+    pub fn encode(&self) -> Option<Value> {
+        let mut sorted: Vec<&Manager> = self.0.iter().collect();
+        sorted.sort_by(|one, other| order(one, other));
+        let entries: Vec<Value> = sorted.into_iter().map(encode_entry).collect();
+        (!entries.is_empty()).then_some(Value::Array(entries))
+    }
+
+    pub fn find(&self, identity: &Identity) -> Option<&Manager> {
+        self.0.iter().find(|manager| manager.identity.same(identity))
+    }
+
+    /// Replaces the manager of this identity.
+    pub fn put(&mut self, manager: Manager) {
+        match self.0.iter_mut().find(|known| known.identity.same(&manager.identity)) {
+            Some(known) => *known = manager,
+            None => self.0.push(manager),
+        }
+    }
+
+    pub fn drop_empty(&mut self) {
+        self.0.retain(|manager| !manager.fields.is_empty());
+    }
+
+    /// Merges the oldest update managers of a version while there are too many.
+    pub fn cap(&mut self) {
+        let mut updates: Vec<Manager> =
+            self.0.extract_if(.., |manager| manager.identity.operation == Operation::Update).collect();
+        updates.sort_by(order);
+        let mut excess = updates.len().saturating_sub(UPDATE_MANAGERS_MAX);
+        let mut held: Vec<Manager> = Vec::new();
+        for manager in updates {
+            let version = &manager.identity.api_version;
+            let bucket = held.iter_mut().find(|held| held.identity.api_version == *version);
+            match bucket {
+                Some(bucket) if excess > 0 => {
+                    bucket.identity.name = ANCIENT.to_owned();
+                    bucket.identity.subresource = String::new();
+                    bucket.time = manager.time;
+                    bucket.fields = std::mem::take(&mut bucket.fields).union(&manager.fields);
+                    excess -= 1;
+                }
+                _ => held.push(manager),
+            }
+        }
+        self.0.extend(held);
+    }
+}
+
+/// Paths that nobody owns; what is below them may be owned.
+pub fn never_owned() -> FieldSet {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let mut set = field_paths(&[&["apiVersion"], &["kind"], &["metadata"]]);
+    for name in metadata {
+        set = set.union(&field_paths(&[&["metadata", name]]));
+    }
+    set
+}
+
+/// Whether a body asks to forget all managers.
+pub fn is_reset(entries: &[Value]) -> bool {
+    match entries {
+        [] => true,
+        [Value::Object(one)] => one.values().all(|value| value.is_null() || *value == ""),
+        _ => false,
+    }
+}
+
+fn order(one: &Manager, other: &Manager) -> Ordering {
+    let key = |manager: &Manager| {
+        let Identity { name, operation, api_version, subresource } = manager.identity.clone();
+        (operation, manager.time.clone().unwrap_or_default(), name, api_version, subresource)
+    };
+    key(one).cmp(&key(other))
+}
+
+fn decode_entry(at: usize, entry: &Value) -> Result<Manager, Undecodable> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let operation = match &*text("operation") {
+        "Apply" => Operation::Apply,
+        "Update" => Operation::Update,
+        _ => return Err(Undecodable("operation must be `Apply` or `Update`".to_owned())),
+    };
+    let api_version = text("apiVersion");
+    if api_version.is_empty() {
+        return Err(Undecodable("apiVersion must not be empty".to_owned()));
+    }
+    match &*text("fieldsType") {
+        "FieldsV1" => {}
+        "" => return Err(Undecodable(format!("missing fieldsType in managed fields entry {at}"))),
+        other => {
+            let other = gotext::quote(other);
+            return Err(Undecodable(format!("invalid fieldsType {other} in managed fields entry {at}")));
+        }
+    }
+    let fields = match entry.get("fieldsV1") {
+        None | Some(Value::Null) => FieldSet::default(),
+        Some(Value::Object(fields)) => {
+            fields_v1::parse(fields).map_err(|why| Undecodable(why.to_string()))?
+        }
+        Some(_) => return Err(Undecodable("fieldsV1 is no object".to_owned())),
+    };
+    let identity =
+        Identity { name: text("manager"), operation, api_version, subresource: text("subresource") };
+    Ok(Manager { identity, time: time(&text("time")), fields })
+}
+
+fn time(text: &str) -> Option<String> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+fn encode_entry(manager: &Manager) -> Value {
+    let Identity { name, operation, api_version, subresource } = &manager.identity;
+    let mut entry = Map::new();
+    let mut put = |field: &str, value: Value| {
+        entry.insert(field.to_owned(), value);
+    };
+    if !name.is_empty() {
+        put("manager", name.as_str().into());
+    }
+    put("operation", operation.as_str().into());
+    put("apiVersion", api_version.as_str().into());
+    if let Some(time) = &manager.time {
+        put("time", time.as_str().into());
+    }
+    put("fieldsType", "FieldsV1".into());
+    put("fieldsV1", Value::Object(fields_v1::encode(&manager.fields)));
+    if !subresource.is_empty() {
+        put("subresource", subresource.as_str().into());
+    }
+    Value::Object(entry)
+}

@@ -1,0 +1,55 @@
+//! What a configuration claims.
+
+use serde_json::{Map, Value};
+
+use super::fields::FieldSet;
+use super::items;
+use super::path::PathElement;
+use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+
+/// The leaves of an object, the elements of its lists, and keys of its maps that are no declared fields.
+pub fn owned(schema: &Schema, object: &Map<String, Value>) -> FieldSet {
+    match &schema.atom(schema.root()).map {
+        Some(map) => members(schema, map, object),
+        None => FieldSet::default(),
+    }
+}
+
+/// Whether the node itself is a leaf, and what is below it.
+fn node(schema: &Schema, id: TypeId, value: &Value) -> (bool, FieldSet) {
+    match schema.form(id, value) {
+        Form::Scalar(_) => (true, FieldSet::default()),
+        Form::Map(map) if map.atomic => (true, FieldSet::default()),
+        Form::List(list) if list.relation == Relation::Atomic => (true, FieldSet::default()),
+        Form::Map(map) => match value {
+            Value::Object(object) => (false, members(schema, map, object)),
+            _ => (false, FieldSet::default()),
+        },
+        Form::List(list) => match value {
+            Value::Array(items) => (false, elements(schema, list, items)),
+            _ => (false, FieldSet::default()),
+        },
+    }
+}
+
+fn members(schema: &Schema, map: &MapType, object: &Map<String, Value>) -> FieldSet {
+    let mut set = FieldSet::default();
+    for (name, value) in object {
+        let (leaf, below) = node(schema, map.member(name), value);
+        let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        set.graft(PathElement::Field(name.as_str().into()), leaf || empty || !map.declares(name), below);
+    }
+    set
+}
+
+fn elements(schema: &Schema, list: &ListType, items: &[Value]) -> FieldSet {
+    let mut set = FieldSet::default();
+    for (element, items) in items::index(schema, list, items) {
+        let below = match items[..] {
+            [item] => node(schema, list.element, item).1,
+            _ => FieldSet::default(),
+        };
+        set.graft(element, true, below);
+    }
+    set
+}

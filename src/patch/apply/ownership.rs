@@ -1,0 +1,252 @@
+//! What a write does to the sets of all managers.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::compare::{Comparison, compare};
+use super::conflict::Conflict;
+use super::fields::FieldSet;
+use super::managers::{Identity, Manager, Managers, never_owned};
+use super::merge::merge;
+use super::owned::owned;
+use super::path;
+use super::remove::remove;
+use super::schema::Schema;
+use super::validate::validate;
+
+type Object = Map<String, Value>;
+
+/// The versions of a kind. Managers keep their sets in the version they wrote in.
+pub trait Versions {
+    /// `None` for a version that is not served.
+    fn schema(&self, api_version: &str) -> Option<&Schema>;
+    /// The object in a served version.
+    fn convert(&self, object: &Object, api_version: &str) -> Object;
+    /// What writes through the resource at hand leave alone, whatever their body says.
+    fn reset_fields(&self) -> &FieldSet;
+}
+
+/// Who writes.
+#[derive(Clone, Debug)]
+pub struct Acting {
+    pub identity: Identity,
+    /// RFC 3339, UTC, whole seconds.
+    pub now: String,
+}
+
+/// What an apply came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    pub object: Object,
+    pub managers: Managers,
+}
+
+/// Why an apply is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The configuration does not fit the schema.
+    Unfit(String),
+    Conflicts(Vec<Conflict>),
+}
+
+/// What apply does about the fields of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflicts {
+    Refuse,
+    Force,
+}
+
+/// Comparisons of the same two objects in every version that a manager has.
+struct Comparisons<'a, V> {
+    versions: &'a V,
+    old: &'a Object,
+    new: &'a Object,
+    known: HashMap<String, Option<Comparison>>,
+}
+
+impl<'a, V: Versions> Comparisons<'a, V> {
+    /// `None` if the version is not served.
+    fn of(&mut self, api_version: &str) -> Option<&Comparison> {
+        let Self { versions, old, new, known } = self;
+        if !known.contains_key(api_version) {
+            let comparison = versions.schema(api_version).map(|schema| {
+                let found = match of_version(old, api_version) && of_version(new, api_version) {
+                    true => compare(schema, old, new),
+                    false => {
+                        let (old, new) =
+                            (versions.convert(old, api_version), versions.convert(new, api_version));
+                        compare(schema, &old, &new)
+                    }
+                };
+                found.excluding(versions.reset_fields())
+            });
+            known.insert(api_version.to_owned(), comparison);
+        }
+        known.get(api_version).and_then(Option::as_ref)
+    }
+}
+
+fn of_version(object: &Object, api_version: &str) -> bool {
+    object.get("apiVersion").is_some_and(|version| version == api_version)
+}
+
+/// The managers after a write that is no apply: what it wrote leaves all others, what it removed leaves everybody.
+/// `None` if nothing of ownership changes.
+pub fn update(
+    versions: &impl Versions,
+    old: &Object,
+    new: &Object,
+    managers: &Managers,
+    acting: &Acting,
+) -> Option<Managers> {
+    let mut comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+    let strip = never_owned();
+    let own = comparisons.of(&acting.identity.api_version)?.mapped(|set| set.difference(&strip));
+    if own.is_empty()
+        && managers.0.iter().all(|manager| versions.schema(&manager.identity.api_version).is_some())
+    {
+        return None;
+    }
+    let mut left = without_changes(managers, &mut comparisons, |_| true);
+    let written = own.written();
+    if !written.is_empty() {
+        let before = left.find(&acting.identity).map(|manager| manager.fields.clone()).unwrap_or_default();
+        left.put(Manager {
+            identity: acting.identity.clone(),
+            time: Some(acting.now.clone()),
+            fields: before.union(&written),
+        });
+    }
+    left.drop_empty();
+    left.cap();
+    Some(left)
+}
+
+/// Managers without what changed; those of versions that are not served go.
+fn without_changes<V: Versions>(
+    managers: &Managers,
+    comparisons: &mut Comparisons<'_, V>,
+    touched: impl Fn(&Identity) -> bool,
+) -> Managers {
+    let change = |manager: &Manager| {
+        let comparison = comparisons.of(&manager.identity.api_version)?;
+        if !touched(&manager.identity) {
+            return Some(manager.clone());
+        }
+        let fields = manager.fields.difference(&comparison.written()).difference(&comparison.removed);
+        Some(Manager { fields, ..manager.clone() })
+    };
+    Managers(managers.0.iter().filter_map(change).collect())
+}
+
+/// Lays `config` over `live`, takes out what the applier no longer says and nobody else owns, and settles ownership.
+/// Neither object has managedFields.
+pub fn apply(
+    versions: &impl Versions,
+    live: &Object,
+    config: &Object,
+    managers: &Managers,
+    acting: &Acting,
+    conflicts: Conflicts,
+) -> Result<Applied, Refusal> {
+    let version = &acting.identity.api_version;
+    let Some(schema) = versions.schema(version) else {
+        return Err(Refusal::Unfit(format!("no corresponding type for {version}")));
+    };
+    validate(schema, config).map_err(Refusal::Unfit)?;
+    let merged = merge(schema, live, config);
+    let fields = owned(schema, config).recursive_difference(versions.reset_fields());
+    let last = managers.find(&acting.identity).cloned();
+    let mut managers = managers.clone();
+    let time = last.as_ref().and_then(|last| last.time.clone());
+    managers.put(Manager { identity: acting.identity.clone(), time, fields });
+    let object = match &last {
+        Some(last) => prune(versions, merged, &managers, last, version),
+        None => merged,
+    };
+    let mut comparisons = Comparisons { versions, old: live, new: &object, known: HashMap::new() };
+    let found = conflicts_with_others(&managers, &mut comparisons, &acting.identity);
+    if conflicts == Conflicts::Refuse && !found.is_empty() {
+        return Err(Refusal::Conflicts(found));
+    }
+    let mut managers =
+        without_changes(&managers, &mut comparisons, |identity| !identity.same(&acting.identity));
+    let changes = !path::same(&Value::Object(live.clone()), &Value::Object(object.clone()));
+    if let Some(own) = managers.0.iter_mut().find(|manager| manager.identity.same(&acting.identity)) {
+        own.identity = acting.identity.clone();
+        own.fields = own.fields.difference(&never_owned());
+        if changes {
+            own.time = Some(acting.now.clone());
+        }
+    }
+    managers.drop_empty();
+    Ok(Applied { object, managers })
+}
+
+fn conflicts_with_others<V: Versions>(
+    managers: &Managers,
+    comparisons: &mut Comparisons<'_, V>,
+    acting: &Identity,
+) -> Vec<Conflict> {
+    let conflict = |manager: &Manager| {
+        let written = comparisons.of(&manager.identity.api_version)?.written();
+        let fields = manager.fields.intersection(&written);
+        (!fields.is_empty()).then(|| Conflict { with: manager.identity.clone(), fields })
+    };
+    let others = managers.0.iter().filter(|manager| !manager.identity.same(acting));
+    let mut found: Vec<Conflict> = others.filter_map(conflict).collect();
+    found.sort_by_cached_key(|conflict| conflict.with.key());
+    found
+}
+
+/// Takes out what was applied last and is claimed by nobody any more, in the version it was applied in.
+fn prune(
+    versions: &impl Versions,
+    merged: Object,
+    managers: &Managers,
+    last: &Manager,
+    version: &str,
+) -> Object {
+    let Some(schema) = versions.schema(&last.identity.api_version).filter(|_| !last.fields.is_empty()) else {
+        return merged;
+    };
+    let in_version = |object: Object, version: &str| match of_version(&object, version) {
+        true => object,
+        false => versions.convert(&object, version),
+    };
+    let merged = in_version(merged, &last.identity.api_version);
+    let gone = last.fields.with_named_fields(schema, schema.root());
+    let mut pruned = remove(schema, &merged, &gone);
+    let mut by_version: Vec<(&str, FieldSet)> = Vec::new();
+    for manager in &managers.0 {
+        match by_version.iter_mut().find(|(known, _)| *known == manager.identity.api_version) {
+            Some((_, fields)) => *fields = std::mem::take(fields).union(&manager.fields),
+            None => by_version.push((&manager.identity.api_version, manager.fields.clone())),
+        }
+    }
+    // What conversions need may be among what is added back, so the pruned version comes first.
+    by_version.sort_by_key(|(known, _)| *known != last.identity.api_version);
+    for (known, claimed) in by_version {
+        let Some(schema) = versions.schema(known) else { continue };
+        let whole = in_version(merged.clone(), known);
+        let left = in_version(pruned, known);
+        pruned = with_claimed(schema, &whole, &left, &claimed);
+    }
+    let pruned = in_version(pruned, &last.identity.api_version);
+    in_version(without_dangling(schema, &merged, &pruned, &gone), version)
+}
+
+/// `whole` without what is neither in `left` nor claimed.
+fn with_claimed(schema: &Schema, whole: &Object, left: &Object, claimed: &FieldSet) -> Object {
+    let root = schema.root();
+    let named = |set: FieldSet| set.with_named_fields(schema, root);
+    let kept = named(owned(schema, left)).union(&claimed.with_named_fields(schema, root));
+    remove(schema, whole, &named(owned(schema, whole)).difference(&kept))
+}
+
+/// Only what was applied last may go: fields that nobody owned stay, unless what holds them goes.
+fn without_dangling(schema: &Schema, whole: &Object, left: &Object, last: &FieldSet) -> Object {
+    let named = |object: &Object| owned(schema, object).with_named_fields(schema, schema.root());
+    remove(schema, whole, &named(whole).difference(&named(left)).intersection(last))
+}

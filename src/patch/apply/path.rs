@@ -1,0 +1,122 @@
+//! One step of a path into an object.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::gotext;
+
+/// A step, in the order of FieldsV1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathElement {
+    /// A member of an object.
+    Field(Box<str>),
+    /// An element of a list, by some of its fields, sorted by name.
+    Key(Box<[(Box<str>, Plain)]>),
+    /// An element of a list that is itself the key.
+    Value(Plain),
+    Index(i64),
+}
+
+/// A value that can be compared: numbers by number, whatever their form.
+#[derive(Clone, Debug)]
+pub struct Plain(pub Value);
+
+impl Ord for Plain {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Plain {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Plain {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Plain {}
+
+fn compare(one: &Value, other: &Value) -> Ordering {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => match (one.as_i64(), other.as_i64()) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ => one.as_f64().unwrap_or_default().total_cmp(&other.as_f64().unwrap_or_default()),
+        },
+        (Value::String(one), Value::String(other)) => one.cmp(other),
+        (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
+        (Value::Array(one), Value::Array(other)) => {
+            let pairs = one.iter().zip(other).map(|(one, other)| compare(one, other));
+            pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let sorted = |object: &serde_json::Map<String, Value>| {
+                let mut members: Vec<_> =
+                    object.iter().map(|(key, value)| (key.clone(), Plain(value.clone()))).collect();
+                members.sort();
+                members
+            };
+            sorted(one).cmp(&sorted(other))
+        }
+        _ => rank(one).cmp(&rank(other)),
+    }
+}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+/// Whether two values mean the same: numbers by number, members in any order.
+pub fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(_), Value::Number(_)) => compare(one, other) == Ordering::Equal,
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(key, value)| other.get(key).is_some_and(|other| same(value, other));
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
+impl fmt::Display for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, value)| format!("{name}={}", text(&value.0))).collect();
+                write!(f, "[{}]", fields.join(","))
+            }
+            Self::Value(value) => write!(f, "[={}]", text(&value.0)),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => gotext::quote(text),
+        other => gotext::json(other),
+    }
+}
+
+/// A whole path as messages spell it.
+pub fn display(path: &[PathElement]) -> String {
+    path.iter().map(PathElement::to_string).collect()
+}

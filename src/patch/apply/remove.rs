@@ -1,0 +1,65 @@
+//! Taking paths out of an object.
+
+use serde_json::{Map, Value};
+
+use super::fields::FieldSet;
+use super::items;
+use super::path::PathElement;
+use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+
+/// `object` without the members of `paths` and all that is below them.
+pub fn remove(schema: &Schema, object: &Map<String, Value>, paths: &FieldSet) -> Map<String, Value> {
+    match &schema.atom(schema.root()).map {
+        Some(map) => members(schema, map, object, paths),
+        None => object.clone(),
+    }
+}
+
+/// `None` where nothing is left: an emptied object or list is unset.
+fn node(schema: &Schema, id: TypeId, value: &Value, paths: &FieldSet) -> Option<Value> {
+    match (schema.form(id, value), value) {
+        (Form::Scalar(_), scalar) => Some(scalar.clone()),
+        (Form::Map(map), Value::Object(object)) if !map.atomic => {
+            let left = members(schema, map, object, paths);
+            (!left.is_empty()).then_some(Value::Object(left))
+        }
+        (Form::List(list), Value::Array(items)) if list.relation != Relation::Atomic => {
+            let left = elements(schema, list, items, paths);
+            (!left.is_empty()).then_some(Value::Array(left))
+        }
+        (Form::Map(_) | Form::List(_), _) => None,
+    }
+}
+
+fn members(
+    schema: &Schema,
+    map: &MapType,
+    object: &Map<String, Value>,
+    paths: &FieldSet,
+) -> Map<String, Value> {
+    let mut left = Map::with_capacity(object.len());
+    for (name, value) in object {
+        let element = PathElement::Field(name.as_str().into());
+        if paths.has(&element) {
+            continue;
+        }
+        let value = match paths.below(&element) {
+            Some(below) => node(schema, map.member(name), value, below),
+            None => Some(value.clone()),
+        };
+        left.extend(value.map(|value| (name.clone(), value)));
+    }
+    left
+}
+
+fn elements(schema: &Schema, list: &ListType, items: &[Value], paths: &FieldSet) -> Vec<Value> {
+    let keep = |item: &Value| match items::step(schema, list, item) {
+        Ok(element) if paths.has(&element) => None,
+        Ok(element) => match paths.below(&element) {
+            Some(below) => node(schema, list.element, item, below),
+            None => Some(item.clone()),
+        },
+        Err(_) => Some(item.clone()),
+    };
+    items.iter().filter_map(keep).collect()
+}

@@ -1,0 +1,188 @@
+//! The cases in `testdata/apply`, and what must hold of any.
+//!
+//! A case is a list of writes to one object. After the last one the object is compared, and the sets of its managers
+//! in FieldsV1.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::conflict;
+use super::fields::FieldSet;
+use super::fields_v1;
+use super::managers::{Identity, Managers, Operation};
+use super::ownership::{self, Acting, Conflicts, Refusal, Versions};
+use super::schema::Schema;
+use crate::schema::types::Types;
+
+mod properties;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    api_version: String,
+    kind: String,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    writes: Vec<Write>,
+    /// Without apiVersion and kind.
+    object: Option<Map<String, Value>>,
+    /// By name, with ` (Update)` behind those who did not apply.
+    managers: Option<BTreeMap<String, Map<String, Value>>>,
+}
+
+/// One of `apply`, `force` and `update` names the manager.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    apply: Option<String>,
+    force: Option<String>,
+    update: Option<String>,
+    body: Map<String, Value>,
+    /// What the write is refused with.
+    refused: Option<String>,
+}
+
+/// A kind of one version.
+pub(super) struct Kind {
+    schema: Schema,
+    api_version: String,
+    kind: String,
+    reset: FieldSet,
+}
+
+/// An object and who owns what of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct State {
+    pub object: Map<String, Value>,
+    pub managers: Managers,
+}
+
+impl Kind {
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        let message = Types::built_in().kind(api_version, kind).unwrap();
+        let schema = Schema::built_in(Types::built_in(), message);
+        let reset = super::fields::field_paths(&[&["status"]]);
+        Self { schema, api_version: api_version.to_owned(), kind: kind.to_owned(), reset }
+    }
+
+    fn claimed(&self, body: &Map<String, Value>) -> Map<String, Value> {
+        let claims = [("kind", &self.kind), ("apiVersion", &self.api_version)];
+        let claims = claims.map(|(name, claim)| (name.to_owned(), claim.as_str().into()));
+        claims.into_iter().chain(body.clone()).collect()
+    }
+
+    fn acting(&self, name: &str, operation: Operation) -> Acting {
+        let api_version = self.api_version.clone();
+        let identity = Identity { name: name.to_owned(), operation, api_version, subresource: String::new() };
+        Acting { identity, now: "2030-01-01T00:00:00Z".to_owned() }
+    }
+
+    pub fn apply(
+        &self,
+        state: &State,
+        manager: &str,
+        body: &Map<String, Value>,
+        conflicts: Conflicts,
+    ) -> Result<State, String> {
+        let (live, config) = (self.claimed(&state.object), self.claimed(body));
+        let acting = self.acting(manager, Operation::Apply);
+        let applied = ownership::apply(self, &live, &config, &state.managers, &acting, conflicts);
+        let applied = applied.map_err(|refusal| match refusal {
+            Refusal::Unfit(why) => why,
+            Refusal::Conflicts(found) => conflict::message(&found),
+        })?;
+        let object = super::nulls::without_nulls(&self.schema, applied.object);
+        Ok(State { object: bare(object), managers: applied.managers })
+    }
+
+    pub fn update(&self, state: &State, manager: &str, body: &Map<String, Value>) -> State {
+        let (old, new) = (self.claimed(&state.object), self.claimed(body));
+        let acting = self.acting(manager, Operation::Update);
+        let managers = ownership::update(self, &old, &new, &state.managers, &acting);
+        State { object: body.clone(), managers: managers.unwrap_or_else(|| state.managers.clone()) }
+    }
+
+    fn write(&self, state: &State, write: &Write) -> Result<State, String> {
+        match (&write.apply, &write.force, &write.update) {
+            (Some(manager), None, None) => self.apply(state, manager, &write.body, Conflicts::Refuse),
+            (None, Some(manager), None) => self.apply(state, manager, &write.body, Conflicts::Force),
+            (None, None, Some(manager)) => Ok(self.update(state, manager, &write.body)),
+            _ => panic!("a write has one manager"),
+        }
+    }
+}
+
+impl Versions for Kind {
+    fn schema(&self, api_version: &str) -> Option<&Schema> {
+        (api_version == self.api_version).then_some(&self.schema)
+    }
+
+    fn convert(&self, object: &Map<String, Value>, _: &str) -> Map<String, Value> {
+        object.clone()
+    }
+
+    fn reset_fields(&self) -> &FieldSet {
+        &self.reset
+    }
+}
+
+fn bare(mut object: Map<String, Value>) -> Map<String, Value> {
+    object.retain(|name, _| name != "kind" && name != "apiVersion");
+    object
+}
+
+impl State {
+    fn sets(&self) -> BTreeMap<String, Map<String, Value>> {
+        let managers = self.managers.0.iter().map(|manager| {
+            let name = match manager.identity.operation {
+                Operation::Apply => manager.identity.name.clone(),
+                Operation::Update => format!("{} (Update)", manager.identity.name),
+            };
+            (name, fields_v1::encode(&manager.fields))
+        });
+        managers.collect()
+    }
+}
+
+#[test]
+fn cases() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/apply");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file: File =
+            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let kind = Kind::new(&file.api_version, &file.kind);
+        for case in file.cases {
+            run(&kind, &case);
+            count += 1;
+        }
+    }
+    assert!(count >= 40, "{count} cases");
+}
+
+fn run(kind: &Kind, case: &Case) {
+    let mut state = State::default();
+    for write in &case.writes {
+        match (kind.write(&state, write), &write.refused) {
+            (Ok(next), None) => state = next,
+            (Err(why), Some(refused)) => assert_eq!(&why, refused, "{}", case.name),
+            (Ok(_), Some(refused)) => panic!("{}: not refused: {refused}", case.name),
+            (Err(why), None) => panic!("{}: refused: {why}", case.name),
+        }
+    }
+    if let Some(object) = &case.object {
+        assert_eq!(&state.object, object, "{}", case.name);
+    }
+    if let Some(managers) = &case.managers {
+        assert_eq!(&state.sets(), managers, "{}", case.name);
+    }
+}

@@ -1,0 +1,197 @@
+//! Strategic merge patch: a merge patch that knows the kind.
+//!
+//! Lists are merged element by element where the kind says so, by one field of the elements. Members of a patch whose
+//! names begin with a dollar sign are directives. The rules and texts are those of apimachinery's
+//! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`spec/patch-apply.md`, section 3).
+
+mod list;
+mod lookup;
+mod order;
+
+use serde_json::{Map, Value};
+
+use super::PatchError;
+use crate::gotext;
+use crate::schema::types::{MessageId, Types};
+use list::ListPatch;
+use lookup::Shape;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+const ELEMENT_ORDER: &str = "$setElementOrder";
+
+/// Applies `patch` to an object of the kind `message`.
+pub fn apply(
+    document: Map<String, Value>,
+    patch: &Value,
+    types: &Types,
+    message: MessageId,
+) -> Result<Map<String, Value>, PatchError> {
+    match patch {
+        Value::Object(patch) => {
+            merge_objects(document, patch.clone(), Shape::of_message(types, message), types)
+        }
+        Value::Null => Ok(document),
+        other => Err(PatchError::Malformed(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            gotext::json_kind(other)
+        ))),
+    }
+}
+
+fn merge_objects(
+    mut original: Map<String, Value>,
+    mut patch: Map<String, Value>,
+    shape: Shape<'_>,
+    types: &Types,
+) -> Result<Map<String, Value>, PatchError> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.shift_remove(DIRECTIVE);
+                Ok(as_object(without_directive_members(Value::Object(patch))))
+            }
+            Some("delete") => Ok(Map::new()),
+            _ => Err(unknown_directive(directive, &patch)),
+        };
+    }
+    retain_keys(&mut original, &mut patch)?;
+    order::merge_ordered_lists(&mut original, &mut patch, shape, types)?;
+    for (key, value) in patch {
+        if let Some(list) = listed(&key, DELETE_FROM_LIST) {
+            let list = list.ok_or_else(|| malformed("invalid patch format of primitive list"))?;
+            delete_from_list(&mut original, list, value, shape, types)?;
+        } else if value.is_null() {
+            original.shift_remove(&key);
+        } else {
+            merge_member(&mut original, key, value, shape, types)?;
+        }
+    }
+    Ok(original)
+}
+
+fn merge_member(
+    original: &mut Map<String, Value>,
+    key: String,
+    patch: Value,
+    shape: Shape<'_>,
+    types: &Types,
+) -> Result<(), PatchError> {
+    let Some(current) = original.get_mut(&key) else {
+        original.extend(taken(patch).map(|value| (key, value)));
+        return Ok(());
+    };
+    match (current, patch) {
+        (Value::Object(current), Value::Object(patch)) => {
+            let field = shape.field(&key, types)?;
+            *current = match field.strategy()? {
+                "replace" => as_object(without_directive_members(Value::Object(patch))),
+                _ => merge_objects(std::mem::take(current), patch, field.shape, types)?,
+            };
+        }
+        (Value::Array(current), Value::Array(patch)) => {
+            let list = ListPatch::of(shape.list(&key, types)?, types)?;
+            *current = list.merge(std::mem::take(current), patch)?;
+        }
+        (current, patch) => match taken(patch) {
+            Some(value) => *current = value,
+            None => {
+                original.shift_remove(&key);
+            }
+        },
+    }
+    Ok(())
+}
+
+/// Removes values of a list of scalars, whatever the list's strategy is.
+fn delete_from_list(
+    original: &mut Map<String, Value>,
+    key: &str,
+    values: Value,
+    shape: Shape<'_>,
+    types: &Types,
+) -> Result<(), PatchError> {
+    if values.is_null() {
+        original.shift_remove(key);
+        return Ok(());
+    }
+    if let (Some(Value::Array(current)), Value::Array(values)) = (original.get_mut(key), values) {
+        let list = ListPatch::of(shape.list(key, types)?, types)?;
+        *current = list.delete(std::mem::take(current), values)?;
+    }
+    Ok(())
+}
+
+/// Checks and consumes `$retainKeys`, which tells everything that stays.
+fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), PatchError> {
+    let Some(keys) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
+    let bad = || malformed("invalid patch format of retainKeys");
+    let Value::Array(keys) = keys else { return Err(bad()) };
+    let retained = |key: &str| keys.iter().any(|retained| retained == key);
+    let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
+    if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !retained(key)) {
+        return Err(bad());
+    }
+    original.retain(|key, _| retained(key));
+    Ok(())
+}
+
+/// The list that a directive is about: `None` for other members, `Some(None)` if it names no list.
+fn listed<'a>(key: &'a str, directive: &str) -> Option<Option<&'a str>> {
+    key.starts_with(directive).then(|| key.strip_prefix(directive).and_then(|rest| rest.strip_prefix('/')))
+}
+
+/// A value that stands in the patch only: nulls mean absence there, and whatever holds a `$patch` has nothing to
+/// act on. `None` if that is the value itself.
+fn taken(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(object) if object.contains_key(DIRECTIVE) => None,
+        Value::Object(object) => {
+            let kept = object.into_iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
+            Some(Value::Object(kept.filter_map(|(key, value)| Some((key, taken(value)?))).collect()))
+        }
+        Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(taken).collect())),
+        scalar => Some(scalar),
+    }
+}
+
+/// Directives that nobody acts upon are fields that no kind has.
+fn without_directive_members(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let kept = object.into_iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
+            Value::Object(kept.map(|(key, value)| (key, without_directive_members(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_directive_members).collect()),
+        scalar => scalar,
+    }
+}
+
+fn is_directive(key: &str) -> bool {
+    key == DIRECTIVE
+        || key == RETAIN_KEYS
+        || [DELETE_FROM_LIST, ELEMENT_ORDER].iter().any(|name| matches!(listed(key, name), Some(Some(_))))
+}
+
+fn as_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+fn malformed(text: &str) -> PatchError {
+    PatchError::Malformed(text.to_owned())
+}
+
+fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
+    PatchError::Failed(format!(
+        "unknown patch type: {} in map: {}",
+        gotext::display(directive),
+        gotext::display_map(patch)
+    ))
+}
+
+#[cfg(test)]
+mod tests;

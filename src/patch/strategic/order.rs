@@ -1,0 +1,150 @@
+//! The order of merged lists: that of the patch for what the patch names, that of the live list for the rest.
+
+use serde_json::{Map, Value};
+
+use super::list::{ListPatch, element_kind};
+use super::lookup::Shape;
+use super::{DIRECTIVE, ELEMENT_ORDER, listed, malformed, taken};
+use crate::gotext;
+use crate::patch::PatchError;
+use crate::schema::types::Types;
+
+/// A merged list in two: what the patch names, and what only the server has.
+pub(super) struct Sides {
+    named: Vec<Value>,
+    server_only: Vec<Value>,
+}
+
+impl Sides {
+    pub fn split(merged: Vec<Value>, named: &[Value], merge_key: &str) -> Self {
+        let (named, server_only) =
+            merged.into_iter().partition(|item| position(named, item, merge_key).is_some());
+        Self { named, server_only }
+    }
+}
+
+/// One list of both sides, each in its own order. A live item goes before a named one only if both were live, in that
+/// order; so new items come first.
+pub(super) fn interleave(mut sides: Sides, named: &[Value], live: &[Value], merge_key: &str) -> Vec<Value> {
+    let at = |order: &[Value], item: &Value| position(order, item, merge_key);
+    sides.named.sort_by_key(|item| at(named, item).unwrap_or(usize::MAX));
+    sides.server_only.sort_by_key(|item| at(live, item).unwrap_or(usize::MAX));
+    let mut named = sides.named.into_iter().peekable();
+    let mut server_only = sides.server_only.into_iter().peekable();
+    let mut merged = Vec::new();
+    while let (Some(theirs), Some(ours)) = (server_only.peek(), named.peek()) {
+        let before =
+            matches!((at(live, theirs), at(live, ours)), (Some(theirs), Some(ours)) if theirs < ours);
+        merged.extend(if before { server_only.next() } else { named.next() });
+    }
+    merged.extend(named);
+    merged.extend(server_only);
+    merged
+}
+
+/// Consumes every `$setElementOrder/<list>` together with the patch of its list.
+pub(super) fn merge_ordered_lists(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    shape: Shape<'_>,
+    types: &Types,
+) -> Result<(), PatchError> {
+    let directives: Vec<String> =
+        patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
+    for directive in directives {
+        let order = expect_list(patch.shift_remove(&directive).unwrap_or_default())?;
+        let key = listed(&directive, ELEMENT_ORDER).flatten();
+        let key = key.ok_or_else(|| malformed("invalid patch format of setElementOrder list"))?;
+        let live = original.get(key).cloned().map(expect_list).transpose()?;
+        let patched = patch.get(key).cloned().map(expect_list).transpose()?;
+        let list = ListPatch::of(shape.list(key, types)?, types)?;
+        check_order(patched.as_deref().unwrap_or_default(), &order, list.merge_key)?;
+        let live_items = live.clone().unwrap_or_default();
+        let patch_items = patched.clone().unwrap_or_default();
+        let merged = match (live, patched) {
+            (Some(live), None) => live,
+            (None, Some(patched)) => patched.into_iter().filter_map(taken).collect(),
+            (Some(live), Some(patched)) => list.merge(live, patched)?,
+            (None, None) => continue,
+        };
+        element_kind(&[&live_items, &patch_items])?;
+        let sides = Sides::split(merged, &order, list.merge_key);
+        let merged = interleave(sides, &order, &live_items, list.merge_key);
+        original.insert(key.to_owned(), Value::Array(merged));
+        patch.shift_remove(key);
+    }
+    Ok(())
+}
+
+/// What the patch adds or changes has to stand in the order list, in the same order.
+fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    if order.is_empty() {
+        return Ok(());
+    }
+    let mut order_left = order.iter();
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let key = identity(item, merge_key)?;
+        let found = loop {
+            match order_left.next() {
+                Some(ordered) if identity(ordered, merge_key)? == key => break true,
+                Some(_) => {}
+                None => break false,
+            }
+        };
+        if !found {
+            let list = |items: &[Value]| gotext::display(&Value::Array(items.to_vec()));
+            return Err(PatchError::Failed(format!(
+                "The order in patch list:\n{}\n doesn't match {ELEMENT_ORDER} list:\n{}\n",
+                list(patch),
+                list(order)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchError> {
+    if merge_key.is_empty() {
+        return Ok(item);
+    }
+    if !item.is_object() {
+        let kind = go_type(item);
+        return Err(PatchError::Failed(format!(
+            "expected a map[string]interface {{}}, but received a {kind}"
+        )));
+    }
+    item.get(merge_key).ok_or_else(|| {
+        let item = gotext::display(item);
+        PatchError::Failed(format!("map: {item} does not contain declared merge key: {merge_key}"))
+    })
+}
+
+fn position(order: &[Value], item: &Value, merge_key: &str) -> Option<usize> {
+    let same = |other: &Value| match merge_key {
+        "" => other == item,
+        key => other.get(key).is_some() && other.get(key) == item.get(key),
+    };
+    order.iter().position(same)
+}
+
+fn expect_list(value: Value) -> Result<Vec<Value>, PatchError> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(PatchError::Failed(format!(
+            "expected a []interface {{}}, but received a {}",
+            go_type(&other)
+        ))),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

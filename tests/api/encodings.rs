@@ -1,0 +1,133 @@
+//! YAML, indentation and compression; assertions of `spec/wire.md` by number.
+
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+use http::Method;
+use rowplane::codec::yaml;
+use serde_json::{Value, json};
+
+use crate::support::client::Answer;
+use crate::support::server::{CONFIGMAPS, Setup, config_map};
+
+const YAML: &str = "application/yaml";
+
+on_both_databases! {
+    w2_and_w3_the_better_range_wins,
+    w10_yaml_is_no_stream,
+    w13_people_get_indentation,
+    w62_large_lists_are_compressed,
+    w64_yaml_out,
+    yaml_in,
+    yaml_of_discovery_and_errors,
+}
+
+#[track_caller]
+fn parsed(answer: &Answer, status: u16) -> Value {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some(YAML), "{answer:?}");
+    yaml::parse(&answer.body).expect("YAML")
+}
+
+async fn w2_and_w3_the_better_range_wins(setup: Setup) {
+    let server = setup.start().await;
+    for (accept, content_type) in [
+        ("application/json;q=0.1, application/yaml", YAML),
+        ("*/*, application/yaml;q=0.1", YAML),
+        ("application/yaml;q=0.1, */*", "application/json"),
+        ("application/json;q=0", "application/json"),
+    ] {
+        let answer = server.get(CONFIGMAPS).accept(accept).await;
+        assert_eq!(answer.header("content-type"), Some(content_type), "{accept}");
+    }
+}
+
+async fn w10_yaml_is_no_stream(setup: Setup) {
+    let server = setup.start().await;
+    let refused = server.get(format!("{CONFIGMAPS}?watch=true")).accept(YAML).await;
+    assert_eq!(refused.status, 406);
+    let message = "only the following media types are accepted: application/json;stream=watch, \
+                   application/vnd.kubernetes.protobuf;stream=watch";
+    assert_eq!(parsed(&refused, 406)["message"], message);
+}
+
+async fn w13_people_get_indentation(setup: Setup) {
+    let server = setup.start().await;
+    let object = server.create("a", json!({"k": "v"})).await;
+    let path = format!("{CONFIGMAPS}/a");
+    let indented = format!("{object:#}");
+    assert_eq!(server.get(&path).header("user-agent", "curl/8").await.text(), indented);
+    assert_eq!(server.get(format!("{path}?pretty=1")).await.text(), indented);
+    assert_eq!(server.get(&path).accept("application/json;pretty=1").await.text(), indented);
+    let compact = server.get(format!("{path}?pretty=false")).header("user-agent", "curl/8").await;
+    assert_eq!(compact.text(), format!("{object}\n"));
+}
+
+async fn w62_large_lists_are_compressed(setup: Setup) {
+    let server = setup.start().await;
+    let text = "x".repeat(1000);
+    for index in 0..300 {
+        server.create(&format!("a-{index}"), json!({"k": &text})).await;
+    }
+    let plain = server.get(CONFIGMAPS).await;
+    let indented = server.get(format!("{CONFIGMAPS}?pretty=true")).await;
+    assert_eq!(indented.text(), format!("{:#}", plain.json()));
+    for accept in ["gzip;q=1.0", "*", "br"] {
+        let answer = server.get(CONFIGMAPS).header("accept-encoding", accept).await;
+        assert_eq!(answer.header("content-encoding"), None, "{accept}");
+        assert_eq!(answer.body, plain.body);
+    }
+    for (accept, length) in [("application/json", plain.body.len()), ("application/yaml", 0)] {
+        let packed = server.get(CONFIGMAPS).accept(accept).header("accept-encoding", "br, gzip").await;
+        assert_eq!(packed.header("content-encoding"), Some("gzip"), "{accept}");
+        assert_eq!(packed.header("vary"), Some("Accept-Encoding"));
+        let mut body = Vec::new();
+        MultiGzDecoder::new(&packed.body[..]).read_to_end(&mut body).expect("gzip");
+        assert!(packed.body.len() < body.len() / 10 && body.len() >= length);
+        assert_eq!(yaml::parse(&body).expect("a list"), plain.json());
+    }
+    let small = server.get(format!("{CONFIGMAPS}?limit=50")).header("accept-encoding", "gzip").await;
+    assert_eq!((small.header("content-encoding"), small.header("vary")), (None, None));
+}
+
+async fn w64_yaml_out(setup: Setup) {
+    let server = setup.start().await;
+    let object = server.create("a", json!({"b": "yes", "a": "1", "c": "<x>\ny\n"})).await;
+    let answer = server.get(format!("{CONFIGMAPS}/a")).accept(YAML).await;
+    assert_eq!(parsed(&answer, 200), object);
+    let data = "apiVersion: v1\ndata:\n  a: \"1\"\n  b: \"yes\"\n  c: |\n    <x>\n    y\nkind: ConfigMap\nmetadata:\n";
+    assert!(answer.text().starts_with(data), "{answer:?}");
+    let list = server.get(CONFIGMAPS).accept(YAML).await;
+    assert_eq!(parsed(&list, 200), server.get(CONFIGMAPS).await.json());
+    assert!(list.text().starts_with("apiVersion: v1\nitems:\n- data:\n    a: \"1\"\n"), "{list:?}");
+    assert!(list.text().contains("kind: ConfigMapList\nmetadata:\n  resourceVersion: \""), "{list:?}");
+    let table = "application/yaml;as=Table;g=meta.k8s.io;v=v1";
+    assert_eq!(parsed(&server.get(CONFIGMAPS).accept(table).await, 200)["kind"], "Table");
+}
+
+async fn yaml_in(setup: Setup) {
+    let server = setup.start().await;
+    let text = "# a comment\nmetadata: {name: a}\ndata:\n  k: |\n    v\n";
+    let created = server.request(Method::POST, CONFIGMAPS).body(YAML, text).await.expect(201);
+    assert_eq!(created["data"], json!({"k": "v\n"}));
+    let mut changed = config_map("a", json!({"k": "w"}));
+    changed["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
+    let path = format!("{CONFIGMAPS}/a");
+    let put = server.request(Method::PUT, &path).body(YAML, yaml::write(&changed)).await.ok();
+    assert_eq!(put["data"], json!({"k": "w"}));
+    let bad = server.request(Method::POST, CONFIGMAPS).body(YAML, "a: [1").await.failure();
+    assert_eq!((&bad["code"], &bad["reason"]), (&json!(400), &json!("BadRequest")));
+    let options = "preconditions: {uid: other}\n";
+    assert_eq!(server.delete(&path).body(YAML, options).await.failure()["code"], 409);
+    server.delete(&path).body(YAML, "propagationPolicy: Background\n").await.ok();
+}
+
+async fn yaml_of_discovery_and_errors(setup: Setup) {
+    let server = setup.start().await;
+    for path in ["/api", "/apis", "/apis/apps", "/apis/apps/v1"] {
+        let answer = server.get(path).accept(YAML).await;
+        assert_eq!(parsed(&answer, 200), server.get(path).await.json(), "{path}");
+    }
+    let missing = server.get(format!("{CONFIGMAPS}/none")).accept(YAML).await;
+    assert_eq!(parsed(&missing, 404)["reason"], "NotFound");
+}
