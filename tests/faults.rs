@@ -9,6 +9,8 @@ mod support;
 mod chaos;
 #[path = "faults/cluster.rs"]
 mod cluster;
+#[path = "faults/failover.rs"]
+mod failover;
 #[path = "faults/history.rs"]
 mod history;
 #[path = "faults/linear.rs"]
@@ -29,6 +31,8 @@ mod requests;
 mod run;
 #[path = "faults/server.rs"]
 mod server;
+#[path = "faults/settling.rs"]
+mod settling;
 #[path = "faults/verdict.rs"]
 mod verdict;
 #[path = "faults/watcher.rs"]

@@ -146,9 +146,14 @@ impl Cluster {
         format!("postgres://rowplane@127.0.0.1:{port}/postgres?sslmode=disable")
     }
 
-    pub async fn try_connect(&self) -> Result<PgConnection, sqlx::Error> {
+    /// Without anything in between.
+    pub fn url(&self) -> String {
         let socket = self.socket().display().to_string().replace('/', "%2F");
-        PgConnection::connect(&format!("postgres://rowplane@{socket}:{PORT}/postgres")).await
+        format!("postgres://rowplane@{socket}:{PORT}/postgres")
+    }
+
+    pub async fn try_connect(&self) -> Result<PgConnection, sqlx::Error> {
+        PgConnection::connect(&self.url()).await
     }
 
     pub async fn execute(&self, statement: &str) {
@@ -187,22 +192,15 @@ impl Cluster {
         rows.into_iter().map(row).collect()
     }
 
+    /// Ends with this process, however that ends.
     fn tool(&self, name: &str) -> Command {
-        let path = self.tools.join(name);
-        let mut command = match other_user() {
-            // PostgreSQL refuses to run as root.
-            Some((user, group)) => {
-                let mut command = Command::new("setpriv");
-                command
-                    .arg(format!("--reuid={user}"))
-                    .arg(format!("--regid={group}"))
-                    .arg("--clear-groups")
-                    .arg(path);
-                command
-            }
-            None => Command::new(path),
-        };
-        command.current_dir("/").stdin(Stdio::null());
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "QUIT"]);
+        // PostgreSQL refuses to run as root.
+        if let Some((user, group)) = other_user() {
+            command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups");
+        }
+        command.arg(self.tools.join(name)).current_dir("/").stdin(Stdio::null());
         command
     }
 

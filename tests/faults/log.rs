@@ -29,9 +29,7 @@ pub struct Change {
 pub type State = BTreeMap<Key, Version>;
 
 pub struct Log {
-    /// The revision before the first row; no object existed then.
-    pub start: u64,
-    pub end: u64,
+    end: u64,
     /// In the order of their revisions.
     pub changes: Vec<Change>,
     /// What was wrong with the rows themselves.
@@ -48,9 +46,9 @@ pub struct Expected {
 }
 
 impl Log {
-    /// `rows` are in the order of their revisions.
+    /// `rows` are in the order of their revisions; at `start`, before the first, no object existed.
     pub fn new(start: u64, rows: Vec<Row>) -> Self {
-        let mut log = Self { start, end: start, changes: Vec::new(), violations: Vec::new() };
+        let mut log = Self { end: start, changes: Vec::new(), violations: Vec::new() };
         let mut state = State::new();
         for row in rows {
             if row.revision != log.end + 1 {

@@ -52,7 +52,8 @@ impl Installation {
     async fn try_start(&self) -> Option<Process> {
         let file =
             std::fs::File::options().create(true).append(true).open(self.log_file()).expect("open the log");
-        let mut command = Command::new("sh");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "sh"]);
         // Without a handler the limit of a file's size would kill instead of failing a write. Ignored signals are
         // inherited.
         command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_rowplane")]);

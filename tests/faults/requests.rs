@@ -40,7 +40,8 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
             Action::Delete { at: None } | Action::Read => true,
         };
         if !done {
-            violations.push(Violation::new(Promise::Durable, format!("lost: {call:?}")));
+            let instead = revision.and_then(|revision| log.at(revision));
+            violations.push(Violation::new(Promise::Durable, format!("lost: {call:?}, instead {instead:?}")));
         }
     }
     violations.extend(check_deletions(log, calls));
