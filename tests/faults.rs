@@ -49,7 +49,7 @@ const CLIENTS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres() {
-    keep_running(async || Database::Postgres(Cluster::create().await), 3).await;
+    keep_running(async || Database::Postgres(Box::new(Cluster::create().await)), 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,8 +61,8 @@ async fn sqlite() {
 async fn keep_running(database: impl AsyncFn() -> Database, servers: usize) {
     let began = std::time::Instant::now();
     let seconds = number("ROWPLANE_FAULTS_SECONDS").unwrap_or(0);
-    let calls = number("ROWPLANE_FAULTS_CALLS").unwrap_or(1500) as usize;
-    let longest_fault = number("ROWPLANE_FAULTS_LONGEST").unwrap_or(2000);
+    let calls = number("ROWPLANE_FAULTS_CALLS").unwrap_or(700) as usize;
+    let longest_fault = number("ROWPLANE_FAULTS_LONGEST").unwrap_or(1000);
     loop {
         let seed = number("ROWPLANE_FAULTS_SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));
         println!("ROWPLANE_FAULTS_SEED={seed}");

@@ -187,7 +187,7 @@ impl Cluster {
 
     pub async fn witnessed(&self) -> Vec<Row> {
         let mut connection = self.try_connect().await.expect("connect");
-        let rows: Vec<(i64, bool, String, String, bool, String, Vec<u8>)> =
+        let rows: Vec<Witnessed> =
             sqlx::query_as(WITNESSED).fetch_all(&mut connection).await.expect("what was witnessed");
         rows.into_iter().map(row).collect()
     }
@@ -221,7 +221,7 @@ impl Drop for Cluster {
         {
             let _ = std::process::Command::new("kill").args(["-s", "QUIT", &id.to_string()]).status();
             while matches!(child.try_wait(), Ok(None)) {
-                std::thread::yield_now();
+                std::thread::sleep(std::time::Duration::from_millis(10));
             }
         }
     }
@@ -231,18 +231,10 @@ impl Drop for Cluster {
 pub const WITNESSED: &str = "SELECT w.revision, r.api_group = '' AND r.plural = 'configmaps', w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource ORDER BY w.revision";
 
+type Witnessed = (i64, bool, String, String, bool, String, Vec<u8>);
+
 /// A row of [`WITNESSED`].
-pub fn row(
-    (revision, configmap, namespace, name, deleted, uid, value): (
-        i64,
-        bool,
-        String,
-        String,
-        bool,
-        String,
-        Vec<u8>,
-    ),
-) -> Row {
+pub fn row((revision, configmap, namespace, name, deleted, uid, value): Witnessed) -> Row {
     let ours = configmap && super::load::NAMESPACES.contains(&&*namespace);
     Row { revision: revision as u64, key: ours.then_some((namespace, name)), deleted, uid, value }
 }

@@ -26,17 +26,17 @@ async fn lost_commits_are_noticed_whoever_writes_first() {
 struct Failover {
     paused: Server,
     witness: Server,
-    primary: Cluster,
+    primary: Box<Cluster>,
     standby: Cluster,
 }
 
 impl Failover {
     /// Two servers on a primary with a standby; each has written and read.
     async fn begin() -> Self {
-        let database = Database::Postgres(Cluster::create().await);
+        let database = Database::Postgres(Box::new(Cluster::create().await));
         let arguments = vec!["--feature-gates=APIServerIdentity=false".to_owned()];
-        let paused = Server::start(&database, arguments.clone()).await;
-        let witness = Server::start(&database, arguments).await;
+        let paused = Server::start(&database, arguments.clone(), None).await;
+        let witness = Server::start(&database, arguments, None).await;
         let Database::Postgres(primary) = database else { unreachable!("it was made above") };
         let standby = primary.standby().await;
         Self { paused, witness, primary, standby }

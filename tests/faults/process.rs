@@ -16,14 +16,30 @@ pub struct Installation {
     /// Bound and never listened on: keeps the port from everybody but the server.
     port: TcpSocket,
     arguments: Vec<String>,
+    skew: Option<Skew>,
+}
+
+/// A clock on the wall that is behind. (Of one that is ahead, clients would not accept the certificate.)
+pub struct Skew {
+    library: PathBuf,
+    behind: Duration,
+}
+
+impl Skew {
+    /// `None` where libfaketime is not installed.
+    pub fn by(behind: Duration) -> Option<Self> {
+        let places = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        let mut libraries = places.map(|place| place.path().join("faketime/libfaketimeMT.so.1"));
+        libraries.find(|library| library.is_file()).map(|library| Self { library, behind })
+    }
 }
 
 impl Installation {
-    pub fn new(arguments: Vec<String>) -> Self {
+    pub fn new(arguments: Vec<String>, skew: Option<Skew>) -> Self {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments }
+        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments, skew }
     }
 
     pub fn dir(&self) -> &Path {
@@ -56,9 +72,13 @@ impl Installation {
         command.args(["--pdeathsig", "KILL", "sh"]);
         // Without a handler the limit of a file's size would kill instead of failing a write. Ignored signals are
         // inherited.
-        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_rowplane")]);
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
         command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
+        if let Some(Skew { library, behind }) = &self.skew {
+            command.env("LD_PRELOAD", library).env("FAKETIME", format!("-{}s", behind.as_secs()));
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
         let mut child =
             command.stdout(Stdio::piped()).stderr(file).kill_on_drop(true).spawn().expect("start rowplane");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -79,6 +99,12 @@ impl Installation {
     fn log_file(&self) -> PathBuf {
         self.dir.path().join("server.log")
     }
+}
+
+/// This build's server, or another one, such as a release.
+fn program() -> PathBuf {
+    let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
 }
 
 /// A server that has printed its banner; killed when dropped.

@@ -17,7 +17,7 @@ use super::cluster::{self, Cluster};
 use super::history::{Action, Answer, Call, Freshness, History, Promise, Violation};
 use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
-use super::process::pause;
+use super::process::{Skew, pause};
 use super::proxy::Target;
 use super::server::Server;
 use super::verdict::Coverage;
@@ -28,9 +28,12 @@ use crate::support::rest::Client;
 /// A server that has not worked for so long after the last fault will not recover.
 const RECOVERY: Duration = Duration::from_secs(120);
 
+/// How far clocks on the wall differ, from minutes to hours.
+const SKEW: Duration = Duration::from_secs(60);
+
 pub enum Database {
     Sqlite,
-    Postgres(Cluster),
+    Postgres(Box<Cluster>),
 }
 
 impl Database {
@@ -76,8 +79,12 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let history = ["100ms", "1s", "3s"][random.random_range(0..3)];
     let arguments = vec!["--compaction-interval=100ms".to_owned(), format!("--compaction-history={history}")];
     let mut servers = Vec::new();
-    for _ in 0..settings.servers {
-        servers.push(Server::start(&database, arguments.clone()).await);
+    let skewed = random.random_bool(0.5);
+    let mut skews = 0;
+    for n in 0..settings.servers {
+        let skew = Skew::by(SKEW * 24u32.pow(n as u32)).filter(|_| skewed && n > 0);
+        skews += usize::from(skew.is_some());
+        servers.push(Server::start(&database, arguments.clone(), skew).await);
     }
     make_namespaces(&servers[0].client).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::new(()) });
@@ -87,10 +94,13 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
     load.reach(settings.calls).await;
-    let faults = match chaos {
+    let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
         None => Counts::new(),
     };
+    if skews > 0 {
+        faults.insert("ClockSkewed".to_owned(), skews);
+    }
 
     let mut violations = replicas.deaths().await;
     let (recovery, recovered) = recover(&load.shared).await;

@@ -2,7 +2,7 @@
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::process::{Installation, Process};
+use super::process::{Installation, Process, Skew};
 use super::proxy::{Proxy, Target};
 use super::run::Database;
 use crate::support::rest::Client;
@@ -19,7 +19,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(database: &Database, mut arguments: Vec<String>) -> Self {
+    pub async fn start(database: &Database, mut arguments: Vec<String>, skew: Option<Skew>) -> Self {
         let back = match database.target() {
             Some(target) => Some(Proxy::start(target).await),
             None => None,
@@ -28,7 +28,7 @@ impl Server {
             arguments
                 .push(format!("--datastore={}", super::cluster::Cluster::url_through(back.address().port())));
         }
-        let installation = Installation::new(arguments);
+        let installation = Installation::new(arguments, skew);
         let process = installation.start().await;
         let inside = format!("127.0.0.1:{}", installation.port()).parse().expect("an address");
         let front = Proxy::start(Target::Tcp(inside)).await;

@@ -14,7 +14,7 @@ pub fn check(log: &Log, run: &WatchRun) -> Vec<Violation> {
         if number > 0 && stream.start != Start::State {
             found.extend(resumed_too_late(log, run, at, judge.start));
         }
-        at = stream.told.iter().filter_map(revision_of).last().unwrap_or(at).max(judge.start);
+        at = stream.told.iter().filter_map(revision_of).next_back().unwrap_or(at).max(judge.start);
         let place = |violation: Violation| Violation {
             story: format!("stream {number} of a watch of {:?}: {}", run.filter, violation.story),
             ..violation
@@ -43,6 +43,12 @@ fn resumed_too_late(log: &Log, run: &WatchRun, ended: u64, start: u64) -> Option
     Some(Violation::new(Promise::Resumable, story))
 }
 
+/// What a stream began with.
+struct FirstState {
+    told: Vec<(Key, Version, EventKind)>,
+    bookmark: Option<u64>,
+}
+
 struct Judge<'a> {
     log: &'a Log,
     filter: &'a Filter,
@@ -50,7 +56,7 @@ struct Judge<'a> {
     start: u64,
     expected: Vec<Expected>,
     /// The synthetic events, and the bookmark that ends them, where the stream began with a state.
-    state: Option<(Vec<(Key, Version, EventKind)>, Option<u64>)>,
+    state: Option<FirstState>,
     live: &'a [Told],
 }
 
@@ -69,7 +75,8 @@ impl<'a> Judge<'a> {
                     Told::Event { kind, key, object } => Some((key.clone(), object.clone(), *kind)),
                     _ => None,
                 });
-                (Some((synthetic.collect(), bookmark)), bookmark.unwrap_or(0), live)
+                let state = FirstState { told: synthetic.collect(), bookmark };
+                (Some(state), bookmark.unwrap_or(0), live)
             }
         };
         Self { log, filter, start, expected: expected(log, filter, start), state, live }
@@ -97,7 +104,7 @@ impl<'a> Judge<'a> {
 
     /// A stream that began with a state told the state at its bookmark: all of it if the bookmark came, in order.
     fn state(&self) -> Vec<Violation> {
-        let Some((told, Some(bookmark))) = &self.state else { return Vec::new() };
+        let Some(FirstState { told, bookmark: Some(bookmark) }) = &self.state else { return Vec::new() };
         let mut violations = Vec::new();
         if let Some(other) = told.iter().find(|(.., kind)| *kind != EventKind::Added) {
             violations
