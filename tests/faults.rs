@@ -61,7 +61,7 @@ async fn sqlite() {
 async fn keep_running(database: impl AsyncFn() -> Database, servers: usize) {
     let began = std::time::Instant::now();
     let seconds = number("ROWPLANE_FAULTS_SECONDS").unwrap_or(0);
-    let calls = number("ROWPLANE_FAULTS_CALLS").unwrap_or(700) as usize;
+    let calls = number("ROWPLANE_FAULTS_CALLS").unwrap_or(500) as usize;
     let longest_fault = number("ROWPLANE_FAULTS_LONGEST").unwrap_or(1000);
     loop {
         let seed = number("ROWPLANE_FAULTS_SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -15,6 +15,8 @@ use super::run::{Database, Replicas};
 
 /// Faults that may overlap.
 const AT_ONCE: u64 = 2;
+/// To heal a fault; what takes longer is told.
+const SLOW: Duration = Duration::from_secs(10);
 const REST: std::ops::Range<u64> = 50..500;
 
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +101,12 @@ async fn keep_disturbing(
         let lasts = (longest as f64 / 20.0) * 20f64.powf(random.random_range(0.0..1.0));
         let lasts = Duration::from_millis(lasts as u64);
         let amount = random.random_range(0..1000);
+        let began = Instant::now();
         apply(&replicas, fault, server, lasts, amount).await;
+        let took = began.elapsed();
+        if took > lasts + SLOW {
+            println!("  {fault:?} of server {server} for {lasts:?} took {took:?}");
+        }
         *counts.entry(format!("{fault:?}")).or_default() += 1;
     }
     counts

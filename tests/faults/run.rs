@@ -77,7 +77,9 @@ pub struct Report {
 pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let mut random = StdRng::seed_from_u64(seed);
     let history = ["100ms", "1s", "3s"][random.random_range(0..3)];
-    let arguments = vec!["--compaction-interval=100ms".to_owned(), format!("--compaction-history={history}")];
+    let history = format!("--compaction-history={history}");
+    let arguments = ["--compaction-interval=100ms", &history, "--shutdown-grace-period=2s"];
+    let arguments = arguments.map(str::to_owned).to_vec();
     let mut servers = Vec::new();
     let skewed = random.random_bool(0.5);
     let mut skews = 0;
