@@ -14,6 +14,7 @@ use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
 use crate::codec::object::Object;
+use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
@@ -34,6 +35,7 @@ pub struct Resource {
     conversion: Option<Versions>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    zero: OnceLock<ObjectMap>,
 }
 
 struct Versions {
@@ -63,6 +65,7 @@ impl Resource {
             stored_version,
             conversion,
             schemas: schemas(&definition),
+            zero: OnceLock::new(),
             definition,
         }
     }
@@ -112,6 +115,16 @@ impl Resource {
             Some(Schema::built_in(Types::built_in(), message))
         };
         schema.get_or_init(build).as_ref()
+    }
+
+    /// The zero value of the kind, as upstream's types print it.
+    pub fn zero(&self) -> &ObjectMap {
+        self.zero.get_or_init(|| {
+            let api_version = self.definition.api_version();
+            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
+            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
+            kind.map(|(name, value)| (name.to_owned(), value.into())).into_iter().chain(zero).collect()
+        })
     }
 
     /// An object of any version in another one that [`Resource::schema`] knows.
