@@ -95,8 +95,11 @@ fn created(
     let kind = Kind::new(resource, Part::Main);
     body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
     let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
-    let nothing: ObjectMap =
-        kind.zero().into_iter().filter(|(name, _)| matches!(name.as_str(), "kind" | "apiVersion")).collect();
+    let nothing: ObjectMap = ["kind", "apiVersion"]
+        .iter()
+        .filter_map(|name| kind.zero().get_key_value(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
         .map_err(|refusal| refused(target, config, refusal))?;
     let mut new = finished(target, &kind, applied)?;
@@ -117,7 +120,7 @@ fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Manager
     let mut before = acting.clone();
     before.identity.name = BEFORE_FIRST_APPLY.to_owned();
     before.identity.operation = Operation::Update;
-    update(kind, &kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
+    update(kind, kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
 }
 
 /// The object as it is put, with its managers.

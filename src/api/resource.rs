@@ -13,6 +13,7 @@ use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use crate::codec::object::Object;
+use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
@@ -35,6 +36,7 @@ pub struct Resource {
     to_stored: Option<Conversion>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    zero: OnceLock<ObjectMap>,
 }
 
 struct FromOther {
@@ -65,6 +67,7 @@ impl Resource {
             from_other,
             to_stored,
             schemas: schemas(&definition),
+            zero: OnceLock::new(),
             definition,
         }
     }
@@ -107,6 +110,16 @@ impl Resource {
             Some(Schema::built_in(Types::built_in(), message))
         };
         schema.get_or_init(build).as_ref()
+    }
+
+    /// The zero value of the kind, as upstream's types print it.
+    pub fn zero(&self) -> &ObjectMap {
+        self.zero.get_or_init(|| {
+            let api_version = self.definition.api_version();
+            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
+            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
+            kind.map(|(name, value)| (name.to_owned(), value.into())).into_iter().chain(zero).collect()
+        })
     }
 
     /// An object of any version in another one that [`Resource::schema`] knows.
