@@ -6,6 +6,7 @@ mod fate;
 mod listener;
 mod pool;
 mod reads;
+mod registration;
 mod timeline;
 mod transfer;
 mod upkeep;
@@ -21,10 +22,10 @@ use self::batch::Failure;
 use self::fate::Fate;
 use self::listener::Listener;
 use self::pool::{Lent, Pool, long, short};
-use super::judge::{Write, judge};
+use super::judge::{Write, judge_under};
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, TokenKey,
-    migrations,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms,
+    TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -130,9 +131,10 @@ impl Backend for Postgres {
         true
     }
 
-    async fn commit(&self, mutations: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
+        let floor = terms.floor;
         let mut connection = self.pool.acquire().await?;
-        let begun = short(batch::begin(&mut connection, mutations)).await;
+        let begun = short(batch::begin(&mut connection, mutations, terms.fence)).await;
         let begun = match begun {
             Ok(begun) if begun.base >= floor => begun,
             other => {
@@ -140,9 +142,17 @@ impl Backend for Postgres {
                 return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
             }
         };
-        let verdict = judge(mutations, begun.base, &begun.live);
+        let judged = judge_under(mutations, begun.base, &begun.live, begun.registered, terms);
+        let (verdict, registry) = match judged {
+            Ok(judged) => judged,
+            Err(error) => {
+                connection.discard();
+                return Err(error);
+            }
+        };
         let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
-        let finished = batch::finish(&mut connection, &self.channel, mutations, &verdict.writes).await;
+        let writes = &verdict.writes;
+        let finished = batch::finish(&mut connection, &self.channel, mutations, writes, registry).await;
         match finished {
             Ok(()) => Ok(commit),
             Err(Failure::Before(error)) => {
@@ -151,7 +161,7 @@ impl Backend for Postgres {
             }
             Err(Failure::During(error)) => {
                 connection.discard();
-                let settled = self.settle(&begun.transaction, mutations, &verdict.writes, error).await;
+                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
                 settled.map(|()| commit)
             }
         }
