@@ -1,5 +1,5 @@
-//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, and keep the
-//! leases by which servers know of each other.
+//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, sweep up what
+//! Services had been given, and keep the leases by which servers know of each other.
 //!
 //! Every replica runs all of them. What they do is idempotent and guarded by preconditions, so two at a time cost
 //! work and nothing else.
@@ -10,6 +10,7 @@ mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
 mod namespaces;
+mod service_claims;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub fn spawn(api: &Arc<Api>, config: Config, stop: &CancellationToken, tasks: &T
     let runner = Runner { api, stop, tasks };
     runner.run("namespaces", |api| Box::pin(namespaces::run(api)));
     runner.run("garbage-collector", |api| Box::pin(garbage::run(api)));
+    runner.run("service-claims", |api| Box::pin(service_claims::run(api)));
     runner.run("event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
 }
 

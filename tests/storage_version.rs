@@ -13,6 +13,7 @@ use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::resource::Resources;
+use rowplane::api::services::port_claims;
 use rowplane::api::update::Part;
 use rowplane::api::{self, Api, Target};
 use rowplane::cache::Cache;
@@ -239,6 +240,7 @@ async fn api_on(database: &Database) -> Arc<Api> {
     let registry = Arc::new(Registry::new(builtin::definitions()));
     let resources: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     let ids = backend.resource_ids(&resources).await.expect("ids");
+    let port_claims = backend.resource_ids(&[port_claims()]).await.expect("an id")[0];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
     let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
@@ -250,6 +252,7 @@ async fn api_on(database: &Database) -> Arc<Api> {
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
-        config: api::Config { min_request_timeout: Duration::from_secs(1800) },
+        port_claims,
+        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
     })
 }

@@ -60,10 +60,9 @@ fn requests_from_limits(container: &mut ObjectMap) {
 
 fn host_ports(container: &mut ObjectMap) {
     for port in structs(container, "ports") {
-        if let Some(number) = port.get("containerPort").cloned().filter(|_| is_zero(port, "hostPort")) {
-            if number != 0 {
-                port.insert("hostPort".to_owned(), number);
-            }
+        let number = port.get("containerPort").cloned().filter(|number| *number != 0);
+        if let Some(number) = number {
+            if_zero(port, "hostPort", number);
         }
     }
 }

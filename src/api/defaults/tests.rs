@@ -90,7 +90,8 @@ fn objects_of_every_kind_become_what_upstream_makes_of_them() {
         let mut got = defaulted(&claim("apiVersion"), &claim("kind"), sent.clone());
         let mut want = want;
         [&mut got, &mut want].into_iter().for_each(|object| forgive(&claim("kind"), object));
-        if got.to_string() != want.to_string() {
+        let (got, want) = (got.to_string(), want.to_string());
+        if got != want {
             failures.push(format!("{}\nsent {sent}\ngot  {got}\nwant {want}", claim("kind")));
         }
     }
