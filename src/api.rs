@@ -27,6 +27,7 @@ pub mod scale;
 pub mod selector;
 pub mod strategy;
 pub mod update;
+pub mod validation;
 pub mod watch;
 
 use std::sync::Arc;

@@ -4,6 +4,9 @@
 //! where upstream takes it for canonical, else its canonical form. Digits are kept as digits, so no size overflows.
 
 mod suffix;
+mod value;
+
+pub use value::{nanos, units};
 
 use suffix::{Format, Suffix};
 

@@ -12,6 +12,7 @@ use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
+use super::validation::Rules;
 use crate::codec::object::Object;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
@@ -27,6 +28,7 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
+    pub rules: Rules,
     /// The apiVersion that rows are encoded in.
     pub stored_version: Arc<str>,
     /// `None` where the served version is the stored one.
@@ -59,6 +61,7 @@ impl Resource {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
+            rules: Rules::of(&definition),
             stored_version,
             conversion,
             schemas: schemas(&definition),
