@@ -6,19 +6,28 @@
 
 mod apps;
 mod at;
+mod autoscaling;
 mod batch;
 mod certificates;
 mod claim;
+mod config;
+mod disruption_budget;
 mod errors;
 mod format;
 mod ip;
 mod kinds;
+mod lease;
 mod metadata;
+mod networking;
 mod path_text;
 mod pod;
+mod priority_class;
+mod rbac;
 mod resource;
+mod runtime_class;
 mod same;
 mod selector;
+mod storage;
 mod volume_source;
 
 use super::ObjectMap;
@@ -33,6 +42,8 @@ type OfChange = fn(&ObjectMap, &ObjectMap, &mut Errors);
 /// The rules of a kind.
 #[derive(Clone, Copy)]
 pub struct Rules {
+    /// For all three: upstream checks finalizers together with the kind.
+    metadata: OfNew,
     create: OfNew,
     update: OfChange,
     status: OfChange,
@@ -46,6 +57,7 @@ impl Rules {
     /// What is wrong with a new object.
     pub fn create(&self, object: &ObjectMap) -> Vec<Cause> {
         let mut errors = Errors::default();
+        (self.metadata)(object, &mut errors);
         (self.create)(object, &mut errors);
         errors.into_causes()
     }
@@ -53,6 +65,7 @@ impl Rules {
     /// What is wrong with a new version of `old`.
     pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         let mut errors = Errors::default();
+        (self.metadata)(new, &mut errors);
         (self.update)(new, old, &mut errors);
         errors.into_causes()
     }
@@ -60,6 +73,7 @@ impl Rules {
     /// What is wrong with a new status of `old`.
     pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         let mut errors = Errors::default();
+        (self.metadata)(new, &mut errors);
         (self.status)(new, old, &mut errors);
         errors.into_causes()
     }
@@ -80,3 +94,6 @@ fn domain_path(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
         errors.invalid(at, path, &format!("Invalid path (regex used for validation is '{regex}')"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ pub mod revision;
 mod rollout;
 pub mod stateful_set;
 
+pub use rollout::amount;
+
 use super::at::At;
 use super::errors::Errors;
 

@@ -3,6 +3,7 @@
 use super::at::At;
 use super::errors::Errors;
 use super::selector;
+use crate::api::ObjectMap;
 use crate::api::meta::{ANNOTATIONS_MAX, format::label_key};
 
 /// Metadata that may only hold labels and annotations.
@@ -29,6 +30,18 @@ pub fn template(metadata: &At<'_, '_>, errors: &mut Errors) {
         let empty = field.text().is_empty() && field.is_empty() && field.int() == 0;
         if field.is_set() && !empty {
             errors.forbidden(&field, "cannot be set");
+        }
+    }
+}
+
+/// Kubernetes' own finalizers have short names, all others a domain.
+pub fn finalizers(object: &ObjectMap, errors: &mut Errors) {
+    let metadata = At::member(object, "metadata");
+    for finalizer in metadata.get("finalizers").items() {
+        let name = finalizer.text();
+        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid(&finalizer, name, why);
         }
     }
 }

@@ -19,7 +19,7 @@ mod windows;
 
 pub use affinity::node_selector;
 pub use probe::port_or_name;
-pub use scheduling::TAINT_EFFECTS;
+pub use scheduling::{TAINT_EFFECTS, tolerations};
 pub use status::status;
 pub use update::update;
 
@@ -62,7 +62,8 @@ fn metadata_and_spec(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Erro
     let owner = Owner::Pod(metadata.get("name").text());
     let mirror = metadata.get("annotations").key(annotation::MIRROR).is_set();
     self::spec(spec, owner, mirror, errors);
-    if spec.get("serviceAccountName").text().is_empty() {
+    // The old name is still understood.
+    if ["serviceAccountName", "serviceAccount"].iter().all(|name| spec.get(name).text().is_empty()) {
         tokens_without_account(spec, errors);
     }
     for name in ["containers", "initContainers"] {
@@ -81,6 +82,15 @@ fn tokens_without_account(spec: &At<'_, '_>, errors: &mut Errors) {
             }
         }
     }
+}
+
+/// A template of its own, without anything that uses it.
+pub fn create_template(object: &ObjectMap, errors: &mut Errors) {
+    template(&At::member(object, "template"), Owner::Template, errors);
+}
+
+pub fn update_template(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    create_template(new, errors);
 }
 
 /// A template of pods.
@@ -124,7 +134,7 @@ fn spec(spec: &At<'_, '_>, owner: Owner<'_>, mirror: bool, errors: &mut Errors) 
         spec: *spec,
         volumes,
         claims,
-        grace: spec.get("terminationGracePeriodSeconds").opt_int().unwrap_or(DEFAULT_GRACE),
+        grace: grace_period(spec),
         host_users: spec.get("hostUsers").opt_flag() != Some(false),
     };
     container::containers(&shared, errors);
@@ -150,6 +160,15 @@ fn spec(spec: &At<'_, '_>, owner: Owner<'_>, mirror: bool, errors: &mut Errors) 
     windows::operating_system(spec, errors);
     extra::scheduling_group(&spec.get("schedulingGroup"), errors);
     extra::file_references(spec, errors);
+}
+
+/// What defaulting makes of it: negative periods become the shortest one.
+fn grace_period(spec: &At<'_, '_>) -> i64 {
+    match spec.get("terminationGracePeriodSeconds").opt_int() {
+        None => DEFAULT_GRACE,
+        Some(period) if period < 0 => 1,
+        Some(period) => period,
+    }
 }
 
 /// Names of other objects, and the small fields between them.

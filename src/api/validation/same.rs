@@ -15,10 +15,20 @@ pub fn same(left: &Value, right: &Value) -> bool {
     equal(Some(left), Some(right), Amounts::No)
 }
 
+/// Structs that upstream always has, so that an empty one is none.
+const ALWAYS_THERE: [&str; 5] = ["metadata", "resources", "securityContext", "strategy", "updateStrategy"];
+
 /// Refuses a change.
 pub fn immutable(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     if !same(new.value(), old.value()) {
         errors.invalid(new, new.value(), IMMUTABLE);
+    }
+}
+
+/// Refuses a change of a text that upstream never leaves out.
+pub fn immutable_text(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    if new.text() != old.text() {
+        errors.invalid(new, new.text(), IMMUTABLE);
     }
 }
 
@@ -51,8 +61,23 @@ fn equal(left: Option<&Value>, right: Option<&Value>, amounts: Amounts) -> bool 
 
 fn equal_objects(left: &Map<String, Value>, right: &Map<String, Value>, amounts: Amounts) -> bool {
     let kind = |key: &str| if AMOUNTS.contains(&key) { Amounts::Yes } else { amounts };
-    left.iter().all(|(key, value)| equal(Some(value), right.get(key), kind(key)))
-        && right.keys().all(|key| left.contains_key(key) || equal(None, right.get(key), kind(key)))
+    let member = |key: &str| {
+        let value = |map: &'_ Map<String, Value>| -> bool { nothing(key, map.get(key)) };
+        (value(left) && value(right)) || equal(left.get(key), right.get(key), kind(key))
+    };
+    left.keys().all(|key| member(key)) && right.keys().all(|key| left.contains_key(key) || member(key))
+}
+
+/// Whether a member says nothing.
+fn nothing(key: &str, value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(members)) => members.is_empty() && ALWAYS_THERE.contains(&key),
+        Some(Value::Array(items)) => items.is_empty(),
+        // The name of a service to probe.
+        Some(Value::String(text)) => text.is_empty() && key == "service",
+        Some(_) => false,
+    }
 }
 
 fn present(value: Option<&Value>) -> Option<&Value> {

@@ -18,10 +18,15 @@ const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, job) = (At::member(object, "metadata"), At::member(object, "spec"));
-    generated_selector(&metadata, &job, errors);
-    spec(&job, errors);
+    generated_selector(&metadata, &job, Labels::All, errors);
+    whole(&metadata, &job, errors);
+}
+
+/// All that holds of a job, new or changed.
+fn whole(metadata: &At<'_, '_>, job: &At<'_, '_>, errors: &mut Errors) {
+    spec(job, errors);
     let completions = job.get("completions").int();
-    if is_indexed(&job) && completions > 0 {
+    if is_indexed(job) && completions > 0 {
         let name = metadata.get("name");
         let host = format!("{}-{}", name.text(), completions - 1);
         if !dns1123_label(&host).is_empty() {
@@ -35,8 +40,16 @@ pub(super) fn is_indexed(spec: &At<'_, '_>) -> bool {
     spec.get("completionMode").text() == "Indexed"
 }
 
+/// Which labels a template needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    All,
+    /// Jobs that are older than the prefixed ones.
+    Old,
+}
+
 /// Unless the user chooses the selector, it is made of the job's uid, and so are labels of the template.
-fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels, errors: &mut Errors) {
     let selector = spec.get("selector");
     if spec.get("manualSelector").flag() || !selector.is_set() {
         return;
@@ -51,12 +64,13 @@ fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Err
         ("batch.kubernetes.io/controller-uid", uid),
         ("batch.kubernetes.io/job-name", name),
     ];
+    let expected = if required == Labels::All { &expected[..] } else { &expected[..2] };
     let labels = spec.dig(&["template", "metadata", "labels"]);
     for (key, value) in expected {
         let label = labels.key(key);
         if !label.is_set() {
             errors.required(&label, &format!("must be '{value}'"));
-        } else if label.text() != value {
+        } else if label.text() != *value {
             errors.invalid(&label, selector::shown_map(&labels), &format!("must be '{value}'"));
         }
     }
@@ -206,15 +220,24 @@ pub(super) fn template(at: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (new_spec, old_spec) = (At::member(new, "spec"), At::member(old, "spec"));
-    spec(&new_spec, errors);
+    let metadata = At::member(new, "metadata");
+    let old_labels = old_spec.dig(&["template", "metadata", "labels"]);
+    let prefixed = ["batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"];
+    let all = prefixed.iter().all(|key| old_labels.key(key).is_set());
+    generated_selector(&metadata, &new_spec, if all { Labels::All } else { Labels::Old }, errors);
+    whole(&metadata, &new_spec, errors);
     completions_stay(&new_spec, &old_spec, errors);
     let selector = new_spec.get("selector");
     if !same(selector.value(), old_spec.get("selector").value()) {
         errors.invalid(&selector, selector::shown(&selector), IMMUTABLE);
     }
     template_stays(&new_spec, &old_spec, &At::member(old, "status"), errors);
-    for name in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+    for name in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {
         immutable(&new_spec.get(name), &old_spec.get(name), errors);
+    }
+    let success = new_spec.get("successPolicy");
+    if !same(success.value(), old_spec.get("successPolicy").value()) {
+        errors.invalid(&success, job_policy::internal_success(&success), IMMUTABLE);
     }
 }
 

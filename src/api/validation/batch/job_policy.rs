@@ -101,7 +101,7 @@ fn exit_codes(at: &At<'_, '_>, containers: &BTreeSet<&str>, errors: &mut Errors)
 pub fn success(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     let rules = policy.get("rules");
     if !is_indexed(spec) {
-        return errors.invalid(policy, internal(&rules), "requires indexed completion mode");
+        return errors.invalid(policy, internal_success(policy), "requires indexed completion mode");
     }
     if rules.is_empty() {
         errors.required(&rules, "at least one rules must be specified when the successPolicy is specified");
@@ -116,14 +116,21 @@ pub fn success(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Upstream prints its internal struct.
-fn internal(rules: &At<'_, '_>) -> super::super::errors::Verbatim {
+pub(super) fn internal_success(policy: &At<'_, '_>) -> super::super::errors::Verbatim {
+    if !policy.is_set() {
+        return super::super::errors::Verbatim("null".to_owned());
+    }
+    let rules = policy.get("rules");
     let json = |at: At<'_, '_>| crate::gotext::json(at.value());
     let rule = |rule: At<'_, '_>| {
         let (indexes, count) = (json(rule.get("succeededIndexes")), json(rule.get("succeededCount")));
         format!("{{\"SucceededIndexes\":{indexes},\"SucceededCount\":{count}}}")
     };
-    let rules: Vec<String> = rules.items().map(rule).collect();
-    super::super::errors::Verbatim(format!("{{\"Rules\":[{}]}}", rules.join(",")))
+    let list = match rules.value() {
+        serde_json::Value::Null => "null".to_owned(),
+        _ => format!("[{}]", rules.items().map(rule).collect::<Vec<_>>().join(",")),
+    };
+    super::super::errors::Verbatim(format!("{{\"Rules\":{list}}}"))
 }
 
 fn success_rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {

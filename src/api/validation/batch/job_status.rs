@@ -186,7 +186,7 @@ fn counts(status: &Status<'_>, errors: &mut Errors) {
     if ended && status.finished() && terminating.int() > 0 {
         errors.invalid(&terminating, terminating.int(), "terminating>0 is invalid for finished job");
     }
-    if (status.changed("ready") || status.changed("active")) && ready.int() > active.int() {
+    if (status.changed("ready") || status.changed("active")) && ready.is_set() && ready.int() > active.int() {
         errors.invalid(&ready, ready.int(), "cannot set more ready pods than active");
     }
 }

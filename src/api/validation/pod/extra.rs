@@ -88,7 +88,7 @@ pub fn file_references(spec: &At<'_, '_>, errors: &mut Errors) {
             let name = reference.get("volumeName");
             match volumes.items().filter(|volume| volume.get("name").text() == name.text()).last() {
                 None => errors.not_found(&name, name.text()),
-                Some(volume) if !volume.get("emptyDir").is_set() => {
+                Some(volume) if !volume.get("emptyDir").is_set() && volume.len() > 1 => {
                     errors.invalid(&name, name.text(), "referenced volume must be of type emptyDir");
                 }
                 Some(_) => {}

@@ -90,6 +90,8 @@ fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, error
     let messages = dns1123_label(name);
     if name.is_empty() {
         errors.required(at, "");
+        let claim = at.called("persistentVolumeClaim");
+        errors.required(&claim.get("claimName"), "");
     } else if messages.is_empty() {
         known.push((name, &CLAIM));
     } else {
@@ -127,9 +129,7 @@ fn validate_source(volume: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
             source::iscsi_name_fits(&at, &volume.get("name"), place.volume, errors);
         }
     }
-    if !found {
-        errors.required(volume, "must specify a volume type");
-    }
+    // Defaulting makes a volume of nothing an empty directory.
 }
 
 /// A pod cannot use a claim that is made for another of its volumes.
