@@ -67,7 +67,7 @@ fn compare(name: &str) {
         }
     }
     assert!(compared > 0);
-    let few = differences.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
+    let few = differences.iter().take(400).cloned().collect::<Vec<_>>().join("\n");
     assert!(differences.is_empty(), "{} of {compared} differ:\n{few}", differences.len());
 }
 
