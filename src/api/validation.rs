@@ -13,6 +13,7 @@ mod claim;
 mod config;
 mod disruption_budget;
 mod errors;
+mod flow;
 mod format;
 mod ip;
 mod kinds;
@@ -27,8 +28,10 @@ mod resource;
 mod runtime_class;
 mod same;
 mod selector;
+mod signing_request;
 mod storage;
 mod volume_source;
+mod webhook;
 
 use super::ObjectMap;
 use super::error::Cause;

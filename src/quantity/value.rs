@@ -8,7 +8,7 @@ pub fn nanos(text: &str) -> Option<i128> {
     let parts = Parts::split(text).ok()?;
     let suffix = Suffix::parse(parts.suffix)?;
     let mut amount = parts.amount(&suffix);
-    amount.round_up();
+    amount.round_up(NANO);
     let add = |sum: i128, digit: &u8| sum.checked_mul(10)?.checked_add(i128::from(digit - b'0'));
     let scale = u32::try_from(amount.exponent - NANO).ok();
     let number = amount.digits.iter().try_fold(0, add).and_then(|number: i128| {

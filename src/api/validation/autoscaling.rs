@@ -35,10 +35,9 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         tolerated = Some(Tolerated {
             zero_replicas: old.get("minReplicas").opt_int() == Some(0),
             target_version: version(old.get("scaleTargetRef")),
-            metric_version: old
-                .get("metrics")
-                .items()
-                .any(|metric| metric.get("object").is_set() && version(metric.dig(&["object", "describedObject"]))),
+            metric_version: old.get("metrics").items().any(|metric| {
+                metric.get("object").is_set() && version(metric.dig(&["object", "describedObject"]))
+            }),
         });
     });
     let Some(tolerated) = tolerated else { return };
@@ -229,7 +228,9 @@ fn of_resource(at: &At<'_, '_>, errors: &mut Errors) {
         (false, false) => {
             errors.required(&utilization, "must set either a target raw value or a target utilization");
         }
-        (true, true) => errors.forbidden(&value, "may not set both a target raw value and a target utilization"),
+        (true, true) => {
+            errors.forbidden(&value, "may not set both a target raw value and a target utilization")
+        }
         _ => {}
     }
 }

@@ -83,9 +83,8 @@ fn data_sources(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
     if !source.is_set() || !reference.is_set() {
         return;
     }
-    let equal = ["apiGroup", "kind", "name"]
-        .iter()
-        .all(|name| source.get(name).text() == reference.get(name).text());
+    let equal =
+        ["apiGroup", "kind", "name"].iter().all(|name| source.get(name).text() == reference.get(name).text());
     if !namespace.text().is_empty() {
         let why = "may not be specified when dataSourceRef.namespace is specified";
         errors.invalid(spec, &Value::Object(serde_json::Map::new()), why);
@@ -132,7 +131,11 @@ fn with_allowed_changes(new: &ObjectMap, old: &ObjectMap, bound: bool, errors: &
     let mut munged = spec.value().as_object().cloned().unwrap_or_default();
     let mut put_back = |name: &str| {
         let value = before.get(name).value();
-        if value.is_null() { munged.shift_remove(name) } else { munged.insert(name.to_owned(), value.clone()) }
+        if value.is_null() {
+            munged.shift_remove(name)
+        } else {
+            munged.insert(name.to_owned(), value.clone())
+        }
     };
     if before.get("volumeName").text().is_empty() {
         put_back("volumeName");
@@ -188,7 +191,8 @@ fn attributes_class(new: &At<'_, '_>, old: &At<'_, '_>, status: &At<'_, '_>, err
         Some("") => "empty string",
         Some(_) => return,
     };
-    let why = format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+    let why =
+        format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
     errors.forbidden(&class, &why);
 }
 

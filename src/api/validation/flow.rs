@@ -196,7 +196,9 @@ fn bad_url(path: &str) -> Option<&'static str> {
         _ if !path.starts_with('/') => Some("must start with slash"),
         _ if path.contains(' ') => Some("must not contain white-space"),
         _ if path.contains("//") => Some("must not contain double slash"),
-        _ if stars > 1 || (stars == 1 && !path.ends_with("/*")) => Some("wildcard can only do suffix matching"),
+        _ if stars > 1 || (stars == 1 && !path.ends_with("/*")) => {
+            Some("wildcard can only do suffix matching")
+        }
         _ => None,
     }
 }

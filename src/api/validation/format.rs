@@ -125,11 +125,6 @@ pub fn wildcard_subdomain(text: &str) -> Vec<String> {
     messages
 }
 
-pub fn c_identifier(text: &str) -> bool {
-    let head = |b: u8| b.is_ascii_alphabetic() || b == b'_';
-    text.bytes().next().is_some_and(head) && text.bytes().all(|b| head(b) || b.is_ascii_digit())
-}
-
 pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }

@@ -45,7 +45,12 @@ fn is_network(ip: IpAddr, bits: u8) -> bool {
 }
 
 /// An address in a field that once took any form: `known` ones stay valid.
-pub fn legacy<'a>(at: &At<'_, '_>, text: &str, known: impl IntoIterator<Item = &'a str>, errors: &mut Errors) {
+pub fn legacy<'a>(
+    at: &At<'_, '_>,
+    text: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    errors: &mut Errors,
+) {
     if known.into_iter().any(|old| old == text) {
         return;
     }

@@ -2,12 +2,15 @@
 
 use super::apps::{daemon_set, deployment, replica_set, revision, stateful_set};
 use super::batch::{cron_job, job};
+use super::config::{config_map, limit_range, namespace, node, quota, secret};
 use super::errors::Errors;
 use super::metadata::finalizers;
 use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_class, policy, service};
-use super::config::{config_map, limit_range, namespace, node, quota, secret};
 use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
-use super::{OfChange, OfNew, Rules, autoscaling, claim, disruption_budget, lease, pod, priority_class, rbac, runtime_class};
+use super::{
+    OfChange, OfNew, Rules, autoscaling, claim, disruption_budget, flow, lease, pod, priority_class, rbac,
+    runtime_class, signing_request, webhook,
+};
 use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
 
@@ -46,6 +49,22 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
         ("scheduling.k8s.io", "PriorityClass") => plain(priority_class::create, priority_class::update),
         ("node.k8s.io", "RuntimeClass") => plain(runtime_class::create, runtime_class::update),
         ("discovery.k8s.io", "EndpointSlice") => plain(endpoint_slice::create, endpoint_slice::update),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+        ) => {
+            // The one place where upstream asks nothing of finalizers.
+            Rules { metadata: any, ..plain(webhook::create, webhook::update) }
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            with_status(signing_request::create, signing_request::update, signing_request::status)
+        }
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
+            with_status(flow::create_schema, flow::update_schema, flow::status)
+        }
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            with_status(flow::create_level, flow::update_level, flow::status)
+        }
         _ => NONE,
     }
 }

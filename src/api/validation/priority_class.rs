@@ -15,8 +15,9 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (name, value) = (metadata.get("name"), At::member(object, "value"));
     if name.text().starts_with("system-") {
         if let Err(why) = system_class(name.text(), value.int(), At::member(object, "globalDefault").flag()) {
-            let why =
-                format!("priority class names with 'system-' prefix are reserved for system use only. error: {why}");
+            let why = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+            );
             errors.forbidden(&name, &why);
         }
     } else if value.int() > HIGHEST {

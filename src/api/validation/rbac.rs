@@ -115,8 +115,7 @@ fn binding(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
     let role = At::member(object, "roleRef");
     let (group, kind, name) = (role.get("apiGroup"), role.get("kind"), role.get("name"));
     errors.one_of(&group, group.text_or(GROUP), &[GROUP]);
-    let kinds: &[&str] =
-        if scope == Scope::Namespace { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let kinds: &[&str] = if scope == Scope::Namespace { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     errors.one_of(&kind, kind.text(), kinds);
     if name.text().is_empty() {
         errors.required(&name, "");

@@ -248,7 +248,8 @@ fn claim_names(claims: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
 
 fn unknown_claim(at: &At<'_, '_>, name: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
     let names: Vec<&str> = known.iter().copied().collect();
-    let rest = if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
+    let rest =
+        if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
     let name = crate::gotext::quote(name);
     let message = format!("Not found: {name}: must be one of the names in pod.spec.resourceClaims{rest}");
     let reason = crate::api::error::CauseReason::NotFound;

@@ -44,5 +44,6 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
     immutable_text(&At::member(new, "handler"), &At::member(old, "handler"), errors);
 }

@@ -106,8 +106,11 @@ pub fn shown(selector: &At<'_, '_>) -> Verbatim {
 fn shown_requirement(requirement: &At<'_, '_>) -> String {
     let text = |name: &str| gotext::json(&Value::from(requirement.get(name).text()));
     let values = requirement.get("values");
-    let values =
-        if values.is_empty() { String::new() } else { format!(",\"values\":{}", gotext::json(values.value())) };
+    let values = if values.is_empty() {
+        String::new()
+    } else {
+        format!(",\"values\":{}", gotext::json(values.value()))
+    };
     format!("{{\"key\":{},\"operator\":{}{values}}}", text("key"), text("operator"))
 }
 

@@ -68,7 +68,8 @@ fn validate(object: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
     let status = At::member(object, "status");
     conditions(&status.get("conditions"), old, errors);
     let certificate = status.get("certificate");
-    let known = old.is_some_and(|old| At::member(old, "status").get("certificate").text() == certificate.text());
+    let known =
+        old.is_some_and(|old| At::member(old, "status").get("certificate").text() == certificate.text());
     if !known && let Err(why) = check_certificates(certificate.text()) {
         errors.invalid(&certificate, "<certificate data>", &why);
     }
@@ -133,7 +134,9 @@ fn usages(list: &At<'_, '_>, old: Option<&serde_json::Value>, errors: &mut Error
 fn conditions(list: &At<'_, '_>, old: Option<&ObjectMap>, errors: &mut Errors) {
     let old = old.map(|old| At::member(old, "status"));
     let old: Vec<&str> = old
-        .map(|status| status.get("conditions").items().map(|condition| condition.get("type").text()).collect())
+        .map(|status| {
+            status.get("conditions").items().map(|condition| condition.get("type").text()).collect()
+        })
         .unwrap_or_default();
     let both_before = DECISIONS.iter().all(|decision| old.contains(decision));
     let repeated_before = old.iter().collect::<BTreeSet<_>>().len() < old.len();

@@ -50,7 +50,8 @@ fn compare(name: &str) {
         let definition = definition(&set.object);
         for case in &set.cases {
             for (verb, wanted) in &case.verdicts {
-                let wanted: Verdict = wanted.iter().cloned().map(|[kind, field, text]| (kind, field, text)).collect();
+                let wanted: Verdict =
+                    wanted.iter().cloned().map(|[kind, field, text]| (kind, field, text)).collect();
                 let found = judge(&definition, verb, &set.object, case);
                 compared += 1;
                 if shown(&found) != shown(&wanted) {
@@ -72,11 +73,13 @@ fn compare(name: &str) {
 }
 
 /// Fields whose bad values upstream prints as large internal structs, under Go's names: what follows them is compared.
-const INTERNAL: [&str; 5] = [
+const INTERNAL: [&str; 7] = [
     "spec.template",
     "spec.template.spec",
     "spec.podFailurePolicy",
     "spec.affinity.nodeAffinity",
+    "nodeAffinity",
+    "spec.parentRef",
     "spec.containers[0].securityContext",
 ];
 
@@ -97,9 +100,9 @@ fn is_at(field: &str, prefix: &str) -> bool {
 
 fn definition(object: &ObjectMap) -> ResourceDefinition {
     let text = |name: &str| object[name].as_str().unwrap();
-    let found = builtin::definitions()
-        .into_iter()
-        .find(|definition| definition.api_version() == text("apiVersion") && *definition.kind == *text("kind"));
+    let found = builtin::definitions().into_iter().find(|definition| {
+        definition.api_version() == text("apiVersion") && *definition.kind == *text("kind")
+    });
     found.unwrap_or_else(|| panic!("no {} {}", text("apiVersion"), text("kind")))
 }
 
@@ -198,4 +201,9 @@ fn configurations() {
 #[test]
 fn roles() {
     compare("rbac");
+}
+
+#[test]
+fn admissions() {
+    compare("admission");
 }

@@ -23,16 +23,8 @@ pub fn host_path(at: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     no_backsteps(&path, path.text(), errors);
-    const TYPES: [&str; 8] = [
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
+    const TYPES: [&str; 8] =
+        ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     errors.one_of(&at.get("type"), at.get("type").text(), &TYPES);
 }
 
@@ -131,9 +123,8 @@ fn initiator(at: &At<'_, '_>, prefix: &str, errors: &mut Errors) {
 }
 
 fn iscsi_name(at: &At<'_, '_>, name: &str, prefix: &str, errors: &mut Errors) {
-    let alphanumeric = |text: &str, length| {
-        text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric())
-    };
+    let alphanumeric =
+        |text: &str, length| text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric());
     let rest = name.get(4..).unwrap_or_default();
     let why = match name.get(..3) {
         Some("iqn") if !is_iqn(name) => "must be valid format",
@@ -257,7 +248,8 @@ pub fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     errors.one_of(&caching, caching.opt_text().unwrap_or("ReadWrite"), &["None", "ReadOnly", "ReadWrite"]);
     let kind_text = kind.opt_text().unwrap_or("Shared");
     errors.one_of(&kind, kind_text, &["Dedicated", "Managed", "Shared"]);
-    let managed = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
+    let managed =
+        "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     let blob = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     let (prefix, form) =
         if kind_text == "Managed" { ("/subscriptions/", managed) } else { ("https://", blob) };

@@ -30,8 +30,11 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
-    let (Some(members), Some(old_members)) = (new.value().as_object(), old.value().as_object()) else { return };
-    let mut names = members.keys().chain(old_members.keys()).filter(|name| !MAY_CHANGE.contains(&name.as_str()));
+    let (Some(members), Some(old_members)) = (new.value().as_object(), old.value().as_object()) else {
+        return;
+    };
+    let mut names =
+        members.keys().chain(old_members.keys()).filter(|name| !MAY_CHANGE.contains(&name.as_str()));
     if names.any(|name| !same(new.get(name).value(), old.get(name).value())) {
         let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
         errors.forbidden(&new, why);

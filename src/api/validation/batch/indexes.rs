@@ -28,8 +28,9 @@ fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
         ));
     }
     let number = |text: &str| {
-        let number: i64 =
-            text.parse().map_err(|_| format!("cannot convert string to integer for index: {}", quote(text)))?;
+        let number: i64 = text
+            .parse()
+            .map_err(|_| format!("cannot convert string to integer for index: {}", quote(text)))?;
         if number >= completions { Err(format!("too large index: {}", quote(text))) } else { Ok(number) }
     };
     let first = number(limits[0])?;
@@ -52,7 +53,11 @@ pub fn overlap(left: &str, right: &str, completions: i64) -> Option<i64> {
         if a <= d && c <= b {
             return Some(*a.max(c));
         }
-        if a <= c { l.next() } else { r.next() };
+        if a <= c {
+            l.next()
+        } else {
+            r.next()
+        };
     }
     None
 }

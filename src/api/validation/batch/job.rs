@@ -74,7 +74,8 @@ fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels
             errors.invalid(&label, selector::shown_map(&labels), &format!("must be '{value}'"));
         }
     }
-    let all: Map<String, Value> = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let all: Map<String, Value> =
+        expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
     let all = Value::Object(all);
     if selector::matches(&selector, &At::root(&all)) == Some(false) {
         errors.invalid(&selector, selector::shown(&selector), "`selector` not auto-generated");
@@ -281,7 +282,8 @@ fn template_stays(new: &At<'_, '_>, old: &At<'_, '_>, status: &At<'_, '_>, error
 fn take_scheduling(expected: &mut Value, new: &Value) {
     let mut take = |path: &[&str]| {
         let (last, holders) = path.split_last().unwrap_or((&"", &[]));
-        let value = path.iter().try_fold(new, |value, name| value.get(*name)).filter(|value| !value.is_null());
+        let value =
+            path.iter().try_fold(new, |value, name| value.get(*name)).filter(|value| !value.is_null());
         let mut holder = &mut *expected;
         for name in holders {
             if holder.get(*name).is_none_or(Value::is_null) {

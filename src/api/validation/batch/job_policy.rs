@@ -43,7 +43,10 @@ pub fn failure(policy: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
         pod_conditions(&conditions, errors);
         match (codes.is_set(), !conditions.is_empty()) {
             (true, true) => {
-                errors.invalid_unsaid(&rule, "specifying both OnExitCodes and OnPodConditions is not supported");
+                errors.invalid_unsaid(
+                    &rule,
+                    "specifying both OnExitCodes and OnPodConditions is not supported",
+                );
             }
             (false, false) => {
                 errors.invalid_unsaid(&rule, "specifying one of OnExitCodes and OnPodConditions is required");
@@ -151,7 +154,8 @@ fn success_rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
     let Some(number) = count.opt_int() else { return };
     errors.not_negative(&count);
     if number > completions {
-        let why = format!("must be less than or equal to {completions} (the number of specified completions)");
+        let why =
+            format!("must be less than or equal to {completions} (the number of specified completions)");
         errors.invalid(&count, number, &why);
     }
     if set.is_set() && number > total {

@@ -149,7 +149,8 @@ fn finished(status: &Status<'_>, errors: &mut Errors) {
 fn index_sets(status: &Status<'_>, errors: &mut Errors) {
     let completions = status.spec.get("completions").opt_int();
     let (done, failed) = (status.at.get("completedIndexes"), status.at.get("failedIndexes"));
-    let (done_changed, failed_changed) = (status.changed("completedIndexes"), status.changed("failedIndexes"));
+    let (done_changed, failed_changed) =
+        (status.changed("completedIndexes"), status.changed("failedIndexes"));
     let limited = status.spec.get("backoffLimitPerIndex").is_set();
     if let Some(completions) = completions {
         if done_changed && let Err(why) = indexes::count(done.text(), completions) {
@@ -209,7 +210,10 @@ fn success(status: &Status<'_>, errors: &mut Errors) {
 fn no_way_back(status: &Status<'_>, errors: &mut Errors) {
     for condition in ["Failed", "Complete", "FailureTarget"] {
         if status.was(condition) && !status.is(condition) {
-            status.refuse_conditions(&format!("cannot disable the terminal {condition}=True condition"), errors);
+            status.refuse_conditions(
+                &format!("cannot disable the terminal {condition}=True condition"),
+                errors,
+            );
         }
     }
     let spec = &status.spec;

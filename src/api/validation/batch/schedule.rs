@@ -33,16 +33,17 @@ pub fn check(text: &str) -> Result<(), String> {
         let list = fields.join(" ");
         return Err(format!("expected exactly 5 fields, found {}: [{list}]", fields.len()));
     }
-    let mut parts = fields
-        .iter()
-        .zip(&FIELDS)
-        .flat_map(|(field, bounds)| field.split(',').filter(|part| !part.is_empty()).map(move |part| (part, bounds)));
+    let mut parts = fields.iter().zip(&FIELDS).flat_map(|(field, bounds)| {
+        field.split(',').filter(|part| !part.is_empty()).map(move |part| (part, bounds))
+    });
     parts.try_for_each(|(part, bounds)| range(part, bounds))
 }
 
 /// What follows a zone, if one stands first.
 fn after_zone(text: &str) -> Result<&str, String> {
-    let Some(rest) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else { return Ok(text) };
+    let Some(rest) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else {
+        return Ok(text);
+    };
     let Some((zone, _)) = rest.split_once(' ') else {
         // Upstream's parser panics here, and its caller catches that.
         let why = "invalid schedule format: runtime error: slice bounds out of range [:-1]";

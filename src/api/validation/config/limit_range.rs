@@ -52,7 +52,9 @@ fn amounts(limit: &At<'_, '_>, kind: &str, errors: &mut Errors) {
         }
         listed(&at, kind, &mut names, errors);
     }
-    if kind == "PersistentVolumeClaim" && !["min", "max"].iter().any(|list| limit.get(list).key("storage").is_set()) {
+    if kind == "PersistentVolumeClaim"
+        && !["min", "max"].iter().any(|list| limit.get(list).key("storage").is_set())
+    {
         let why = "either minimum or maximum storage value is required, but neither was provided";
         errors.required(&limit.get("limits"), why);
     }
@@ -80,7 +82,14 @@ const ORDER: [(&str, &str, &str, &str, &str, &str); 6] = [
     ("min", "max", "min", "min", "min value", "max value"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest", "min value", "default request value"),
     ("defaultRequest", "max", "defaultRequest", "defaultRequest", "default request value", "max value"),
-    ("defaultRequest", "default", "defaultRequest", "defaultRequest", "default request value", "default limit value"),
+    (
+        "defaultRequest",
+        "default",
+        "defaultRequest",
+        "defaultRequest",
+        "default request value",
+        "default limit value",
+    ),
     ("min", "default", "default", "min", "min value", "default value"),
     ("default", "max", "default", "max", "default value", "max value"),
 ];

@@ -1,6 +1,9 @@
 //! Nodes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
@@ -21,7 +24,8 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.positive(&place.other("capacity", swap.value()));
     }
     features(&status.get("declaredFeatures"), errors);
-    let ranges = spec.get("podCIDRs");
+    let ranges = ranges(&spec);
+    let ranges = spec.other("podCIDRs", &ranges);
     for range in ranges.items() {
         ip::legacy_range(&range, range.text(), [], errors);
     }
@@ -52,7 +56,8 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             errors.duplicate(&address, Verbatim(shown));
         }
     }
-    ranges_stay(&spec.get("podCIDRs"), &before.get("podCIDRs"), errors);
+    let (now, old_ranges) = (ranges(&spec), ranges(&before));
+    ranges_stay(&spec.other("podCIDRs", &now), &before.other("podCIDRs", &old_ranges), errors);
     let provider = spec.get("providerID");
     let known = before.get("providerID").text();
     if !known.is_empty() && known != provider.text() {
@@ -62,6 +67,15 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     if spec.get("externalID").text() != before.get("externalID").text() {
         errors.forbidden(&spec.get("externalID"), "may not be updated");
     }
+}
+
+/// The older field alone wins where it differs from the first of the list.
+fn ranges<'v>(spec: &At<'v, '_>) -> Cow<'v, Value> {
+    let (one, list) = (spec.get("podCIDR"), spec.get("podCIDRs"));
+    if one.text().is_empty() || list.texts().next() == Some(one.text()) {
+        return Cow::Borrowed(list.value());
+    }
+    Cow::Owned(Value::Array(vec![one.value().clone()]))
 }
 
 fn ranges_stay(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {

@@ -30,9 +30,8 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
     spec(&new, errors);
     let scopes = new.get("scopes");
-    let set = |spec: &At<'_, '_>| -> BTreeSet<String> {
-        spec.get("scopes").texts().map(str::to_owned).collect()
-    };
+    let set =
+        |spec: &At<'_, '_>| -> BTreeSet<String> { spec.get("scopes").texts().map(str::to_owned).collect() };
     if set(&new) != set(&old) {
         errors.invalid(&scopes, scopes.value(), IMMUTABLE);
     }
@@ -80,9 +79,11 @@ fn misapplied(scope: &str, hard: &At<'_, '_>) -> usize {
     const COMPUTE: [&str; 7] =
         ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
     let applies = |name: &str| match scope {
-        "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
-            COMPUTE.contains(&name)
-        }
+        "Terminating"
+        | "NotTerminating"
+        | "NotBestEffort"
+        | "PriorityClass"
+        | "CrossNamespacePodAffinity" => COMPUTE.contains(&name),
         "BestEffort" => name == "pods",
         "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
         _ => true,
@@ -100,8 +101,11 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
     let list = selector.get("matchExpressions");
     let mut seen = BTreeSet::new();
     for requirement in list.items() {
-        let (scope, operator, values) =
-            (requirement.get("scopeName").text(), requirement.get("operator").text(), requirement.get("values"));
+        let (scope, operator, values) = (
+            requirement.get("scopeName").text(),
+            requirement.get("operator").text(),
+            requirement.get("values"),
+        );
         // Upstream's errors name the list, not the requirement.
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
@@ -109,7 +113,8 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
         for _ in 0..misapplied(scope, hard) {
             errors.invalid(&list, internal(&list), "unsupported scope applied to resource");
         }
-        let exists_only = !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && SCOPES.contains(&scope);
+        let exists_only =
+            !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && SCOPES.contains(&scope);
         if exists_only && operator != "Exists" {
             let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
             errors.invalid(&list.get("operator"), operator, why);
@@ -136,7 +141,11 @@ fn internal(list: &At<'_, '_>) -> Verbatim {
     let requirement = |at: At<'_, '_>| {
         let text = |name: &str| gotext::json(&at.get(name).text().into());
         let values = gotext::json(at.get("values").value());
-        format!("{{\"ScopeName\":{},\"Operator\":{},\"Values\":{values}}}", text("scopeName"), text("operator"))
+        format!(
+            "{{\"ScopeName\":{},\"Operator\":{},\"Values\":{values}}}",
+            text("scopeName"),
+            text("operator")
+        )
     };
     let list: Vec<String> = list.items().map(requirement).collect();
     Verbatim(format!("{{\"MatchExpressions\":[{}]}}", list.join(",")))

@@ -32,6 +32,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
     let (spec, old) = (At::member(new, "spec"), At::member(old, "spec"));
     immutable(&spec.get("parentRef"), &old.get("parentRef"), errors);
 }

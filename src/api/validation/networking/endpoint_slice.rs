@@ -135,7 +135,8 @@ fn domain(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
 
 /// Who had better use an endpoint.
 fn hints(at: &At<'_, '_>, errors: &mut Errors) {
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    let checks: [(&str, fn(&str) -> Vec<String>); 2] =
+        [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (name, check) in checks {
         let list = at.get(name);
         if list.len() > HINTS {

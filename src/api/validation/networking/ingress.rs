@@ -23,12 +23,17 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     self::spec(&spec, Tolerated::default(), errors);
     let metadata = At::member(object, "metadata");
     let class = spec.get("ingressClassName");
-    if let (Some(annotation), Some(class)) = (metadata.get("annotations").key(CLASS).opt_text(), class.opt_text())
+    if let (Some(annotation), Some(class)) =
+        (metadata.get("annotations").key(CLASS).opt_text(), class.opt_text())
         && annotation != class
     {
         // Upstream's path leaves `metadata` out.
         let place = At::member(object, "annotations");
-        errors.invalid(&place.get(CLASS), annotation, "must match `ingressClassName` when both are specified");
+        errors.invalid(
+            &place.get(CLASS),
+            annotation,
+            "must match `ingressClassName` when both are specified",
+        );
     }
 }
 

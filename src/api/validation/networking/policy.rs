@@ -19,6 +19,9 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         for rule in old.get(rules).items() {
             for peer in rule.get(peers).items() {
                 let block = peer.get("ipBlock");
+                if !block.is_set() {
+                    continue;
+                }
                 known.push(block.get("cidr").text());
                 known.extend(block.get("except").texts());
             }

@@ -67,7 +67,10 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     cluster_ip::changes(&service, &old_spec, errors);
     load_balancer_class_stays(&spec, &old_spec, errors);
     let port = spec.get("healthCheckNodePort");
-    if needs_health_check(&spec) && needs_health_check(&old_spec) && port.value() != old_spec.get("healthCheckNodePort").value() {
+    if needs_health_check(&spec)
+        && needs_health_check(&old_spec)
+        && port.value() != old_spec.get("healthCheckNodePort").value()
+    {
         errors.forbidden(&port, "field is immutable");
     }
     validate(&service, new, Some(old), errors);
@@ -184,7 +187,8 @@ fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn external_addresses(service: &Service<'_>, errors: &mut Errors) {
-    let known: Vec<&str> = service.old.map(|old| old.get("externalIPs").texts().collect()).unwrap_or_default();
+    let known: Vec<&str> =
+        service.old.map(|old| old.get("externalIPs").texts().collect()).unwrap_or_default();
     for address in service.spec.get("externalIPs").items() {
         let before = errors.len();
         ip::legacy(&address, address.text(), known.iter().copied(), errors);
@@ -285,7 +289,9 @@ fn traffic(service: &Service<'_>, errors: &mut Errors) {
     let (external, internal) = (spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy"));
     if service.externally_accessible() {
         errors.one_of(&external, external.text_or("Cluster"), &["Cluster", "Local"]);
-    } else if !external.text().is_empty() && !service.left_over("externalTrafficPolicy", externally_accessible) {
+    } else if !external.text().is_empty()
+        && !service.left_over("externalTrafficPolicy", externally_accessible)
+    {
         errors.invalid(&external, external.text(), "may only be set for externally-accessible services");
     }
     let health = spec.get("healthCheckNodePort");

@@ -104,8 +104,10 @@ fn only_sidecars(container: &At<'_, '_>, errors: &mut Errors) {
 pub fn ephemeral_containers(shared: &Shared<'_, '_>, errors: &mut Errors) {
     let list = shared.spec.get("ephemeralContainers");
     let others: Vec<At<'_, '_>> = [shared.spec.get("containers"), shared.spec.get("initContainers")].to_vec();
-    let lasting: BTreeSet<&str> =
-        others.iter().flat_map(|list| list.items().map(|c| c.get("name").text()).collect::<Vec<_>>()).collect();
+    let lasting: BTreeSet<&str> = others
+        .iter()
+        .flat_map(|list| list.items().map(|c| c.get("name").text()).collect::<Vec<_>>())
+        .collect();
     let mut names = lasting.clone();
     for container in list.items() {
         common(&container, shared, errors);
@@ -137,7 +139,8 @@ fn not_for_ephemeral(container: &At<'_, '_>, errors: &mut Errors) {
     for name in FIELDS {
         let field = container.get(name);
         let empty = field.value().is_null()
-            || (matches!(name, "ports" | "resources" | "resizePolicy" | "restartPolicyRules") && field.is_empty());
+            || (matches!(name, "ports" | "resources" | "resizePolicy" | "restartPolicyRules")
+                && field.is_empty());
         if !empty {
             errors.forbidden(&field, why);
         }

@@ -168,7 +168,11 @@ fn divisor(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     let what = match name.split_once('.') {
         Some(("limits" | "requests", "cpu")) => {
             if !matches!(&*shown, "1m" | "1") {
-                errors.invalid(at, name, "only divisor's values 1m and 1 are supported with the cpu resource");
+                errors.invalid(
+                    at,
+                    name,
+                    "only divisor's values 1m and 1 are supported with the cpu resource",
+                );
             }
             return;
         }

@@ -56,7 +56,8 @@ fn profile_matches(
     };
     if !fits {
         errors.forbidden(&place.get("type"), &format!("{what} type in annotation and field must match"));
-    } else if profile.get("type").text() == "Localhost" && path != profile.get("localhostProfile").opt_text() {
+    } else if profile.get("type").text() == "Localhost" && path != profile.get("localhostProfile").opt_text()
+    {
         let why = format!("{what} profile in annotation and field must match");
         errors.forbidden(&place.get("localhostProfile"), &why);
     }

@@ -57,7 +57,8 @@ fn propagation(mount: &At<'_, '_>, list: &At<'_, '_>, container: &At<'_, '_>, er
         let at = list.get("mountPropagation");
         errors.one_of(&at, mode, &["Bidirectional", "HostToContainer", "None"]);
         if mode == "Bidirectional" && !container.dig(&["securityContext", "privileged"]).flag() {
-            errors.forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
+            errors
+                .forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
         }
     }
     let at = list.get("recursiveReadOnly");

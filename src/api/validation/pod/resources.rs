@@ -38,7 +38,8 @@ fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
         let own = at.get(field);
         for (name, sum) in sums(spec, field) {
             let pod = own.key(name);
-            if !pod.is_set() || (only_huge && !resource::is_huge_pages(name)) || sum <= resource::nanos(&pod) {
+            if !pod.is_set() || (only_huge && !resource::is_huge_pages(name)) || sum <= resource::nanos(&pod)
+            {
                 continue;
             }
             let why = format!(

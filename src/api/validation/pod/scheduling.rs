@@ -19,7 +19,8 @@ pub fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
         if !key.text().is_empty() {
             selector::label_name(&key, errors);
         } else if operator.text() != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            let why =
+                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.invalid(&operator, operator.text(), why);
         }
         if toleration.get("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
@@ -106,11 +107,7 @@ pub fn scheduling_gates(list: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The pod's claims of devices. Returns their names.
-pub fn resource_claims<'v>(
-    list: &At<'v, '_>,
-    mirror: bool,
-    errors: &mut Errors,
-) -> BTreeSet<&'v str> {
+pub fn resource_claims<'v>(list: &At<'v, '_>, mirror: bool, errors: &mut Errors) -> BTreeSet<&'v str> {
     let mut seen = BTreeSet::new();
     for claim in list.items() {
         let name = claim.get("name");
@@ -148,9 +145,9 @@ pub fn resource_claims<'v>(
 
 fn internal_claim(claim: &At<'_, '_>) -> super::super::errors::Verbatim {
     let json = |name: &str| crate::gotext::json(claim.get(name).value());
+    let name = crate::gotext::json(&claim.get("name").text().into());
     super::super::errors::Verbatim(format!(
-        "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
-        json("name"),
+        "{{\"Name\":{name},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
         json("resourceClaimName"),
         json("resourceClaimTemplateName")
     ))

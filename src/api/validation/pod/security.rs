@@ -152,9 +152,18 @@ enum Namespace {
 fn sysctl_namespace(name: &str) -> Option<Namespace> {
     // Either separator may stand first; the other then belongs to the name.
     let name = match name.find(['.', '/']) {
-        Some(at) if name.as_bytes()[at] == b'/' => {
-            name.chars().map(|c| if c == '/' { '.' } else if c == '.' { '/' } else { c }).collect()
-        }
+        Some(at) if name.as_bytes()[at] == b'/' => name
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
         _ => name.to_owned(),
     };
     const IPC: [&str; 10] = [

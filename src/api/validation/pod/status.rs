@@ -155,8 +155,10 @@ fn addresses(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
         ip::legacy(&address, text, known.iter().map(String::as_str), errors);
     }
     if new.len() > 1 && (new.len() > 2 || !ip::dual_stack(new.iter().map(String::as_str))) {
-        let shown: Vec<String> =
-            new.iter().map(|text| format!("{{\"IP\":{}}}", crate::gotext::json(&text.as_str().into()))).collect();
+        let shown: Vec<String> = new
+            .iter()
+            .map(|text| format!("{{\"IP\":{}}}", crate::gotext::json(&text.as_str().into())))
+            .collect();
         let shown = super::super::errors::Verbatim(format!("[{}]", shown.join(",")));
         errors.invalid(list, shown, "may specify no more than one IP for each IP family");
     }

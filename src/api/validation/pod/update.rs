@@ -64,7 +64,9 @@ fn deadline(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) -> bool {
 
 fn tolerations(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     let but_seconds = |left: &At<'_, '_>, right: &At<'_, '_>| {
-        ["key", "operator", "value", "effect"].iter().all(|name| left.get(name).text() == right.get(name).text())
+        ["key", "operator", "value", "effect"]
+            .iter()
+            .all(|name| left.get(name).text() == right.get(name).text())
     };
     if old.items().any(|old| !new.items().any(|new| but_seconds(&new, &old))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
@@ -166,6 +168,7 @@ fn only_adds(new: &At<'_, '_>, old: &At<'_, '_>) -> bool {
     }
     parts.iter().all(|name| {
         let (new, old) = (new.get(name), old.get(name));
-        new.len() >= old.len() && old.items().zip(new.items()).all(|(old, new)| same(old.value(), new.value()))
+        new.len() >= old.len()
+            && old.items().zip(new.items()).all(|(old, new)| same(old.value(), new.value()))
     })
 }

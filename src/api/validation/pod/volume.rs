@@ -189,7 +189,11 @@ pub(super) fn downward_file(file: &At<'_, '_>, errors: &mut Errors) {
         ];
         field_reference(&field, &FIELDS, errors);
         if resource.is_set() {
-            errors.invalid(file, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously");
+            errors.invalid(
+                file,
+                "resource",
+                "fieldRef and resourceFieldRef can not be specified simultaneously",
+            );
         }
     } else if resource.is_set() {
         resource_reference(&resource, ReferenceIn::Volume, errors);

@@ -101,7 +101,8 @@ pub fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     if host != all {
-        let why = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        let why =
+            "If pod contains any hostProcess containers then all containers must be HostProcess containers";
         errors.invalid(spec, "", why);
     }
     if !spec.get("hostNetwork").flag() {

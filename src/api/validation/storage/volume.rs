@@ -122,7 +122,10 @@ fn inline(spec: &At<'_, '_>, errors: &mut Errors) {
         errors.forbidden(&class, why);
     }
     if !matches!(mode.text(), "" | "Filesystem") {
-        errors.forbidden(&mode, "may not specify volumeMode other than Filesystem in the context of inline volumes");
+        errors.forbidden(
+            &mode,
+            "may not specify volumeMode other than Filesystem in the context of inline volumes",
+        );
     }
 }
 
@@ -218,8 +221,12 @@ fn local(at: &At<'_, '_>, errors: &mut Errors) {
 fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     source::csi_driver(&at.get("driver"), errors);
     source::require(at, &["volumeHandle"], errors);
-    const SECRETS: [&str; 4] =
-        ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
+    const SECRETS: [&str; 4] = [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ];
     for secret in SECRETS.iter().map(|name| at.get(name)).filter(At::is_set) {
         let checks: [(&str, fn(&str) -> Vec<String>); 2] =
             [("name", dns1123_subdomain), ("namespace", dns1123_label)];
