@@ -33,6 +33,7 @@ pub mod storage_version;
 pub mod strategy;
 pub mod strictness;
 pub mod update;
+pub mod validation;
 pub mod watch;
 
 use std::sync::Arc;
