@@ -9,6 +9,7 @@ mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
 pub mod leader;
+pub mod migration;
 mod namespaces;
 mod registration;
 mod storage_version_gc;
@@ -38,6 +39,7 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last seen.
     pub event_ttl: Duration,
+    pub migration: migration::Config,
 }
 
 /// How servers tell each other that they are alive.
@@ -68,6 +70,7 @@ impl Runner<'_> {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
+        self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 

@@ -5,6 +5,7 @@ mod error;
 mod listener;
 mod reads;
 mod registration;
+mod stale;
 mod transfer;
 mod upkeep;
 
@@ -20,8 +21,8 @@ use self::error::unavailable;
 use self::listener::Listener;
 use super::judge::judge_under;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms,
-    TokenKey, migrations,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -183,6 +184,19 @@ impl Backend for Postgres {
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
         reads::count(&self.pool, scan, at).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        stale::rows(&self.pool, stale, after, limit).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        stale::count(&self.pool, stale).await
     }
 
     async fn changes(
