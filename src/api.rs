@@ -8,6 +8,7 @@ pub mod apply;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
+pub mod defaults;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
@@ -30,6 +31,7 @@ pub mod scale;
 pub mod selector;
 pub mod storage_version;
 pub mod strategy;
+pub mod strictness;
 pub mod update;
 pub mod watch;
 

@@ -27,7 +27,7 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<Answer, Error> {
-        resource.check_types(&object).map_err(|why| unreadable(resource, &why))?;
+        resource.default(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();

@@ -7,18 +7,19 @@ use serde_json::Value;
 
 use super::ObjectMap;
 use super::convert::{Conversion, conversion, other_version};
+use super::defaults;
 use super::error::Error;
-use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
+use super::strictness::conform;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::{self, Types};
+use crate::schema::types::{Fit, Types};
 use crate::storage::ResourceId;
 
 /// One served version of a stored resource.
@@ -90,16 +91,23 @@ impl Resource {
         let map = object.to_map()?;
         Ok(match &self.from_other {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
-                other.conversion.convert(map)
+                let mut served = other.conversion.convert(map);
+                conform(&self.definition.api_version(), &self.definition.kind, &mut served)
+                    .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
+                served
             }
             _ => map,
         })
     }
 
-    /// Whether an object is of its kind's types, in the words of Go's decoder if it is not.
-    pub fn check_types(&self, object: &ObjectMap) -> Result<(), String> {
-        meta::types::check(object)?;
-        types::check(&self.definition.api_version(), &self.definition.kind, object)
+    /// Gives an object of the served version its defaults.
+    pub fn default(&self, object: &mut ObjectMap) {
+        defaults::apply(&self.definition.api_version(), &self.definition.kind, object);
+    }
+
+    /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+    pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
+        conform(&self.definition.api_version(), &self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.
@@ -132,11 +140,18 @@ impl Resource {
     }
 
     /// An object of the served version as it is stored.
-    pub fn to_stored(&self, object: ObjectMap) -> ObjectMap {
-        match &self.to_stored {
-            Some(conversion) => conversion.convert(object),
+    pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        Ok(match &self.to_stored {
+            Some(conversion) => {
+                let mut stored = conversion.convert(object);
+                conform(&self.stored_version, &self.definition.kind, &mut stored)
+                    .map_err(Error::BadRequest)?;
+                // Upstream would give them when it reads the object again.
+                defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
+                stored
+            }
             None => object,
-        }
+        })
     }
 
     /// Whether a selection means this object. Parses it only for fields beyond name and namespace.
