@@ -26,6 +26,7 @@ pub mod registration;
 pub mod rescale;
 pub mod resource;
 pub mod reviews;
+pub mod rewrite;
 pub mod scale;
 pub mod selector;
 pub mod services;

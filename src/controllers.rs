@@ -9,6 +9,7 @@ mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
 pub mod leader;
+pub mod migration;
 mod namespaces;
 mod registration;
 mod service_claims;
@@ -39,6 +40,7 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last seen.
     pub event_ttl: Duration,
+    pub migration: migration::Config,
 }
 
 /// How servers tell each other that they are alive.
@@ -70,6 +72,7 @@ impl Runner<'_> {
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
+        self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 

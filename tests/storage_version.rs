@@ -12,6 +12,8 @@ mod gate;
 mod identity;
 #[path = "storage_version/leaving.rs"]
 mod leaving;
+#[path = "storage_version/migration.rs"]
+mod migration;
 #[path = "storage_version/registration.rs"]
 mod registration;
 

@@ -23,6 +23,7 @@ use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::leader::Election;
+use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
@@ -85,7 +86,9 @@ pub async fn build_on(
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
     let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
-    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl }, &gate, &election);
+    let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
+    let migration = migration::Config { rate: config.limits.migration_rate, agreement };
+    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl, migration }, &gate, &election);
     if let Some(replica) = &replica {
         replica.spawn(&runner, &mut health);
     }

@@ -192,6 +192,11 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_GC_PERIOD", value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
     identity_lease_gc_period: Duration,
 
+    /// How many objects a migration of stored objects writes per second
+    #[arg(long, env = "ROWPLANE_STORAGE_MIGRATION_RATE", value_name = "OBJECTS", default_value_t = 8000,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    storage_migration_rate: u32,
+
     /// Stores a resource in this version, where there are several: autoscaling/horizontalpodautoscalers=autoscaling/v1
     #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
     storage_version: Vec<(GroupResource, String)>,
@@ -239,6 +244,7 @@ impl ServeArgs {
                 request_timeout: self.request_timeout,
                 min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
                 event_ttl: self.event_ttl,
+                migration_rate: self.storage_migration_rate,
             },
             services: services::Config {
                 networks: self.service_cluster_ip_range.0,

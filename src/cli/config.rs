@@ -61,6 +61,8 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+    /// Objects that a migration of stored objects writes per second.
+    pub migration_rate: u32,
 }
 
 /// How this server shows the others that it is there.
