@@ -97,9 +97,11 @@ impl DerefMut for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(mut connection) = self.0.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return drop(connection.detach());
+        };
         // sqlx asks every connection that comes back whether it answers, and by itself would wait for that for ever,
         // with a place in the pool taken.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(timeout(SHORT, connection.return_to_pool()));
     }
 }
