@@ -117,7 +117,8 @@ pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> R
     let empty = ObjectMap::new();
     let metadata = super::metadata(object).unwrap_or(&empty);
     let scope = resource.definition.scope;
-    let causes = meta::create::validate(metadata, scope, resource.strategy.names());
+    let mut causes = meta::create::validate(metadata, scope, resource.strategy.names());
+    causes.extend(resource.rules.create(object));
     if causes.is_empty() {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
+use super::validation::Rules;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
@@ -29,18 +30,21 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
-    /// The apiVersion that rows are encoded in.
+    pub rules: Rules,
+    /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
+    /// From the other version in which a row may be encoded, if the kind has another look.
+    from_other: Option<FromOther>,
     /// `None` where the served version is the stored one.
-    conversion: Option<Versions>,
+    to_stored: Option<Conversion>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
     zero: OnceLock<ObjectMap>,
 }
 
-struct Versions {
-    from_stored: Conversion,
-    to_stored: Conversion,
+struct FromOther {
+    api_version: &'static str,
+    conversion: Conversion,
 }
 
 /// All served resources, by their place in a URL.
@@ -53,17 +57,19 @@ pub struct Resources {
 impl Resource {
     fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored_version: Arc<str>) -> Self {
         let served = definition.api_version();
-        let between = |from: &str, to: &str| conversion(from, to, &definition.kind);
-        let conversion = match (between(&stored_version, &served), between(&served, &stored_version)) {
-            (Some(from_stored), Some(to_stored)) => Some(Versions { from_stored, to_stored }),
-            _ => None,
-        };
+        let other = other_version(&served, &definition.kind);
+        let from_other = other.and_then(|api_version| {
+            Some(FromOther { api_version, conversion: conversion(api_version, &served, &definition.kind)? })
+        });
+        let to_stored = conversion(&served, &stored_version, &definition.kind);
         Self {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
+            rules: Rules::of(&definition),
             stored_version,
-            conversion,
+            from_other,
+            to_stored,
             schemas: schemas(&definition),
             zero: OnceLock::new(),
             definition,
@@ -78,22 +84,22 @@ impl Resource {
         self.definition.group_kind()
     }
 
-    /// Whether objects go out as they are stored, without a conversion.
-    pub fn serves_stored_version(&self) -> bool {
-        self.conversion.is_none()
+    /// Whether an object goes out as it is stored, without a conversion.
+    pub fn serves_as_stored(&self, object: &Object) -> bool {
+        self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.api_version))
     }
 
     /// Parses a stored object into the served version.
     pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
         let map = object.to_map()?;
-        Ok(match &self.conversion {
-            Some(versions) => {
-                let mut served = versions.from_stored.convert(map);
+        Ok(match &self.from_other {
+            Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
+                let mut served = other.conversion.convert(map);
                 conform(&self.definition.api_version(), &self.definition.kind, &mut served)
                     .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
                 served
             }
-            None => map,
+            _ => map,
         })
     }
 
@@ -138,9 +144,9 @@ impl Resource {
 
     /// An object of the served version as it is stored.
     pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
-        Ok(match &self.conversion {
-            Some(versions) => {
-                let mut stored = versions.to_stored.convert(object);
+        Ok(match &self.to_stored {
+            Some(conversion) => {
+                let mut stored = conversion.convert(object);
                 conform(&self.stored_version, &self.definition.kind, &mut stored)
                     .map_err(Error::BadRequest)?;
                 // Upstream would give them when it reads the object again.

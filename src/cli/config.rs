@@ -10,6 +10,7 @@ use super::datastore::Datastore;
 use crate::api::services;
 use crate::auth::pki::Overrides;
 use crate::controllers::IdentityLeases;
+use crate::schema::names::GroupResource;
 use crate::storage::Compaction;
 
 /// The configuration of `rowplane serve`.
@@ -32,6 +33,8 @@ pub struct ServeConfig {
     pub shutdown_grace: Duration,
     /// `None`: the feature gate `APIServerIdentity` is off.
     pub identity: Option<IdentityConfig>,
+    /// Resources that are stored in another version than usual, and in which.
+    pub storage_versions: Vec<(GroupResource, String)>,
     pub log: LogConfig,
 }
 
@@ -58,6 +61,8 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+    /// Objects that a migration of stored objects writes per second.
+    pub migration_rate: u32,
 }
 
 /// How this server shows the others that it is there.
@@ -66,6 +71,15 @@ pub struct IdentityConfig {
     /// In place of the host's name.
     pub hostname_override: Option<String>,
     pub leases: IdentityLeases,
+    /// Whether the server registers its storage versions, and does not write before.
+    pub registration: Registration,
+}
+
+/// The feature gate `StorageVersionAPI`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    On,
+    Off,
 }
 
 /// How the server logs.

@@ -161,6 +161,12 @@ impl Object {
         self.json().and_then(|json| serde_json::from_slice(json).map_err(|_| self.undecodable()))
     }
 
+    /// The version the object is encoded in.
+    pub fn api_version(&self) -> Option<&str> {
+        self.layout?;
+        raw_string(&self.json, &super::scan::member(&self.json, 0, "apiVersion")?)
+    }
+
     /// The raw text of one label's value, without building a map. Valid label values need no escapes.
     pub fn label(&self, name: &str) -> Option<&str> {
         let (start, end) = self.layout?.labels;

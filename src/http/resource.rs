@@ -24,6 +24,7 @@ use super::response;
 use super::server::ConnectionInfo;
 use super::warnings;
 use crate::api::error::Error;
+use crate::api::gate::Write;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
@@ -119,6 +120,7 @@ impl Context<'_> {
     /// Every verb but watch, within the time a request has.
     async fn run(&self, action: Action, body: Body) -> Result<Response, Error> {
         self.authorize(action)?;
+        self.admit(action)?;
         let limit = request_timeout(&self.query, self.app.limits.request_time)?;
         let work = async {
             match action {
@@ -133,6 +135,20 @@ impl Context<'_> {
             }
         };
         tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::deadline()))
+    }
+
+    /// Holds up what would be stored before this server may write.
+    fn admit(&self, action: Action) -> Result<(), Error> {
+        if action.is_reading() || self.is_virtual() {
+            return Ok(());
+        }
+        let resource = self.definition.group_resource();
+        self.app.gate.admit(&Write {
+            resource: &resource,
+            namespace: self.path.namespace_text(),
+            creates: action == Action::Create,
+            user: &self.user,
+        })
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {

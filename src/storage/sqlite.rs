@@ -7,6 +7,8 @@ mod batch;
 mod error;
 mod lock;
 mod reads;
+mod registration;
+mod stale;
 mod transfer;
 mod upkeep;
 
@@ -25,10 +27,11 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use self::error::unavailable;
 use self::lock::FileLock;
-use super::judge::judge;
+use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, TokenKey,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -167,23 +170,28 @@ impl Backend for Sqlite {
         false
     }
 
-    async fn commit(&self, mutations: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
         let mut turn = self.turn().await?;
         let statements = self.statements.for_len(mutations.len());
-        let (base, live) = batch::begin(&mut turn.connection, statements, mutations).await?;
-        if base < floor {
-            return Err(Error::Regressed { floor, found: base });
+        let begun = batch::begin(&mut turn.connection, &statements, mutations, terms.fence).await?;
+        let base = begun.base;
+        if base < terms.floor {
+            return Err(Error::Regressed { floor: terms.floor, found: base });
         }
-        let verdict = judge(mutations, base, &live);
+        let (verdict, registry) = judge_under(mutations, base, &begun.live, begun.registered, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
-        let Some(last) = verdict.writes.last().map(|write| write.revision) else {
+        let last = verdict.writes.last().map(|write| write.revision);
+        if last.is_none() && registry.is_none() {
             batch::rollback(&mut turn.connection).await?;
             turn.done();
             return Ok(commit);
-        };
-        match batch::finish(&mut turn.connection, statements, mutations, &verdict.writes).await {
-            Ok(()) => turn.done(),
-            Err(error) => turn.settle(&self.options, last, error).await?,
+        }
+        let writes = &verdict.writes;
+        match (batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await, last) {
+            (Ok(()), _) => turn.done(),
+            (Err(error), Some(last)) => turn.settle(&self.options, last, error).await?,
+            // The clock does not tell, but a change of the registry alone can be asked for again.
+            (Err(error), None) => return Err(error),
         }
         Ok(commit)
     }
@@ -199,6 +207,19 @@ impl Backend for Sqlite {
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
         reads::count(&self.readers, scan, at).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        stale::rows(&self.readers, stale, after, limit).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        stale::count(&self.readers, stale).await
     }
 
     async fn changes(

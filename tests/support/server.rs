@@ -9,6 +9,7 @@ use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::serve::Server;
 use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,6 +30,8 @@ pub struct Setup {
     pub compaction: Option<Compaction>,
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
+    /// Resources that are stored in another version than usual.
+    pub storage_versions: Vec<(GroupResource, String)>,
     data: TempDir,
 }
 
@@ -41,8 +44,9 @@ impl Setup {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
+            migration_rate: 8000,
         };
-        Self { database, limits, compaction: None, identity: None, data }
+        Self { database, limits, compaction: None, identity: None, storage_versions: Vec::new(), data }
     }
 
     pub fn is_sqlite(&self) -> bool {
@@ -88,6 +92,7 @@ impl Setup {
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
+            storage_versions: self.storage_versions.clone(),
             log: LogConfig { verbosity: 0, format: LogFormat::Text },
         }
     }

@@ -1,5 +1,6 @@
 //! A batch on SQLite: two calls of several statements, whose texts exist once per power of two.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -7,9 +8,10 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::registration;
 use crate::revision::Revision;
 use crate::storage::judge::Write;
-use crate::storage::{Change, ChangeKind, Error, Mutation};
+use crate::storage::{Change, ChangeKind, Error, Fence, Mutation, RegistryChange};
 
 /// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
 /// statements skip, so that a handful of prepared statements serves every length.
@@ -18,10 +20,20 @@ pub struct Statements {
 }
 
 /// The texts for one size.
+#[derive(Clone)]
 pub struct Texts {
     size: usize,
     begin: Arc<str>,
     finish: Arc<str>,
+}
+
+/// A transaction that holds the write lock.
+pub struct Begun {
+    pub base: Revision,
+    /// The live version of every mutation's key.
+    pub live: Vec<Option<Revision>>,
+    /// Whether the fence stands; without one it does not.
+    pub registered: bool,
 }
 
 /// The writer never gathers more than this.
@@ -33,9 +45,11 @@ impl Statements {
         Self { sizes }
     }
 
-    /// The texts that hold `len` mutations, at most [`LARGEST`].
-    pub fn for_len(&self, len: usize) -> &Texts {
-        &self.sizes[len.max(1).next_power_of_two().ilog2() as usize]
+    /// The texts that hold `len` mutations; made anew for more than the writer gathers.
+    pub fn for_len(&self, len: usize) -> Cow<'_, Texts> {
+        let size = len.max(1).next_power_of_two();
+        let known = self.sizes.get(size.ilog2() as usize);
+        known.map_or_else(|| Cow::Owned(Texts::new(size)), Cow::Borrowed)
     }
 }
 
@@ -45,7 +59,7 @@ impl Texts {
     }
 }
 
-/// Takes the write lock, reads the clock, and finds the newest version of each key: one row, for each row costs a
+/// Takes the write lock, reads the clock, looks for the fence's server, and finds the newest version of each key: one row, for each row costs a
 /// message between threads. Versions come as `index:2 × version + deleted`, parted by commas, for the keys that have one.
 fn begin_sql(size: usize) -> String {
     let keys = values(size, |row, sql| {
@@ -53,7 +67,8 @@ fn begin_sql(size: usize) -> String {
     });
     format!(
         "BEGIN IMMEDIATE; \
-         SELECT (SELECT revision FROM clock), group_concat(k.column1 || ':' || \
+         SELECT (SELECT revision FROM clock), \
+           (SELECT COUNT(*) FROM servers WHERE id = ? AND incarnation = ?), group_concat(k.column1 || ':' || \
            (SELECT o.resource_version * 2 + o.deleted FROM objects o \
             WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
             ORDER BY o.resource_version DESC LIMIT 1)) FROM (VALUES {keys}) k"
@@ -94,13 +109,15 @@ fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
     sql
 }
 
-/// Opens the transaction. Returns the clock and the live version of every mutation's key.
+/// Opens the transaction.
 pub async fn begin(
     connection: &mut SqliteConnection,
     texts: &Texts,
     mutations: &[Mutation],
-) -> Result<(Revision, Vec<Option<Revision>>), Error> {
+    fence: Option<&Fence>,
+) -> Result<Begun, Error> {
     let mut query = sqlx::query(AssertSqlSafe(texts.begin.clone()));
+    query = query.bind(fence.map(|fence| &*fence.server)).bind(fence.map(|fence| &*fence.incarnation));
     for mutation in mutations {
         let key = &mutation.key;
         query = query.bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
@@ -109,7 +126,8 @@ pub async fn begin(
     let row = query.fetch_one(connection).await.map_err(unavailable)?;
     let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
-    let found: Option<&str> = row.try_get(1).map_err(corrupt)?;
+    let registered: i64 = row.try_get(1).map_err(corrupt)?;
+    let found: Option<&str> = row.try_get(2).map_err(corrupt)?;
     let mut live = vec![None; mutations.len()];
     for pair in found.unwrap_or_default().split_terminator(',') {
         let (index, version) =
@@ -118,7 +136,7 @@ pub async fn begin(
             *slot = version;
         }
     }
-    Ok((Revision(base as u64), live))
+    Ok(Begun { base: Revision(base as u64), live, registered: registered == 1 })
 }
 
 /// `index:2 × version + deleted`
@@ -140,7 +158,14 @@ pub async fn finish(
     texts: &Texts,
     mutations: &[Mutation],
     writes: &[Write],
+    registry: Option<&RegistryChange>,
 ) -> Result<(), Error> {
+    if let Some(change) = registry {
+        registration::change(connection, change).await.map_err(unavailable)?;
+    }
+    if writes.is_empty() {
+        return sqlx::query("COMMIT").execute(connection).await.map(drop).map_err(unavailable);
+    }
     let mut query = sqlx::query(AssertSqlSafe(texts.finish.clone()));
     for write in writes {
         let key = &mutations[write.index].key;
