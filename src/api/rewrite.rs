@@ -32,8 +32,8 @@ impl Api {
             return Ok(Rewritten::Elsewhere);
         };
         let target = Target { resource, namespace, name };
-        let object = resource.decode(&found)?;
-        resource.check_types(&object).map_err(|why| {
+        let mut object = resource.decode(&found)?;
+        resource.conform(&mut object).map_err(|why| {
             Error::Internal(format!(
                 "{} \"{name}\" is not what its kind says: {why}",
                 resource.group_resource()
