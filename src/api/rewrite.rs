@@ -33,12 +33,6 @@ impl Api {
         };
         let target = Target { resource, namespace, name };
         let object = resource.decode(&found)?;
-        resource.check_types(&object).map_err(|why| {
-            Error::Internal(format!(
-                "{} \"{name}\" is not what its kind says: {why}",
-                resource.group_resource()
-            ))
-        })?;
         let mutation = put_mutation(target, Expect::At(row.revision), object)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
