@@ -88,6 +88,7 @@ impl Setup {
             certificates: Default::default(),
             extra_names: Vec::new(),
             limits: self.limits,
+            services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
