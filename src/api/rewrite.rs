@@ -32,7 +32,13 @@ impl Api {
             return Ok(Rewritten::Elsewhere);
         };
         let target = Target { resource, namespace, name };
-        let object = resource.decode(&found)?;
+        let mut object = resource.decode(&found)?;
+        resource.conform(&mut object).map_err(|why| {
+            Error::Internal(format!(
+                "{} \"{name}\" is not what its kind says: {why}",
+                resource.group_resource()
+            ))
+        })?;
         let mutation = put_mutation(target, Expect::At(row.revision), object)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,

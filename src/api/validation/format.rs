@@ -88,6 +88,9 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
     in_characters(format::dns1035_label(text))
 }
 
+/// A format: what is wrong with a text.
+pub type Check = fn(&str) -> Vec<String>;
+
 const UNDERSCORED: &str = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
 
 /// Search domains of resolvers.

@@ -1,19 +1,21 @@
 //! Rows in an encoding of old, on PostgreSQL.
 
 use sqlx::Row as _;
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::PgRow;
 
 use super::error::{corrupt, unavailable};
+use super::pool::Pool;
 use crate::revision::Revision;
 use crate::storage::stale::PROTOBUF;
 use crate::storage::{Error, Key, Stale, StaleRow};
 
 pub async fn rows(
-    pool: &PgPool,
+    pool: &Pool,
     stale: &Stale,
     after: (&str, &str),
     limit: u32,
 ) -> Result<Vec<StaleRow>, Error> {
+    let mut connection = pool.acquire().await?;
     let rows = sqlx::query(include_str!("../sql/postgres/stale_rows.sql"))
         .bind(stale.resource.0)
         .bind(after.0)
@@ -23,7 +25,7 @@ pub async fn rows(
         .bind(stale.in_protobuf())
         .bind(PROTOBUF)
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(&mut *connection)
         .await
         .map_err(unavailable)?;
     let row = |row: &PgRow| -> Result<StaleRow, sqlx::Error> {
@@ -33,14 +35,15 @@ pub async fn rows(
     rows.iter().map(row).collect::<Result<_, _>>().map_err(corrupt)
 }
 
-pub async fn count(pool: &PgPool, stale: &Stale) -> Result<u64, Error> {
+pub async fn count(pool: &Pool, stale: &Stale) -> Result<u64, Error> {
+    let mut connection = pool.acquire().await?;
     let count: i64 = sqlx::query_scalar(include_str!("../sql/postgres/stale_count.sql"))
         .bind(stale.resource.0)
         .bind(stale.through.0 as i64)
         .bind(&*stale.api_version)
         .bind(stale.in_protobuf())
         .bind(PROTOBUF)
-        .fetch_one(pool)
+        .fetch_one(&mut *connection)
         .await
         .map_err(unavailable)?;
     Ok(count as u64)
