@@ -13,6 +13,7 @@ use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
+use super::validation::Rules;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
@@ -29,6 +30,7 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
+    pub rules: Rules,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
     /// From the other version in which a row may be encoded, if the kind has another look.
@@ -64,6 +66,7 @@ impl Resource {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
+            rules: Rules::of(&definition),
             stored_version,
             from_other,
             to_stored,

@@ -7,6 +7,7 @@ mod listener;
 mod pool;
 mod reads;
 mod registration;
+mod stale;
 mod timeline;
 mod transfer;
 mod upkeep;
@@ -24,8 +25,8 @@ use self::listener::Listener;
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms,
-    TokenKey, migrations,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -195,6 +196,19 @@ impl Backend for Postgres {
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
         long(reads::count(&self.pool, scan, at)).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        long(stale::rows(&self.pool, stale, after, limit)).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        long(stale::count(&self.pool, stale)).await
     }
 
     async fn changes(
