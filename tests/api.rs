@@ -21,6 +21,8 @@ mod bad_bodies;
 mod bad_urls;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
+#[path = "api/certificates.rs"]
+mod certificates;
 #[path = "api/delete.rs"]
 mod delete;
 #[path = "api/deletecollection.rs"]
@@ -31,6 +33,8 @@ mod documents;
 mod encodings;
 #[path = "api/events.rs"]
 mod events;
+#[path = "api/evictions.rs"]
+mod evictions;
 #[path = "api/garbage.rs"]
 mod garbage;
 #[path = "api/list.rs"]
@@ -49,6 +53,8 @@ mod paging;
 mod patch;
 #[path = "api/patch_formats.rs"]
 mod patch_formats;
+#[path = "api/pods.rs"]
+mod pods;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]

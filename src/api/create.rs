@@ -119,7 +119,10 @@ pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> R
 
 /// 400: the body is JSON, but not an object of this kind.
 pub(super) fn unreadable(resource: &Resource, why: &str) -> Error {
-    let (kind, version) = (&resource.definition.kind, resource.definition.api_version());
-    let version = version.rsplit('/').next().unwrap_or_default().to_owned();
+    mistyped(&resource.definition.kind, &resource.definition.version, why)
+}
+
+/// As [`unreadable`], of a kind that is not stored.
+pub(super) fn mistyped(kind: &str, version: &str, why: &str) -> Error {
     Error::BadRequest(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }
