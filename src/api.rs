@@ -9,6 +9,7 @@ mod binding;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
+pub mod defaults;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
@@ -28,6 +29,7 @@ pub mod reviews;
 pub mod scale;
 pub mod selector;
 pub mod strategy;
+pub mod strictness;
 pub mod update;
 pub mod watch;
 

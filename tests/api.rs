@@ -13,6 +13,8 @@ mod support;
 
 #[path = "api/apply.rs"]
 mod apply;
+#[path = "api/apply_rules.rs"]
+mod apply_rules;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -35,6 +37,8 @@ mod encodings;
 mod events;
 #[path = "api/evictions.rs"]
 mod evictions;
+#[path = "api/field_validation.rs"]
+mod field_validation;
 #[path = "api/garbage.rs"]
 mod garbage;
 #[path = "api/list.rs"]
@@ -53,6 +57,8 @@ mod paging;
 mod patch;
 #[path = "api/patch_formats.rs"]
 mod patch_formats;
+#[path = "api/patch_limits.rs"]
+mod patch_limits;
 #[path = "api/pods.rs"]
 mod pods;
 #[path = "api/protobuf.rs"]

@@ -6,10 +6,9 @@ use super::error::{Cause, Error, Subject, aggregate};
 use super::modify::{Current, Next};
 use super::options::write::WriteOptions;
 use super::strategy::condition;
-use super::{Api, ObjectMap, Target, create, fields, meta, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
 use crate::gotext;
 use crate::schema::names::GroupResource;
-use crate::schema::types;
 
 impl Api {
     /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions.
@@ -19,7 +18,6 @@ impl Api {
         mut binding: ObjectMap,
         options: &WriteOptions,
     ) -> Result<(), Error> {
-        types::check("v1", "Binding", &binding).map_err(|why| create::mistyped("Binding", "v1", &why))?;
         meta::ensure_namespace(metadata_mut(&mut binding), Some(pod.namespace))?;
         if fields::text(&binding, &["metadata", "name"]) != pod.name {
             return Err(Error::bad_request("name in URL does not match name in Binding object"));

@@ -27,7 +27,7 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<Answer, Error> {
-        resource.check_types(&object).map_err(|why| unreadable(resource, &why))?;
+        resource.default(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
@@ -119,10 +119,7 @@ pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> R
 
 /// 400: the body is JSON, but not an object of this kind.
 pub(super) fn unreadable(resource: &Resource, why: &str) -> Error {
-    mistyped(&resource.definition.kind, &resource.definition.version, why)
-}
-
-/// As [`unreadable`], of a kind that is not stored.
-pub(super) fn mistyped(kind: &str, version: &str, why: &str) -> Error {
+    let (kind, version) = (&resource.definition.kind, resource.definition.api_version());
+    let version = version.rsplit('/').next().unwrap_or_default().to_owned();
     Error::BadRequest(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
 }

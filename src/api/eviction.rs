@@ -12,8 +12,7 @@ use super::options::write::WriteOptions;
 use super::options::{DryRun, GetOptions, ReadAt};
 use super::strategy::condition::{self, Condition};
 use super::update::{Change, Part, UidRule, next_version};
-use super::{Answer, Api, ObjectMap, Target, create, deletion, fields, meta, metadata_mut, now};
-use crate::schema::types;
+use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
 use crate::user::User;
 use budget::Budget;
 
@@ -37,8 +36,6 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<(), Error> {
-        types::check("policy/v1", "Eviction", &eviction)
-            .map_err(|why| create::mistyped("Eviction", "v1", &why))?;
         meta::ensure_namespace(metadata_mut(&mut eviction), Some(pod.namespace))?;
         if fields::text(&eviction, &["metadata", "name"]) != pod.name {
             return Err(Error::bad_request("name in URL does not match name in Eviction object"));

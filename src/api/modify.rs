@@ -156,7 +156,7 @@ impl Api {
 /// A write of an object in the request's version; 400 for one that could not be read again.
 pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Result<Mutation, Error> {
     let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
-    let stored = target.resource.to_stored(object);
+    let stored = target.resource.to_stored(object)?;
     if depth::of_object(&stored) > MAX_DEPTH {
         return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
     }

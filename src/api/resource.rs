@@ -7,17 +7,19 @@ use serde_json::Value;
 
 use super::ObjectMap;
 use super::convert::{Conversion, conversion, other_version};
+use super::defaults;
 use super::error::Error;
-use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
+use super::strictness::conform;
 use crate::codec::object::Object;
+use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::{self, Types};
+use crate::schema::types::{Fit, Types};
 use crate::storage::ResourceId;
 
 /// One served version of a stored resource.
@@ -33,6 +35,7 @@ pub struct Resource {
     conversion: Option<Versions>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    zero: OnceLock<ObjectMap>,
 }
 
 struct Versions {
@@ -62,6 +65,7 @@ impl Resource {
             stored_version,
             conversion,
             schemas: schemas(&definition),
+            zero: OnceLock::new(),
             definition,
         }
     }
@@ -83,15 +87,24 @@ impl Resource {
     pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
         let map = object.to_map()?;
         Ok(match &self.conversion {
-            Some(versions) => versions.from_stored.convert(map),
+            Some(versions) => {
+                let mut served = versions.from_stored.convert(map);
+                conform(&self.definition.api_version(), &self.definition.kind, &mut served)
+                    .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
+                served
+            }
             None => map,
         })
     }
 
-    /// Whether an object is of its kind's types, in the words of Go's decoder if it is not.
-    pub fn check_types(&self, object: &ObjectMap) -> Result<(), String> {
-        meta::types::check(object)?;
-        types::check(&self.definition.api_version(), &self.definition.kind, object)
+    /// Gives an object of the served version its defaults.
+    pub fn default(&self, object: &mut ObjectMap) {
+        defaults::apply(&self.definition.api_version(), &self.definition.kind, object);
+    }
+
+    /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+    pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
+        conform(&self.definition.api_version(), &self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.
@@ -104,6 +117,16 @@ impl Resource {
         schema.get_or_init(build).as_ref()
     }
 
+    /// The zero value of the kind, as upstream's types print it.
+    pub fn zero(&self) -> &ObjectMap {
+        self.zero.get_or_init(|| {
+            let api_version = self.definition.api_version();
+            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
+            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
+            kind.map(|(name, value)| (name.to_owned(), value.into())).into_iter().chain(zero).collect()
+        })
+    }
+
     /// An object of any version in another one that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -114,11 +137,18 @@ impl Resource {
     }
 
     /// An object of the served version as it is stored.
-    pub fn to_stored(&self, object: ObjectMap) -> ObjectMap {
-        match &self.conversion {
-            Some(versions) => versions.to_stored.convert(object),
+    pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        Ok(match &self.conversion {
+            Some(versions) => {
+                let mut stored = versions.to_stored.convert(object);
+                conform(&self.stored_version, &self.definition.kind, &mut stored)
+                    .map_err(Error::BadRequest)?;
+                // Upstream would give them when it reads the object again.
+                defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
+                stored
+            }
             None => object,
-        }
+        })
     }
 
     /// Whether a selection means this object. Parses it only for fields beyond name and namespace.

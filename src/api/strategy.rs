@@ -8,14 +8,17 @@
 
 mod apiextensions;
 mod certificates;
+mod claim;
 pub(super) mod condition;
 mod daemon_set;
 mod ephemeral_containers;
 mod generation;
 mod job;
 mod kinds;
+mod label_keys;
 mod namespace;
 mod pod;
+mod qos;
 mod reset;
 mod resize;
 mod status;
@@ -57,6 +60,7 @@ enum Special {
     Namespace,
     Pod,
     PersistentVolume,
+    PersistentVolumeClaim,
     Job,
     DaemonSet,
     CertificateSigningRequest,
@@ -84,6 +88,7 @@ impl Strategy {
             Special::Namespace => namespace::prepare_create(object),
             Special::Pod => pod::prepare_create(object),
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
+            Special::PersistentVolumeClaim => claim::prepare(object, None),
             Special::Job => job::prepare_create(object),
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
@@ -98,6 +103,7 @@ impl Strategy {
         self.status.update(new, old);
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
+            Special::PersistentVolumeClaim => claim::prepare(new, Some(old)),
             Special::DaemonSet => daemon_set::prepare_update(new, old),
             Special::CertificateSigningRequest => fields::restore(new, old, "spec"),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(new),

@@ -23,10 +23,12 @@ use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape};
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
+use super::warnings;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
+use crate::api::strictness::Warnings;
 use crate::auth::authorizer::Attributes;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
@@ -40,6 +42,7 @@ struct Context<'a> {
     query: Query,
     user: Arc<User>,
     pretty: bool,
+    warnings: &'a Warnings,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -57,7 +60,17 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
     let user = app::user(&parts);
-    let context = Context { app, definition: &definition, path: &path, parts: &parts, query, user, pretty };
+    let warnings = Warnings::default();
+    let context = Context {
+        app,
+        definition: &definition,
+        path: &path,
+        parts: &parts,
+        query,
+        user,
+        pretty,
+        warnings: &warnings,
+    };
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
     } else {
@@ -65,7 +78,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         let _in_flight = app.metrics.in_flight(kind);
         context.run(action, body).await.map(|response| compress(&parts.headers, response))
     };
-    let response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
+    let mut response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
+    warnings::put(response.headers_mut(), &warnings.take());
     metrics.finished(response.status().as_u16(), started.elapsed());
     response
 }

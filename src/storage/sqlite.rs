@@ -40,9 +40,9 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 const PAGE_SIZE: u32 = 8 * 1024;
 /// Pages in the log before the writer folds them back: 8 MB. A longer log gains 5 % and doubles the p99.
 const CHECKPOINT_PAGES: u32 = 1000;
-/// Of the writing connection, in KiB: the index pages that a batch touches stay in memory, and none is written to
-/// the log before the commit.
-const WRITER_CACHE_KIB: i32 = 32 * 1024;
+/// Of the writing connection, in KiB: more than the pages of the largest batch, so that none is written to the log
+/// before the commit. Not much more: after a page split, SQLite's commit walks the whole cache.
+const WRITER_CACHE_KIB: i32 = 4 * 1024;
 /// The log file is cut back to this many bytes after a checkpoint.
 const LOG_LIMIT: u64 = 64 << 20;
 /// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.

@@ -72,6 +72,9 @@ func (w *world) exists() bool {
 func (w *world) random() peer.Object {
 	object := w.Of(w.live)
 	object["apiVersion"], object["kind"] = w.kind.GroupVersion().String(), w.kind.Kind
+	if metadata, has := object["metadata"].(peer.Object); has {
+		metadata["name"] = "n"
+	}
 	return object
 }
 

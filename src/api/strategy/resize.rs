@@ -3,8 +3,10 @@
 
 use serde_json::Value;
 
+use super::qos;
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
+use crate::gotext;
 
 /// The annotation of pods that a node runs on its own account.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -47,6 +49,10 @@ pub(super) fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         return vec![Cause::forbidden("", "windows pods cannot be resized")];
     }
     let mut causes = Vec::new();
+    if qos_of(old) != qos::class(new) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        causes.push(Cause::invalid("spec", gotext::quote(qos_of(new)), why));
+    }
     if !node_can(old) {
         causes.push(Cause::forbidden("spec", "Pod running on node without support for resize"));
     }
@@ -71,6 +77,14 @@ pub(super) fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// The stored class, where one is stored.
+fn qos_of(pod: &ObjectMap) -> &str {
+    match fields::text(pod, &["status", "qosClass"]) {
+        "" => qos::class(pod),
+        stored => stored,
+    }
 }
 
 /// Nodes that can resize say what containers have.

@@ -12,18 +12,19 @@ use crate::http::status::done;
 impl Context<'_> {
     /// The answer to a request of that sort; `None` for all others.
     pub(super) async fn act(&self, body: &Encoded, options: &WriteOptions) -> Result<Option<Value>, Error> {
+        let strictness = self.strictness(options);
         match (&*self.definition.plural, self.path.subresource.as_deref()) {
             ("bindings", None) if self.definition.group.is_empty() => {
-                let binding = typed_object("Binding", "v1", body)?;
+                let binding = typed_object("Binding", "v1", body, strictness)?;
                 let name = fields::text(&binding, &["metadata", "name"]).to_owned();
                 self.bind(&name, binding, options).await?;
             }
             ("pods", Some("binding")) => {
-                let binding = typed_object("Binding", "v1", body)?;
+                let binding = typed_object("Binding", "v1", body, strictness)?;
                 self.bind(self.target()?.name, binding, options).await?;
             }
             ("pods", Some("eviction")) => {
-                let eviction = typed_object("Eviction", "policy/v1", body)?;
+                let eviction = typed_object("Eviction", "policy/v1", body, strictness)?;
                 self.app.api.evict(self.target()?, eviction, options, &self.user).await?;
             }
             _ => return Ok(None),

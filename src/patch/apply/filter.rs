@@ -23,10 +23,10 @@ impl Default for Filter {
 
 impl Filter {
     /// The paths of `set` that pass.
-    pub fn pass(&self, set: &FieldSet) -> FieldSet {
+    pub fn pass(&self, set: FieldSet) -> FieldSet {
         match self {
             Self::Exclude(paths) => set.recursive_difference(paths),
-            Self::Include(patterns) => include(set, patterns),
+            Self::Include(patterns) => include(&set, patterns),
         }
     }
 }
@@ -78,7 +78,7 @@ mod tests {
         });
         let set = fields_v1::parse(set.as_object().unwrap()).unwrap();
         let filter = Filter::Include(&[&[Some("spec"), Some("containers"), None, Some("resources")]]);
-        let passed = fields_v1::encode(&filter.pass(&set));
+        let passed = fields_v1::encode(&filter.pass(set));
         let want = json!({"f:spec": {".": {}, "f:containers": {
             "k:{\"name\":\"a\"}": {".": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}}}});
         assert_eq!(serde_json::Value::Object(passed), want);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::lookup::{Found, Shape};
 use super::order::{self, Sides};
-use super::{DIRECTIVE, merge_objects, unknown_directive, without_directive_members};
+use super::{DIRECTIVE, merge_objects, unknown_directive};
 use crate::gotext;
 use crate::patch::PatchError;
 use crate::schema::types::Types;
@@ -27,7 +27,7 @@ impl<'a> ListPatch<'a> {
 
     pub fn merge(&self, original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, PatchError> {
         if self.strategy != "merge" {
-            return Ok(patch.into_iter().map(without_directive_members).collect());
+            return Ok(patch);
         }
         self.unite(original, patch)
     }
@@ -109,7 +109,7 @@ impl<'a> ListPatch<'a> {
                         merge_objects(std::mem::take(element), item.clone(), self.element, self.types)?;
                     *element = merged;
                 }
-                _ => original.push(without_directive_members(item.clone())),
+                _ => original.push(item.clone()),
             }
         }
         Ok(original)

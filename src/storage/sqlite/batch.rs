@@ -60,43 +60,27 @@ fn begin_sql(size: usize) -> String {
     )
 }
 
-/// Parameters of a write that both tables need, and those that only `objects` does. The former come first, for all
-/// writes, so that neither statement makes sqlx bind what it does not use.
-const SHARED: usize = 6;
-const OBJECT: usize = 3;
+/// Parameters of a row of `changes`, all of which `objects` has too, and of those that only `objects` has. None is
+/// numbered: SQLite keeps numbered ones in a list, and sqlx asks for the name of each, which walks that list.
+const CHANGE: &str = "(?,?,?,?,?,?)";
+const CHANGE_LEN: usize = 6;
+const OBJECT: &str = "(?,?,?,?)";
 
-/// Both tables, the clock and COMMIT. A NULL version marks padding. A violated constraint would be a bug and ends
-/// the transaction: with the default, OR ABORT, SQLite copies every page before it changes it, to be able to undo
-/// one statement, and such a journal of a large batch goes to a temporary file.
+/// Both tables, the clock and COMMIT; what both tables hold is sent once. A NULL version marks padding. A violated
+/// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
+/// changes it, to be able to undo one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
-    let objects = values(size, |row, sql| {
-        sql.push('(');
-        parameters(SHARED * row, SHARED, sql);
-        sql.push(',');
-        parameters(SHARED * size + OBJECT * row, OBJECT, sql);
-        sql.push(')');
-    });
-    let changes = values(size, |row, sql| {
-        sql.push('(');
-        parameters(SHARED * row, SHARED, sql);
-        sql.push(')');
-    });
+    let objects = values(size, |_, sql| sql.push_str(OBJECT));
+    let changes = values(size, |_, sql| sql.push_str(CHANGE));
     let deleted = ChangeKind::Deleted.code();
     format!(
         "INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
            SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
          INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
-           SELECT column1, column2, column3, column4, column5 = {deleted}, column7, column8, column9 \
-           FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
+           SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
+           FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
          UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT"
     )
-}
-
-fn parameters(before: usize, count: usize, sql: &mut String) {
-    for number in before + 1..=before + count {
-        let comma = if number > before + 1 { "," } else { "" };
-        let _ = write!(sql, "{comma}?{number}");
-    }
 }
 
 fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
@@ -164,10 +148,11 @@ pub async fn finish(
             query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
         query = query.bind(write.kind.code()).bind(write.previous.map(|version| version.0 as i64));
     }
-    for _ in 0..(texts.size - writes.len()) * SHARED {
+    for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
         query = query.bind(None::<i64>);
     }
     for write in writes {
+        query = query.bind(write.revision.0 as i64);
         query = match &mutations[write.index].change {
             Change::Put { uid, stored_version, draft } => {
                 query.bind(&**uid).bind(&**stored_version).bind(&**draft.value())
