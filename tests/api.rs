@@ -59,6 +59,8 @@ mod representation;
 mod undecodable;
 #[path = "api/update.rs"]
 mod update;
+#[path = "api/validation.rs"]
+mod validation;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/watch_form.rs"]

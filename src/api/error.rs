@@ -205,6 +205,7 @@ pub enum CauseReason {
     NamespaceTerminating,
     FieldManagerConflict,
     ResourceVersionTooLarge,
+    Internal,
 }
 
 impl CauseReason {
@@ -222,6 +223,7 @@ impl CauseReason {
             CauseReason::NamespaceTerminating => "NamespaceTerminating",
             CauseReason::FieldManagerConflict => "FieldManagerConflict",
             CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
+            CauseReason::Internal => "InternalError",
         }
     }
 }
