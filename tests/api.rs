@@ -71,6 +71,8 @@ mod services;
 mod undecodable;
 #[path = "api/update.rs"]
 mod update;
+#[path = "api/validation.rs"]
+mod validation;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/watch_form.rs"]

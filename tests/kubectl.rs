@@ -45,7 +45,8 @@ macro_rules! with_each_kubectl {
 
 with_each_kubectl! {
     read: reads_in_every_format, selects_and_pages, describes;
-    write: creates_and_deletes_many_kinds, creates_from_json, replaces, labels_and_annotates, patches;
+    write: creates_and_deletes_many_kinds, creates_from_json, replaces, labels_and_annotates, patches,
+        is_told_what_is_wrong;
     apply: applies, refuses_typos, applies_on_the_server, moves_to_the_server, edits, changes_deployments;
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;

@@ -209,6 +209,7 @@ pub enum CauseReason {
     FieldManagerConflict,
     ResourceVersionTooLarge,
     DisruptionBudget,
+    Internal,
 }
 
 impl CauseReason {
@@ -227,6 +228,7 @@ impl CauseReason {
             CauseReason::FieldManagerConflict => "FieldManagerConflict",
             CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
             CauseReason::DisruptionBudget => "DisruptionBudget",
+            CauseReason::Internal => "InternalError",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::Error;
+use super::error::{Cause, Error};
 use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
@@ -123,6 +123,22 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
     meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
 }
 
+/// What is wrong with the change. Objects that were stored before there were defaults are compared with theirs.
+fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    let judge = |old: &ObjectMap| match part {
+        Part::Main | Part::Scale => resource.rules.update(new, old),
+        Part::Status => resource.rules.status(new, old),
+        Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
+    };
+    let causes = judge(old);
+    if causes.is_empty() {
+        return causes;
+    }
+    let mut completed = old.clone();
+    resource.default(&mut completed);
+    if completed == *old { causes } else { judge(&completed) }
+}
+
 /// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.
 pub(super) fn next_version(
     target: Target<'_>,
@@ -160,11 +176,7 @@ pub(super) fn next_version(
         old_metadata,
         resource.definition.scope,
     );
-    causes.extend(match change.part {
-        Part::Main | Part::Scale => resource.rules.update(&new, &current.object),
-        Part::Status => resource.rules.status(&new, &current.object),
-        Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
-    });
+    causes.extend(judge(resource, change.part, &new, &current.object));
     causes.extend(resource.strategy.part_causes(change.part, &new, &current.object));
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });

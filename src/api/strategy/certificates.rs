@@ -25,20 +25,22 @@ pub(super) fn prepare_create(object: &mut ObjectMap, user: &User) {
     }
 }
 
-/// Only the approval subresource approves or denies.
+/// Only the approval subresource approves or denies: conditions that do are those of the stored object. Where they are
+/// more or less, validation finds them.
 pub(super) fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
-    let decides = |condition: &&Value| {
-        matches!(condition.get("type").and_then(Value::as_str), Some("Approved" | "Denied"))
-    };
-    let path = ["status", "conditions"];
-    let sent = fields::items(new, &path);
-    let stored: Vec<&Value> = fields::items(old, &path).iter().filter(decides).collect();
-    if sent.iter().filter(decides).eq(stored.iter().copied()) {
-        return;
+    let stored = fields::items(old, &["status", "conditions"]);
+    for decision in ["Approved", "Denied"] {
+        let decides = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(decision);
+        let stored = stored.iter().filter(decides);
+        let sent = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+        let Some(sent) = sent.and_then(Value::as_array_mut) else { continue };
+        if sent.iter().filter(decides).count() != stored.clone().count() {
+            continue;
+        }
+        for (sent, stored) in sent.iter_mut().filter(|condition| decides(&&**condition)).zip(stored) {
+            *sent = stored.clone();
+        }
     }
-    let others = sent.iter().filter(|condition| !decides(condition));
-    let conditions: Vec<Value> = stored.into_iter().chain(others).cloned().collect();
-    fields::object_mut(new, "status").insert("conditions".to_owned(), conditions.into());
 }
 
 /// Times that the client leaves to the server; a condition that was there already changed when it did.
