@@ -13,6 +13,7 @@
 pub mod backup;
 mod commit;
 mod compactor;
+pub mod inventory;
 mod judge;
 mod mark;
 mod migrations;

@@ -16,6 +16,8 @@ mod leaving;
 mod migration;
 #[path = "storage_version/registration.rs"]
 mod registration;
+#[path = "storage_version/validation.rs"]
+mod validation;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -45,6 +45,8 @@ pub enum Command {
     Backup(BackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
+    /// Show in which versions objects are stored, and who writes them, also while servers run
+    Status(StoreArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
 }
@@ -96,7 +98,7 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    fn datastore(&self) -> Result<Datastore, Error> {
+    pub fn datastore(&self) -> Result<Datastore, Error> {
         match &self.datastore {
             Some(url) => Datastore::parse(url),
             None => Ok(Datastore::in_data_dir(&self.data_dir)),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use kube::config::Kubeconfig;
+use rowplane::cli::status::inventory;
+use rowplane::schema::names::GroupResource;
 use serde_json::{Value, json};
 
 use crate::registration::autoscaler;
@@ -10,7 +12,7 @@ use crate::support::client::{Client, Protocol, Watch};
 use crate::support::database::Database;
 use crate::support::process::Installation;
 use crate::support::server::{Setup, TestServer, rv};
-use crate::{AUTOSCALERS, autoscalers_in, entries, on_host, version_of};
+use crate::{AUTOSCALERS, autoscalers_in, entries, id, on_host, version_of};
 
 on_both_databases! {
     s41_s43_stale_rows_are_written_again_and_no_others,
@@ -107,6 +109,8 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
     let server = setup.start().await;
     let fresh = server.post(OBJECTS, &autoscaler("fresh")).await.expect(201);
     let (before, old) = objects(&server).await;
+    let (v1, v2) = ("autoscaling/v1", "autoscaling/v2");
+    assert_eq!(stored(&setup).await, [(v1.to_owned(), 1), (v2.to_owned(), 600)]);
     let mut events =
         server.watch(format!("{OBJECTS}?watch=1&resourceVersion={}", server.revision().await)).await;
     let mut watch = migrate(&server, "first").await;
@@ -120,6 +124,7 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
     cleaned(&mut watch).await;
     assert_eq!(setup.database.number(STALE).await, 0);
 
+    assert_eq!(stored(&setup).await, [(v1.to_owned(), 601)]);
     let (after, new) = objects(&server).await;
     assert_eq!(after, before, "content and generation stay");
     for (name, revision) in &new {
@@ -147,6 +152,15 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
     let reasons: Vec<_> = events["items"].as_array().expect("items").iter().map(|e| &e["reason"]).collect();
     assert_eq!(reasons.iter().filter(|reason| **reason == "MigrationSucceeded").count(), 3, "{reasons:?}");
     server.stop().await;
+}
+
+/// What `rowplane status` would print of autoscalers while the server runs, which alone encodes them.
+async fn stored(setup: &Setup) -> Vec<(String, u64)> {
+    let inventory = inventory(&setup.database.datastore()).await.expect("an inventory");
+    let holdings = &inventory.resources[&GroupResource::new("autoscaling", "horizontalpodautoscalers")];
+    assert_eq!(holdings.common_encoding(), Some("autoscaling/v1"));
+    assert_eq!(inventory.servers(), [id("rowplane-0")]);
+    holdings.stored.iter().map(|stored| (stored.api_version.clone(), stored.objects)).collect()
 }
 
 async fn s46_what_changes_meanwhile_does_not_fail_it(mut setup: Setup) {
