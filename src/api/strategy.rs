@@ -81,6 +81,20 @@ impl Strategy {
         self.names
     }
 
+    /// Comes before everything else that the kind does (upstream's `BeginCreate`, but for what waits for the store).
+    pub fn begin_create(&self, object: &mut ObjectMap) {
+        if self.special == Special::Service {
+            services::patch::begin_create(object);
+        }
+    }
+
+    /// As [`Strategy::begin_create`], for a write to the main resource.
+    pub fn begin_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        if self.special == Special::Service {
+            services::patch::begin_update(new, old);
+        }
+    }
+
     /// Call it once `metadata` is stamped and the name is generated, and before validation.
     pub fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
         self.status.create(object);
@@ -90,13 +104,12 @@ impl Strategy {
             Special::Pod => pod::prepare_create(object),
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
             Special::PersistentVolumeClaim => claim::prepare(object, None),
-            Special::Service => services::patch::prepare_create(object),
             Special::Job => job::prepare_create(object),
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(object),
             Special::ApiService => apiextensions::prepare_service(object, writer.now),
-            Special::Nothing | Special::Event => {}
+            Special::Nothing | Special::Event | Special::Service => {}
         }
     }
 

@@ -163,6 +163,9 @@ pub(super) fn next_version(
     // Metadata of the new version says what it was made from; the store replaces it.
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
     let writer = Writer { user: change.user, now: &now() };
+    if change.part == Part::Main {
+        resource.strategy.begin_update(&mut new, &current.object);
+    }
     match change.part {
         Part::Main | Part::Scale => resource.strategy.prepare_update(&mut new, &current.object),
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
