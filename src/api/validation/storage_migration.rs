@@ -52,8 +52,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
     let is = |status: &At<'_, '_>, kind: &str| {
         let all = status.get("conditions");
-        let found = all.items().any(|c| c.get("type").text() == kind && c.get("status").text() == "True");
-        found
+        all.items().any(|c| c.get("type").text() == kind && c.get("status").text() == "True")
     };
     if is(&new, "Succeeded") && is(&new, "Failed") {
         let why = "Both success and failed conditions cannot be true at the same time";
