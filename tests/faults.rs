@@ -15,10 +15,14 @@ mod failover;
 mod history;
 #[path = "faults/linear.rs"]
 mod linear;
+#[path = "faults/listing.rs"]
+mod listing;
 #[path = "faults/load.rs"]
 mod load;
 #[path = "faults/log.rs"]
 mod log;
+#[path = "faults/object.rs"]
+mod object;
 #[path = "faults/planted.rs"]
 mod planted;
 #[path = "faults/process.rs"]

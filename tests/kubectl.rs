@@ -4,8 +4,12 @@ mod support;
 
 #[path = "kubectl/apply.rs"]
 mod apply;
+#[path = "kubectl/cluster.rs"]
+mod cluster;
 #[path = "kubectl/delete.rs"]
 mod delete;
+#[path = "kubectl/helm.rs"]
+mod helm;
 #[path = "kubectl/imperative.rs"]
 mod imperative;
 #[path = "kubectl/read.rs"]
@@ -46,6 +50,7 @@ with_each_kubectl! {
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;
     server: discovers, proxies;
+    cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
     imperative: creates_imperatively, asks_who_it_is_and_what_it_may;
 }
 

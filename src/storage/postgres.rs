@@ -60,9 +60,7 @@ impl Postgres {
             .map_err(|error: sqlx::Error| OpenError::Url { url: shown.clone(), reason: error.to_string() })?;
         let options = options.application_name("rowplane").disable_statement_logging();
         let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
-        let mut connection = options.connect().await.map_err(unreachable)?;
-        migrations::apply(&MIGRATIONS, &mut connection, &shown).await?;
-        let _ = connection.close().await;
+        migrate(&options, &shown).await?;
         let (pool, scans) = (Pool::new(options.clone(), CONNECTIONS), Pool::new(options.clone(), SCANS));
         let mut connection = pool.try_acquire().await.map_err(unreachable)?;
         // By number, for a channel's name is limited to the length of a schema's.
@@ -104,6 +102,24 @@ impl Postgres {
         let fate = short(fate::of(&mut connection, transaction, mutations, writes)).await;
         checked(connection, fate)
     }
+}
+
+/// Brings the schema up to date.
+async fn migrate(options: &PgConnectOptions, shown: &str) -> Result<(), OpenError> {
+    let unreachable = |source| OpenError::Unreachable { url: shown.to_owned(), source };
+    let mut connection = pool::connect(options).await.map_err(unreachable)?;
+    // Only what really changes the schema may take its time.
+    let newest = pool::short(reads::newest_migration(&mut connection)).await.ok();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let applied = migrations::apply(&MIGRATIONS, &mut connection, shown);
+    if newest.is_some() && newest == known {
+        let silent = |_| unreachable(sqlx::Error::PoolTimedOut);
+        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)??;
+    } else {
+        applied.await?;
+    }
+    let _ = connection.close().await;
+    Ok(())
 }
 
 /// A URL that may be shown and logged.

@@ -17,7 +17,7 @@ use super::run::{Database, Replicas};
 const AT_ONCE: u64 = 2;
 /// To heal a fault; what takes longer is told.
 const SLOW: Duration = Duration::from_secs(10);
-const REST: std::ops::Range<u64> = 50..500;
+const REST: std::ops::Range<u64> = 100..1500;
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {

@@ -153,7 +153,8 @@ impl Cluster {
     }
 
     pub async fn try_connect(&self) -> Result<PgConnection, sqlx::Error> {
-        PgConnection::connect(&self.url()).await
+        // What is done to the servers is not done to who does it.
+        PgConnection::connect(&format!("{}?options=-cstatement_timeout%3D0", self.url())).await
     }
 
     pub async fn execute(&self, statement: &str) {

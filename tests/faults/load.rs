@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::history::{Action, Answer, Call, Filter, Freshness, Key, Listing, Time, Token, Version, WatchRun};
+use super::history::{Action, Answer, Call, Filter, Key, Listing, Time, Token, Version, WatchRun};
+use super::listing::{list, list_in_pages};
+use super::object::{collection, item, object, version};
 use super::process::pause;
 use super::watcher::{self, Mischief};
 use crate::support::rest::{Answer as Response, Broken, Client, revision};
@@ -49,7 +51,7 @@ pub struct Shared {
     began: Instant,
     calls: watch::Sender<usize>,
     /// The newest revision that an answer told.
-    newest: AtomicU64,
+    pub newest: AtomicU64,
     guesses: Mutex<HashMap<Key, Guess>>,
     tokens: Mutex<usize>,
     stop: AtomicBool,
@@ -133,7 +135,7 @@ impl Shared {
         &self.servers[random.random_range(0..self.servers.len())]
     }
 
-    fn stopped(&self) -> bool {
+    pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -146,7 +148,7 @@ impl Shared {
     }
 
     /// The keys of this generation.
-    fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<Key> {
         let generation = *self.calls.borrow() / CALLS_PER_GENERATION;
         let names = (0..NAMES).map(|n| format!("g{generation}-{n}"));
         names.flat_map(|name| NAMESPACES.map(|namespace| (namespace.to_owned(), name.clone()))).collect()
@@ -255,143 +257,6 @@ fn answer(action: &Action, response: &Response) -> Answer {
 }
 
 /// What a server may answer while something is broken.
-fn is_trouble(status: StatusCode) -> bool {
+pub fn is_trouble(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
-}
-
-/// A whole list, of any kind.
-async fn list(shared: &Shared, random: &mut StdRng, done: &mut Done) {
-    let newest = shared.newest.load(Ordering::SeqCst);
-    let recent = newest.saturating_sub(random.random_range(0..150));
-    let (freshness, query) = match random.random_range(0..6) {
-        0..3 => (Freshness::Latest, String::new()),
-        3 => (Freshness::Any, "resourceVersion=0&".to_owned()),
-        4 => (
-            Freshness::AtLeast(newest),
-            format!("resourceVersion={newest}&resourceVersionMatch=NotOlderThan&"),
-        ),
-        _ => (Freshness::Exactly(recent), format!("resourceVersion={recent}&resourceVersionMatch=Exact&")),
-    };
-    let filter = pick_filter(random);
-    let keys = shared.keys();
-    let called = shared.now();
-    let path = format!("{}?{query}{}", collection(filter.namespace.as_deref()), selector(&filter));
-    let response = tokio::time::timeout(PATIENCE, shared.any(random).get(&path)).await;
-    let returned = shared.now();
-    let Ok(Ok(Response { status: StatusCode::OK, body })) = response else { return };
-    let (revision, items) = (revision(&body), items(&body));
-    if freshness == Freshness::Latest && filter == Filter::default() {
-        done.calls.extend(reads(&keys, &items, called, returned));
-    }
-    let page_revisions = vec![revision];
-    done.listings.push(Listing { freshness, filter, called, returned, revision, page_revisions, items });
-}
-
-/// A fresh list is a read of every object.
-fn reads(keys: &[Key], items: &[(Key, Version)], called: Time, returned: Time) -> Vec<Call> {
-    let read = |key: &Key| {
-        let found = items.iter().find(|(found, _)| found == key);
-        let answer = found.map_or(Answer::Missing, |(_, version)| Answer::Found(version.clone()));
-        Call { key: key.clone(), action: Action::Read, answer, called, returned }
-    };
-    keys.iter().map(read).collect()
-}
-
-/// Every page from another server; a page that fails is asked for again, with the same token.
-async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done) {
-    let filter = pick_filter(random);
-    let limit = random.random_range(2..20);
-    let called = shared.now();
-    let mut listing: Option<Listing> = None;
-    let mut token = String::new();
-    while !shared.stopped() {
-        let path = collection(filter.namespace.as_deref());
-        let path = format!("{path}?limit={limit}&continue={token}&{}", selector(&filter));
-        let response = tokio::time::timeout(PATIENCE, shared.any(random).get(&path)).await;
-        let returned = shared.now();
-        match response {
-            Ok(Ok(Response { status: StatusCode::OK, body })) => {
-                let revision = revision(&body);
-                let listing = listing.get_or_insert_with(|| Listing {
-                    freshness: Freshness::Latest,
-                    filter: filter.clone(),
-                    called,
-                    returned,
-                    revision,
-                    page_revisions: Vec::new(),
-                    items: Vec::new(),
-                });
-                listing.page_revisions.push(revision);
-                listing.items.extend(items(&body));
-                body["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
-                if token.is_empty() {
-                    break;
-                }
-            }
-            // Compacted: what there is of it is not a list.
-            Ok(Ok(Response { status: StatusCode::GONE, .. })) => return,
-            Ok(Ok(Response { status, body })) if !is_trouble(status) => panic!("{path}: {status}: {body}"),
-            // Without a first page nothing was begun.
-            _ if listing.is_none() => return,
-            _ => pause().await,
-        }
-    }
-    if token.is_empty() {
-        done.listings.extend(listing);
-    }
-}
-
-fn pick_filter(random: &mut StdRng) -> Filter {
-    match random.random_range(0..6) {
-        0 => Filter { namespace: Some(NAMESPACES[random.random_range(0..2)].to_owned()), colour: None },
-        1 => Filter { namespace: None, colour: Some(COLOURS[random.random_range(0..2)].to_owned()) },
-        _ => Filter::default(),
-    }
-}
-
-pub fn selector(filter: &Filter) -> String {
-    filter.colour.as_ref().map_or(String::new(), |colour| format!("labelSelector=colour%3D{colour}"))
-}
-
-pub fn collection(namespace: Option<&str>) -> String {
-    match namespace {
-        Some(namespace) => format!("/api/v1/namespaces/{namespace}/configmaps"),
-        None => "/api/v1/configmaps".to_owned(),
-    }
-}
-
-fn item(key: &Key) -> String {
-    format!("{}/{}", collection(Some(&key.0)), key.1)
-}
-
-fn object((namespace, name): &Key, token: &Token, at: Option<&Version>) -> Value {
-    let mut metadata = json!({"namespace": namespace, "name": name, "labels": {"colour": token.colour()}});
-    if let Some(at) = at {
-        metadata["resourceVersion"] = at.revision.to_string().into();
-    }
-    let data = json!({"token": token.as_str(), "padding": token.padding()});
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-}
-
-pub fn items(list: &Value) -> Vec<(Key, Version)> {
-    let items = list["items"].as_array().unwrap_or_else(|| panic!("no items: {list}")).iter();
-    let ours = items.filter(|item| NAMESPACES.contains(&text(&item["metadata"]["namespace"])));
-    ours.map(|item| (key_of(item), version(item))).collect()
-}
-
-pub fn key_of(object: &Value) -> Key {
-    (text(&object["metadata"]["namespace"]).to_owned(), text(&object["metadata"]["name"]).to_owned())
-}
-
-/// Of an object that is whole.
-pub fn version(object: &Value) -> Version {
-    let token = Token::find(text(&object["data"]["token"]).as_bytes())
-        .unwrap_or_else(|| panic!("no token: {object}"));
-    assert_eq!(object["data"]["padding"], token.padding(), "half an object: {object}");
-    assert_eq!(object["metadata"]["labels"]["colour"], token.colour(), "parts of two objects: {object}");
-    Version { uid: text(&object["metadata"]["uid"]).to_owned(), revision: revision(object), token }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }

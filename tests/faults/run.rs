@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
-use super::history::{Action, Answer, Call, Freshness, History, Promise, Violation};
+use super::history::{Action, Answer, Call, Freshness, History, Listing, Promise, Violation};
 use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::{Skew, pause};
@@ -22,7 +22,7 @@ use super::proxy::Target;
 use super::server::Server;
 use super::verdict::Coverage;
 use super::watcher::Mischief;
-use super::watches;
+use super::{object, watches};
 use crate::support::rest::Client;
 
 /// A server that has not worked for so long after the last fault will not recover.
@@ -254,18 +254,18 @@ async fn write_sentinels(shared: &Shared) -> Vec<Call> {
 }
 
 /// What this server says in the end.
-async fn last_list(shared: &Shared, server: &Client) -> super::history::Listing {
+async fn last_list(shared: &Shared, server: &Client) -> Listing {
     let called = shared.now();
-    let body = server.get(&super::load::collection(None)).await.expect("an answer").ok();
+    let body = server.get(&object::collection(None)).await.expect("an answer").ok();
     let (returned, revision) = (shared.now(), crate::support::rest::revision(&body));
-    super::history::Listing {
+    Listing {
         freshness: Freshness::Latest,
         filter: Default::default(),
         called,
         returned,
         revision,
         page_revisions: vec![revision],
-        items: super::load::items(&body),
+        items: object::items(&body),
     }
 }
 

@@ -8,7 +8,8 @@ use rand::rngs::StdRng;
 use serde_json::Value;
 
 use super::history::{EventKind, Filter, Start, Stream, Told, WatchRun};
-use super::load::{PATIENCE, SENTINEL, Shared, collection, key_of, selector, version};
+use super::load::{PATIENCE, SENTINEL, Shared};
+use super::object::{collection, key_of, selector, version};
 use super::process::pause;
 use crate::support::rest::{Watch, revision};
 

@@ -1,4 +1,5 @@
-//! Families of addresses: how many a Service has and which (`initIPFamilyFields` of upstream's).
+//! Families of addresses: how many a Service has and which (`initIPFamilyFields` of upstream's). What is wrong with an
+//! address itself, validation has said before.
 
 use std::net::IpAddr;
 
@@ -40,7 +41,6 @@ pub(super) fn complete(
         let policy = Value::from(policy);
         spec.insert("ipFamilyPolicy".to_owned(), policy);
     }
-    check_addresses(spec, old)?;
     let policy = fields::text(spec, &["ipFamilyPolicy"]).to_owned();
     if let Some(old) = old.filter(|_| policy == SINGLE) {
         for name in ["clusterIPs", "ipFamilies"] {
@@ -74,38 +74,6 @@ fn prefers_what_it_has(new: &ObjectMap, old: &ObjectMap) -> bool {
     let prefers = |spec: &ObjectMap| fields::text(spec, &["ipFamilyPolicy"]) == PREFER;
     let same = |name: &str| new.get(name) == old.get(name);
     prefers(new) && prefers(old) && ["type", "clusterIPs", "ipFamilies"].into_iter().all(same)
-}
-
-fn check_addresses(spec: &ObjectMap, old: Option<&ObjectMap>) -> Result<(), Vec<Cause>> {
-    let list = spec.get("clusterIPs").cloned().unwrap_or_else(|| json!([]));
-    let addresses = texts(spec, "clusterIPs");
-    let single = fields::text(spec, &["clusterIP"]);
-    let invalid = |field: &str, why: &str| Err(vec![Cause::invalid(field, &list, why)]);
-    match addresses.first() {
-        Some(_) if single.is_empty() => {
-            return invalid("spec.clusterIPs", "must be empty when `clusterIP` is not specified");
-        }
-        Some(first) if *first != single => {
-            return invalid("spec.clusterIPs", "first value must match `clusterIP`");
-        }
-        _ => {}
-    }
-    let unreadable = addresses.iter().enumerate().find(|(index, address)| {
-        let none = *index == 0 && addresses.len() == 1 && **address == NONE;
-        !none && !address.is_empty() && address.parse::<IpAddr>().is_err()
-    });
-    if let Some((index, address)) = unreadable {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        return Err(vec![Cause::invalid(format!("spec.clusterIPs[{index}]"), quote(address), why)]);
-    }
-    let Some(old) = old.filter(|old| has_addresses(old)) else { return Ok(()) };
-    let before = texts(old, "clusterIPs");
-    match (before.first(), addresses.first()) {
-        (Some(before), Some(now)) if before != now => {
-            invalid("spec.clusterIPs[0]", "may not change once set")
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_counts(spec: &ObjectMap, old: Option<&ObjectMap>, policy: &str) -> Result<(), Vec<Cause>> {

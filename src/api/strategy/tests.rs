@@ -243,7 +243,11 @@ fn nobody_approves_through_the_status() {
         status_updated(strategy, new, json!({"status": {"conditions": stored}}))["status"]["conditions"]
             .clone()
     };
-    let (approved, failed) = (json!({"type": "Approved"}), json!({"type": "Failed"}));
+    let condition = |kind: &str| {
+        let at = "2001-01-01T00:00:00Z";
+        json!({"type": kind, "lastUpdateTime": at, "lastTransitionTime": at})
+    };
+    let (approved, failed) = (condition("Approved"), condition("Failed"));
     assert_eq!(conditions(json!([approved, failed]), json!(null)), json!([failed]));
     assert_eq!(conditions(json!([failed]), json!([approved])), json!([approved, failed]));
     assert_eq!(conditions(json!([failed, approved]), json!([approved])), json!([failed, approved]));

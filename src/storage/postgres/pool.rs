@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
-use sqlx::{Connection, Executor, Postgres};
+use sqlx::{ConnectOptions, Connection, Executor, Postgres};
 use tokio::time::timeout;
 
 use super::error::unavailable;
@@ -21,7 +21,7 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 /// What is short work, the wait for other servers' batches included, is done by then.
 const SHORT: Duration = Duration::from_secs(10);
 /// For work whose length grows with the data.
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// In every session. An answered write is durable, whatever is the default of the role or the database; stronger
 /// settings stay. And a server that stops within a transaction, or is cut off, holds the clock's lock no longer than
@@ -61,6 +61,11 @@ impl Pool {
     }
 }
 
+/// A connection of its own, before there is a schema.
+pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    timeout(ACQUIRE, options.connect()).await.map_err(|_| sqlx::Error::PoolTimedOut)?
+}
+
 async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute(sqlx::raw_sql(SETTINGS)).await?;
     timeline::follow(connection).await
@@ -97,9 +102,11 @@ impl DerefMut for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(mut connection) = self.0.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return drop(connection.detach());
+        };
         // sqlx asks every connection that comes back whether it answers, and by itself would wait for that for ever,
         // with a place in the pool taken.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(timeout(SHORT, connection.return_to_pool()));
     }
 }

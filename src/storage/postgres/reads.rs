@@ -23,6 +23,12 @@ pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
 }
 
+/// Of the schema; an error if there is none yet.
+pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Error> {
+    let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+    newest.fetch_one(connection).await.map_err(unavailable)
+}
+
 pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
     let mut connection = pool.acquire().await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
