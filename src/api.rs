@@ -38,6 +38,7 @@ use serde_json::{Map, Value};
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use crate::cache::Cache;
+use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::storage::{Key, Store};
 
@@ -55,6 +56,8 @@ pub struct Api {
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
+    /// The form that objects are written to the database in.
+    pub storage_media_type: StorageMediaType,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

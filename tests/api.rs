@@ -13,6 +13,8 @@ mod support;
 
 #[path = "api/apply.rs"]
 mod apply;
+#[path = "api/at_rest.rs"]
+mod at_rest;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -61,5 +63,7 @@ mod update;
 mod watch;
 #[path = "api/watch_form.rs"]
 mod watch_form;
+#[path = "api/wire.rs"]
+mod wire;
 #[path = "api/write.rs"]
 mod write;

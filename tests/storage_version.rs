@@ -17,6 +17,7 @@ use rowplane::api::update::Part;
 use rowplane::api::{self, Api, Target};
 use rowplane::cache::Cache;
 use rowplane::cli::config::IdentityConfig;
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::{IdentityLeases, create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
 use rowplane::schema::builtin;
@@ -250,6 +251,9 @@ async fn api_on(database: &Database) -> Arc<Api> {
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
-        config: api::Config { min_request_timeout: Duration::from_secs(1800) },
+        config: api::Config {
+            min_request_timeout: Duration::from_secs(1800),
+            storage_media_type: StorageMediaType::default(),
+        },
     })
 }

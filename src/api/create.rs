@@ -4,7 +4,6 @@ use uuid::Uuid;
 
 use super::error::{Error, Exists};
 use super::meta::{self, create::Stamp};
-use super::modify::put_mutation;
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
@@ -45,7 +44,7 @@ impl Api {
             if options.dry_run == DryRun::Yes {
                 return self.try_create(target, candidate).await;
             }
-            match self.store.write(put_mutation(target, Expect::Absent, candidate)?).await? {
+            match self.store.write(self.put_mutation(target, Expect::Absent, candidate)?).await? {
                 Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
                 Written::Committed { object: None, .. } => break,
                 Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}

@@ -1,6 +1,7 @@
 //! `Resource`: a definition together with what verbs look up again and again.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use crate::codec::object::Object;
+use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
@@ -33,6 +35,8 @@ pub struct Resource {
     conversion: Option<Versions>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
+    read_in_protobuf: AtomicBool,
 }
 
 struct Versions {
@@ -62,6 +66,7 @@ impl Resource {
             stored_version,
             conversion,
             schemas: schemas(&definition),
+            read_in_protobuf: AtomicBool::new(false),
             definition,
         }
     }
@@ -79,11 +84,25 @@ impl Resource {
         self.conversion.is_none()
     }
 
+    pub fn is_read_in_protobuf(&self) -> bool {
+        self.read_in_protobuf.load(Ordering::Relaxed)
+    }
+
+    /// Notes that somebody asks for objects as they are, in protobuf.
+    pub fn note_protobuf_reader(&self) {
+        self.read_in_protobuf.store(true, Ordering::Relaxed);
+    }
+
     /// Parses a stored object into the served version.
     pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
         let map = object.to_map()?;
         Ok(match &self.conversion {
-            Some(versions) => versions.from_stored.convert(map),
+            Some(versions) => {
+                let converted = versions.from_stored.convert(map);
+                // The versions differ in what they print when it is empty.
+                let (version, kind) = (self.definition.api_version(), &self.definition.kind);
+                protobuf::normalize(&version, kind, &converted).unwrap_or(converted)
+            }
             None => map,
         })
     }

@@ -65,7 +65,10 @@ pub async fn build_on(
         cache,
         resources: Resources::new(registry.clone(), &ids),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
-        config: api::Config { min_request_timeout: config.limits.min_request_timeout },
+        config: api::Config {
+            min_request_timeout: config.limits.min_request_timeout,
+            storage_media_type: config.storage_media_type,
+        },
     });
     controllers::create_system_namespaces(&api).await?;
 

@@ -19,7 +19,8 @@ use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{EventType, FrameEncoding};
-use crate::codec::object::{Object, Undecodable, write_json};
+use crate::codec::json_text::write_json;
+use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::revision::Revision;
 
@@ -61,7 +62,11 @@ impl Encoder {
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
-        Ok(Self { resource, form, media: negotiated.media, pretty })
+        let encoder = Self { resource, form, media: negotiated.media, pretty };
+        if encoder.media == MediaType::Protobuf && matches!(encoder.form, Form::Object) {
+            encoder.resource.note_protobuf_reader();
+        }
+        Ok(encoder)
     }
 
     /// One object as the whole answer.

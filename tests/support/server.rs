@@ -8,6 +8,7 @@ use kube::config::Kubeconfig;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::serve::Server;
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Compaction};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct Setup {
     pub database: Database,
     pub limits: ApiLimits,
     pub compaction: Option<Compaction>,
+    /// What the servers write from now on.
+    pub storage_media_type: StorageMediaType,
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
     data: TempDir,
@@ -42,7 +45,14 @@ impl Setup {
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
         };
-        Self { database, limits, compaction: None, identity: None, data }
+        Self {
+            database,
+            limits,
+            compaction: None,
+            storage_media_type: StorageMediaType::default(),
+            identity: None,
+            data,
+        }
     }
 
     pub fn is_sqlite(&self) -> bool {
@@ -80,6 +90,7 @@ impl Setup {
             bind_address: [127, 0, 0, 1].into(),
             secure_port: 0,
             datastore: self.database.datastore(),
+            storage_media_type: self.storage_media_type,
             token_auth_file: Some(self.data.path().join("tokens.csv")),
             certificates: Default::default(),
             extra_names: Vec::new(),

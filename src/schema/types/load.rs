@@ -226,9 +226,9 @@ fn field(bytes: &[u8]) -> Result<RawField, protowire::Error> {
 impl RawMessage {
     fn resolve(&self, ids: &HashMap<&str, MessageId>, entries: &HashMap<String, RawField>) -> Message {
         let fields: Vec<Field> = self.fields.iter().map(|field| field.resolve(ids, entries)).collect();
-        let mut by_number: Vec<(i32, u16)> =
-            fields.iter().enumerate().map(|(index, field)| (field.number, index as u16)).collect();
-        by_number.sort_unstable();
+        let mut by_number: Box<[u16]> = (0..fields.len() as u16).collect();
+        by_number.sort_unstable_by_key(|index| fields[usize::from(*index)].number);
+        let index = index_of(&fields);
         Message {
             name: self.name.as_str().into(),
             package: self.package.clone(),
@@ -238,6 +238,7 @@ impl RawMessage {
             unions: self.markers.unions.as_slice().into(),
             fields,
             by_number,
+            index,
         }
     }
 }
@@ -281,6 +282,16 @@ impl RawField {
             other => unreachable!("proto/generate writes no fields of type {other}"),
         }
     }
+}
+
+/// Numbers are small: they are counted up as fields are added.
+fn index_of(fields: &[Field]) -> Box<[u16]> {
+    let numbers = fields.iter().map(|field| field.number as usize);
+    let mut index = vec![0; numbers.clone().max().map_or(0, |max| max + 1)].into_boxed_slice();
+    for (place, number) in (1..).zip(numbers) {
+        index[number] = place;
+    }
+    index
 }
 
 fn format(number: u64) -> Format {
