@@ -8,11 +8,13 @@ pub mod apply;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
+pub mod defaults;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
 pub mod fields;
+pub mod gate;
 pub mod get;
 pub mod list;
 pub mod meta;
@@ -20,12 +22,15 @@ pub mod modify;
 pub mod options;
 mod ownership;
 pub mod patch;
+pub mod registration;
 pub mod rescale;
 pub mod resource;
 pub mod reviews;
 pub mod scale;
 pub mod selector;
+pub mod storage_version;
 pub mod strategy;
+pub mod strictness;
 pub mod update;
 pub mod watch;
 
@@ -38,7 +43,6 @@ use serde_json::{Map, Value};
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use crate::cache::Cache;
-use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::storage::{Key, Store};
 
@@ -56,8 +60,6 @@ pub struct Api {
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
-    /// The form that objects are written to the database in.
-    pub storage_media_type: StorageMediaType,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

@@ -2,6 +2,7 @@
 
 pub mod at_rest;
 pub mod depth;
+pub mod json;
 pub mod json_text;
 pub mod object;
 pub mod protobuf;

@@ -1,15 +1,17 @@
 //! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, and keep the
 //! leases by which servers know of each other.
 //!
-//! Every replica runs all of them. What they do is idempotent and guarded by preconditions, so two at a time cost
-//! work and nothing else.
+//! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
 
 mod bootstrap;
 mod events;
 mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
+pub mod leader;
 mod namespaces;
+mod registration;
+mod storage_version_gc;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +22,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
 use crate::api::error::Error;
+use crate::api::gate::Gate;
+use crate::api::registration::OwnRegistration;
 use crate::identity::ServerIdentity;
 
 pub use bootstrap::create_system_namespaces;
+
+use self::leader::Election;
 
 /// A controller that failed is started again after this.
 const RESTART: Duration = Duration::from_secs(1);
@@ -45,34 +51,55 @@ pub struct IdentityLeases {
     pub gc_period: Duration,
 }
 
-/// Starts all controllers but those of the identity; they end when `stop` is cancelled.
-pub fn spawn(api: &Arc<Api>, config: Config, stop: &CancellationToken, tasks: &TaskTracker) {
-    let runner = Runner { api, stop, tasks };
-    runner.run("namespaces", |api| Box::pin(namespaces::run(api)));
-    runner.run("garbage-collector", |api| Box::pin(garbage::run(api)));
-    runner.run("event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
-}
-
-/// Starts the heartbeat of this server and the collection of those that have none any more.
-pub fn spawn_identity(
-    api: &Arc<Api>,
-    identity: ServerIdentity,
-    leases: IdentityLeases,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
-) {
-    let runner = Runner { api, stop, tasks };
-    runner.run("identity-lease", move |api| Box::pin(identity_lease::run(api, identity.clone(), leases)));
-    runner.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
-}
-
-struct Runner<'a> {
-    api: &'a Arc<Api>,
-    stop: &'a CancellationToken,
-    tasks: &'a TaskTracker,
+/// Where controllers run, and until when.
+pub struct Runner<'a> {
+    pub api: &'a Arc<Api>,
+    pub stop: &'a CancellationToken,
+    pub tasks: &'a TaskTracker,
 }
 
 impl Runner<'_> {
+    /// Starts the controllers that run on one replica, once writes may pass.
+    pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
+        if election.is_contested() {
+            let election = election.clone();
+            self.run("election", move |api| Box::pin(leader::run(api, election.clone())));
+        }
+        let leader = || Leader { election: election.clone(), gate: gate.clone() };
+        self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
+        self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
+    }
+
+    /// Starts the heartbeat of this server and the collection of those that have none any more.
+    pub fn spawn_identity(&self, identity: ServerIdentity, leases: IdentityLeases, gate: &Gate) {
+        let gate = gate.clone();
+        self.run("identity-lease", move |api| {
+            Box::pin(identity_lease::run(api, identity.clone(), leases, gate.clone()))
+        });
+        self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
+    }
+
+    /// Starts the registration of this server, which opens the gate, and the collection of those that are gone.
+    pub fn spawn_registration(&self, own: Arc<OwnRegistration>, gate: &Gate, election: &Arc<Election>) {
+        let leader = Leader { election: election.clone(), gate: gate.clone() };
+        let gate = gate.clone();
+        self.run("registration", move |api| Box::pin(registration::run(api, own.clone(), gate.clone())));
+        self.run_as(leader, "storage-version-gc", |api| Box::pin(storage_version_gc::run(api)));
+    }
+
+    /// Runs a task whenever this replica leads.
+    pub fn while_leading(
+        &self,
+        election: &Arc<Election>,
+        task: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
+    ) {
+        let (leader, stop) = (Leader { election: election.clone(), gate: Gate::open() }, self.stop.clone());
+        self.tasks.spawn(async move {
+            let _ = stop.run_until_cancelled(leader.lead(task)).await;
+        });
+    }
+
     /// Keeps a controller running until it is stopped.
     fn run(
         &self,
@@ -84,6 +111,40 @@ impl Runner<'_> {
             let supervised = supervise(name, || start(api.clone()));
             let _ = stop.run_until_cancelled(supervised).await;
         });
+    }
+
+    /// Keeps a controller running while this replica leads.
+    fn run_as(
+        &self,
+        leader: Leader,
+        name: &'static str,
+        start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
+    ) {
+        let (api, stop) = (self.api.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            let supervised = leader.lead(|| supervise(name, || start(api.clone())));
+            let _ = stop.run_until_cancelled(supervised).await;
+        });
+    }
+}
+
+/// When a replica acts for all.
+struct Leader {
+    election: Arc<Election>,
+    gate: Gate,
+}
+
+impl Leader {
+    /// Runs what `act` makes each time this replica begins to lead, until it does so no more.
+    async fn lead<F: Future<Output = ()>>(&self, act: impl Fn() -> F) {
+        self.gate.opened().await;
+        loop {
+            self.election.becomes(true).await;
+            tokio::select! {
+                () = self.election.becomes(false) => {}
+                () = act() => {}
+            }
+        }
     }
 }
 

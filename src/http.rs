@@ -19,3 +19,4 @@ pub mod server;
 pub mod status;
 pub mod table;
 pub mod tls;
+mod warnings;

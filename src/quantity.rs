@@ -3,12 +3,18 @@
 //! [`normalize`] yields what upstream's `resource.Quantity` prints after parsing (spec/wire.md, 2.4): the text itself
 //! where upstream takes it for canonical, else its canonical form. Digits are kept as digits, so no size overflows.
 
+use std::cmp::Ordering;
+
 mod suffix;
 
 use suffix::{Format, Suffix};
 
 /// The smallest amount is 1e-9.
 const NANO: i64 = -9;
+/// Resources are counted in thousandths.
+const MILLI: i64 = -3;
+/// 128 bits hold any number of so many digits.
+const MAX_NANO_DIGITS: usize = 38;
 /// Powers of ten that upstream's fast path holds for certain.
 const MAX_FAST_DIGITS: i64 = 18;
 /// The largest amount with a binary suffix, 2^63-1.
@@ -38,12 +44,54 @@ pub fn normalize(text: &str) -> Result<String, Error> {
     }
     let mut amount = parts.amount(&suffix);
     if !fast {
-        amount.round_up();
+        amount.round_up(NANO);
         if suffix.format == Format::Binary {
             amount.cap();
         }
     }
     Ok(amount.print(suffix.format))
+}
+
+/// A quantity in thousandths, away from zero; `None` if it has no smaller parts.
+pub fn round_up_to_milli(text: &str) -> Result<Option<String>, Error> {
+    let parts = Parts::split(text)?;
+    let suffix = Suffix::parse(parts.suffix).ok_or(Error::Suffix)?;
+    let mut amount = parts.amount(&suffix);
+    if amount.exponent >= MILLI {
+        return Ok(None);
+    }
+    amount.round_up(MILLI);
+    Ok(Some(amount.print(suffix.format)))
+}
+
+/// The sum of two quantities, in the form of the first that is not zero.
+pub fn sum(one: &str, other: &str) -> Result<String, Error> {
+    let ((one, one_format), (other, other_format)) = (in_nanos(one)?, in_nanos(other)?);
+    let sum = one.checked_add(other).ok_or(Error::Number)?;
+    let digits = sum.unsigned_abs().to_string().into_bytes();
+    let mut amount = Amount { negative: sum < 0, digits, exponent: NANO };
+    amount.trim();
+    Ok(amount.print(if one == 0 { other_format } else { one_format }))
+}
+
+/// Compares two quantities, whatever their form.
+pub fn compare(one: &str, other: &str) -> Result<Ordering, Error> {
+    Ok(in_nanos(one)?.0.cmp(&in_nanos(other)?.0))
+}
+
+/// Upstream's amounts are below 2^63, so that their billionths fit.
+fn in_nanos(text: &str) -> Result<(i128, Format), Error> {
+    let parts = Parts::split(text)?;
+    let suffix = Suffix::parse(parts.suffix).ok_or(Error::Suffix)?;
+    let mut amount = parts.amount(&suffix);
+    amount.round_up(NANO);
+    let zeros = usize::try_from(amount.exponent - NANO).map_err(|_| Error::Number)?;
+    if amount.digits.len() + zeros > MAX_NANO_DIGITS {
+        return Err(Error::Number);
+    }
+    let digits = amount.digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
+    let nanos = digits.fold(0, |nanos, digit| nanos * 10 + i128::from(digit - b'0'));
+    Ok((if amount.negative { -nanos } else { nanos }, suffix.format))
 }
 
 /// The text as upstream's scanner cuts it.
@@ -146,15 +194,15 @@ impl Amount {
         self.digits.len() as i64 + self.exponent
     }
 
-    /// Away from zero, to the smallest amount: who wants a little gets something.
-    fn round_up(&mut self) {
-        if self.digits.is_empty() || self.exponent >= NANO {
+    /// Away from zero, to a multiple of this power of ten: who wants a little gets something.
+    fn round_up(&mut self, scale: i64) {
+        if self.digits.is_empty() || self.exponent >= scale {
             return;
         }
-        let kept = usize::try_from(self.whole_digits() - NANO).unwrap_or(0);
+        let kept = usize::try_from(self.whole_digits() - scale).unwrap_or(0);
         self.digits.truncate(kept);
         while self.digits.pop_if(|digit| *digit == b'9').is_some() {}
-        self.exponent = NANO + (kept - self.digits.len()) as i64;
+        self.exponent = scale + (kept - self.digits.len()) as i64;
         match self.digits.last_mut() {
             Some(last) => *last += 1,
             None => self.digits.push(b'1'),

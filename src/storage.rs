@@ -17,6 +17,7 @@ mod judge;
 mod mark;
 mod migrations;
 pub mod postgres;
+mod registration;
 pub mod sqlite;
 mod stream;
 mod token_key;
@@ -37,7 +38,8 @@ use crate::schema::names::GroupResource;
 pub use commit::{Change, Commit, Expect, Mutation, Outcome};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
-pub use writer::{Store, Written};
+pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
+pub use writer::{Store, Together, Written};
 
 /// The store's own number for a group and plural; see [`Backend::resource_ids`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -216,6 +218,9 @@ pub enum Error {
     /// The database holds what this program did not write.
     #[error("the database is inconsistent: {0}")]
     Corrupt(Arc<str>),
+    /// This server has no registration any more under which it might write.
+    #[error("this server's storage versions are not registered")]
+    Fenced,
     /// The store is closing down.
     #[error("the store is closed")]
     Closed,
@@ -239,7 +244,7 @@ pub enum OpenError {
 /// A stream of rows; an error ends it, and what came before is then not the whole answer.
 pub type RowStream = BoxStream<'static, Result<Row, Error>>;
 
-/// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit`] is the one
+/// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit_under`] is the one
 /// exception and must be driven to its end (the writer does).
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
@@ -249,10 +254,16 @@ pub trait Backend: Send + Sync + 'static {
     /// How many batches may be committed at a time.
     fn pipeline_depth(&self) -> usize;
 
-    /// Judges the batch in order inside one transaction and writes what passes; durable on return. A clock below
-    /// `floor` (a revision known to be committed) means that the database lost commits: [`Error::Regressed`].
+    /// Judges the batch in order inside one transaction and writes what passes under `terms`; durable on return.
+    /// A clock below the floor means that the database lost commits: [`Error::Regressed`]. A lost fence fails the
+    /// mutations that it does not exempt, and a change of the registry with everything beside it: [`Error::Fenced`].
     /// If the connection breaks during COMMIT, finds out what became of it before it returns.
-    async fn commit(&self, batch: &[Mutation], floor: Revision) -> Result<Commit, Error>;
+    async fn commit_under(&self, batch: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error>;
+
+    /// A batch that needs no registration.
+    async fn commit(&self, batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+        self.commit_under(batch, Terms { floor, ..Terms::default() }).await
+    }
 
     /// The clock, newer than every commit answered by any replica before the call.
     async fn clock(&self) -> Result<Clock, Error>;

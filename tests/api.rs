@@ -33,6 +33,8 @@ mod documents;
 mod encodings;
 #[path = "api/events.rs"]
 mod events;
+#[path = "api/field_validation.rs"]
+mod field_validation;
 #[path = "api/garbage.rs"]
 mod garbage;
 #[path = "api/list.rs"]

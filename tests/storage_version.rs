@@ -1,237 +1,100 @@
-//! Who is alive: the assertions of `spec/storage-version.md`. A test of assertion 17 is called `s17_…`.
+//! Which servers there are, how they encode, and who waits for whom: the assertions of `spec/storage-version.md`. A
+//! test of assertion 17 is called `s17_…`.
 
 #[macro_use]
 mod support;
+
+#[path = "storage_version/collection.rs"]
+mod collection;
+#[path = "storage_version/gate.rs"]
+mod gate;
+#[path = "storage_version/identity.rs"]
+mod identity;
+#[path = "storage_version/leaving.rs"]
+mod leaving;
+#[path = "storage_version/registration.rs"]
+mod registration;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
-use rowplane::api::error::Error;
-use rowplane::api::options::write::WriteOptions;
-use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::resource::Resources;
-use rowplane::api::update::Part;
-use rowplane::api::{self, Api, Target};
-use rowplane::cache::Cache;
-use rowplane::cli::config::IdentityConfig;
+use rowplane::api::{self, Api};
+use rowplane::cache::{Cache, Range};
+use rowplane::cli::config::{IdentityConfig, Registration};
 use rowplane::codec::at_rest::StorageMediaType;
-use rowplane::controllers::{IdentityLeases, create_system_namespaces, identity_lease_gc};
+use rowplane::controllers::IdentityLeases;
 use rowplane::identity::ServerIdentity;
 use rowplane::schema::builtin;
+use rowplane::schema::names::GroupResource;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{HighWaterMark, Store};
-use rowplane::user::User;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::support::client::Watch;
+use crate::support::client::Client;
 use crate::support::database::Database;
-use crate::support::server::{Setup, TestServer, names, rv};
+use crate::support::server::Setup;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+const VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
+const AUTOSCALERS: &str = "autoscaling.horizontalpodautoscalers";
 const OF_SERVERS: &str = "labelSelector=apiserver.kubernetes.io/identity%3Dkube-apiserver";
 const OFTEN: Duration = Duration::from_millis(20);
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-on_both_databases! {
-    s17_a_restart_keeps_the_lease,
-    s18_the_lease_is_renewed,
-    s18_a_lease_that_others_write_is_renewed_all_the_same,
-    s19_expired_leases_of_servers_are_removed,
-    s20_a_lease_renewed_before_its_deletion_survives,
-    hooks_are_among_the_health_checks,
-}
-
+/// A server that holds a lease, and registers nothing.
 fn identified(mut setup: Setup, renew_interval: Duration, gc_period: Duration) -> Setup {
     let leases = IdentityLeases { duration_seconds: 3600, renew_interval, gc_period };
     let hostname_override = Some("rowplane-0".to_owned());
-    setup.identity = Some(IdentityConfig { hostname_override, leases });
+    setup.identity = Some(IdentityConfig { hostname_override, leases, registration: Registration::Off });
     setup
 }
 
-fn own_lease() -> String {
-    ServerIdentity::of_host("rowplane-0").id().to_owned()
+/// The next server is on this host, and registers.
+fn on_host(setup: &mut Setup, hostname: &str) {
+    let leases = IdentityLeases { duration_seconds: 3600, renew_interval: OFTEN * 10, gc_period: NEVER };
+    let hostname_override = Some(hostname.to_owned());
+    setup.identity = Some(IdentityConfig { hostname_override, leases, registration: Registration::On });
 }
 
-async fn watch(server: &TestServer) -> Watch {
-    server.watch(format!("{LEASES}?watch=1&{OF_SERVERS}")).await
+/// The next server stores autoscalers in this version.
+fn autoscalers_in(setup: &mut Setup, api_version: &str) {
+    let autoscalers = GroupResource::new("autoscaling", "horizontalpodautoscalers");
+    setup.storage_versions = vec![(autoscalers, api_version.to_owned())];
 }
 
-fn holder(lease: &Value) -> String {
-    lease["spec"]["holderIdentity"].as_str().expect("a holder").to_owned()
+fn id(hostname: &str) -> String {
+    ServerIdentity::of_host(hostname).id().to_owned()
 }
 
-fn now() -> String {
-    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+async fn version_of(client: &Client, name: &str) -> Value {
+    client.get(format!("{VERSIONS}/{name}")).await.ok()
 }
 
-fn renew_time(lease: &Value) -> Timestamp {
-    lease["spec"]["renewTime"].as_str().expect("a time").parse().expect("a timestamp")
+/// `id=encodingVersion` of every entry, in order.
+fn entries(version: &Value) -> Vec<String> {
+    let entries = version["status"]["storageVersions"].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |entry: &Value, field: &str| entry[field].as_str().expect("text").to_owned();
+    entries.iter().map(|e| format!("{}={}", text(e, "apiServerID"), text(e, "encodingVersion"))).collect()
 }
 
-async fn s17_a_restart_keeps_the_lease(setup: Setup) {
-    let setup = identified(setup, NEVER, NEVER);
-    let server = setup.start().await;
-    let first = watch(&server).await.expect_named("ADDED", &own_lease()).await;
-    assert_eq!(first["metadata"]["name"], "apiserver-gotpdk75sum55hzo2xkplynseu");
-    server.stop().await;
-
-    let server = setup.start().await;
-    let mut watch = watch(&server).await;
-    let mut lease = watch.expect("ADDED").await;
-    if holder(&lease) == holder(&first) {
-        lease = watch.expect("MODIFIED").await;
-    }
-    assert_ne!(holder(&lease), holder(&first));
-    assert_eq!(lease["metadata"]["uid"], first["metadata"]["uid"]);
-    let all = server.get(format!("{LEASES}?{OF_SERVERS}")).await.ok();
-    assert_eq!(names(&all), [own_lease()]);
-    server.stop().await;
+/// Status, reason and time of the one condition.
+fn condition(version: &Value) -> (String, String, String) {
+    let conditions = version["status"]["conditions"].as_array().expect("conditions");
+    assert_eq!(conditions.len(), 1, "{version}");
+    assert_eq!(conditions[0]["type"], "AllEncodingVersionsEqual");
+    let text = |field: &str| conditions[0][field].as_str().expect("text").to_owned();
+    (text("status"), text("reason"), text("lastTransitionTime"))
 }
 
-async fn s18_the_lease_is_renewed(setup: Setup) {
-    let setup = identified(setup, OFTEN, NEVER);
-    let server = setup.start().await;
-    let mut watch = watch(&server).await;
-    let mut lease = watch.expect_named("ADDED", &own_lease()).await;
-    let labels = json!({
-        "apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": "rowplane-0"
-    });
-    assert!(holder(&lease).starts_with(&format!("{}_", own_lease())), "{lease}");
-    for _ in 0..3 {
-        assert_eq!(lease["metadata"]["labels"], labels);
-        assert_eq!(lease["spec"]["leaseDurationSeconds"], 3600);
-        assert_eq!(lease["spec"].as_object().map(|spec| spec.len()), Some(3), "{lease}");
-        let next = watch.expect_named("MODIFIED", &own_lease()).await;
-        let pause = Duration::try_from(renew_time(&next) - renew_time(&lease)).expect("time goes on");
-        assert!(pause >= OFTEN, "{pause:?}");
-        assert_eq!(holder(&next), holder(&lease));
-        lease = next;
-    }
-    server.stop().await;
-}
-
-/// Conflicts cost a read; labels that somebody took away come back; so does a lease that somebody deleted.
-async fn s18_a_lease_that_others_write_is_renewed_all_the_same(setup: Setup) {
-    let setup = identified(setup, OFTEN, NEVER);
-    let server = setup.start().await;
-    let path = format!("{LEASES}/{}", own_lease());
-    let mut watch = watch(&server).await;
-    let first = watch.expect("ADDED").await;
-    server.patch(&path, &json!({"metadata": {"labels": null}, "spec": {"holderIdentity": "me"}})).await.ok();
-    let left = loop {
-        let event = watch.next().await.expect("an event");
-        match event["type"].as_str() {
-            Some("MODIFIED") => {}
-            Some("DELETED") => break event["object"].clone(),
-            _ => panic!("{event}"),
-        }
-    };
-    let back = watch.expect_named("ADDED", &own_lease()).await;
-    assert!(rv(&back) > rv(&left));
-    assert_eq!((holder(&back), &back["metadata"]["uid"]), (holder(&first), &first["metadata"]["uid"]));
-
-    server.delete(&path).await.ok();
-    loop {
-        let event = watch.next().await.expect("an event");
-        if event["type"] == "ADDED" {
-            assert_ne!(event["object"]["metadata"]["uid"], first["metadata"]["uid"]);
-            break;
-        }
-    }
-    server.stop().await;
-}
-
-fn lease(name: &str, spec: Value) -> Value {
-    json!({
-        "metadata": {"name": name, "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}}, "spec": spec
-    })
-}
-
-fn expired() -> Value {
-    json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600})
-}
-
-async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
-    let setup = identified(setup, NEVER, OFTEN);
-    let server = setup.start().await;
-    let mut unlabelled = lease("unlabelled", expired());
-    unlabelled["metadata"]["labels"] = json!({"apiserver.kubernetes.io/identity": "other"});
-    let now = now();
-    let alive = lease("alive", json!({"renewTime": now, "leaseDurationSeconds": 3600}));
-    for kept in [unlabelled, alive] {
-        server.post(LEASES, &kept).await.expect(201);
-    }
-    let elsewhere = LEASES.replace("kube-system", "t");
-    server.post(&elsewhere, &lease("elsewhere", expired())).await.expect(201);
-
-    let mut watch = watch(&server).await;
-    // The second pass, at the latest, has seen all that was there at the first.
-    for (name, spec) in [
-        ("stale", expired()),
-        ("timeless", json!({"leaseDurationSeconds": 3600})),
-        ("boundless", json!({"renewTime": now})),
-    ] {
-        server.post(LEASES, &lease(name, spec)).await.expect(201);
-        loop {
-            let event = watch.next().await.expect("an event");
-            if event["type"] == "DELETED" {
-                assert_eq!(event["object"]["metadata"]["name"], name);
-                break;
-            }
-        }
-    }
-    let left = names(&server.get(LEASES).await.ok());
-    assert_eq!(left.iter().filter(|name| **name != own_lease()).collect::<Vec<_>>(), ["alive", "unlabelled"]);
-    assert_eq!(names(&server.get(&elsewhere).await.ok()), ["elsewhere"]);
-    server.stop().await;
-}
-
-/// What a collector has read may be old by the time it deletes.
-async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
-    let api = api_on(&setup.database).await;
-    create_system_namespaces(&api).await.expect("namespaces");
-    let leases = api.resources.get("coordination.k8s.io", "v1", "leases").expect("leases").clone();
-    let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
-    let (options, user) = (WriteOptions::default(), User::apiserver());
-    let create = async || {
-        let Value::Object(lease) = lease("late", expired()) else { unreachable!("made an object") };
-        api.create(&leases, "kube-system", lease, &options, &user).await.expect("create");
-    };
-    let read = async || api.get(target, GetOptions { at: ReadAt::Latest }).await;
-
-    create().await;
-    let stale = read().await.expect("there");
-    let mut renewed = stale.to_map().expect("an object");
-    renewed["spec"]["renewTime"] = now().into();
-    api.update(target, Part::Main, renewed, &options, &user).await.expect("renew");
-    identity_lease_gc::delete(&api, &stale).await.expect("no error");
-    let current = read().await.expect("it survives");
-    assert!(current.revision() > stale.revision());
-
-    identity_lease_gc::delete(&api, &current).await.expect("no error");
-    assert!(matches!(read().await, Err(Error::NotFound { .. })));
-    create().await;
-    identity_lease_gc::delete(&api, &current).await.expect("no error");
-    read().await.expect("another one of that name survives too");
-}
-
-async fn hooks_are_among_the_health_checks(setup: Setup) {
-    let text = async |server: &TestServer| server.get("/readyz?verbose").await.text();
-    let hooks = ["lease-controller", "lease-garbage-collector"]
-        .map(|hook| format!("[+]poststarthook/start-kube-apiserver-identity-{hook} ok\n"));
-    let server = setup.start().await;
-    let without = text(&server).await;
-    server.stop().await;
-    let setup = identified(setup, NEVER, NEVER);
-    let server = setup.start().await;
-    let with = text(&server).await;
-    for hook in &hooks {
-        assert!(with.contains(hook) && !without.contains(hook), "{with}{without}");
-    }
-    server.stop().await;
+/// Of all StorageVersions.
+fn entry_count(api: &Api) -> usize {
+    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+    let (objects, all) = (api.cache.any().objects(versions.expect("served").id), Range::of(None));
+    let objects = objects.range(&all).map(|object| object.to_map().expect("JSON"));
+    objects.map(|object| entries(&Value::Object(object)).len()).sum()
 }
 
 /// The verbs on a database, without a server around them.
@@ -246,14 +109,15 @@ async fn api_on(database: &Database) -> Arc<Api> {
     Arc::new(Api {
         store: Store::start(backend, sink, mark),
         cache,
-        resources: Resources::new(registry, &resources.into_iter().zip(ids).collect()),
+        resources: Resources::new(
+            registry,
+            &resources.into_iter().zip(ids).collect(),
+            StorageMediaType::default(),
+        ),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
-        config: api::Config {
-            min_request_timeout: Duration::from_secs(1800),
-            storage_media_type: StorageMediaType::default(),
-        },
+        config: api::Config { min_request_timeout: Duration::from_secs(1800) },
     })
 }

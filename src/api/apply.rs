@@ -5,13 +5,12 @@ use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::PatchOptions;
 use super::ownership::{self, Kind, acting, entries};
+use super::strictness::{Requester, Strictness};
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::nulls::without_nulls;
-use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
-use crate::user::User;
+use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply, update};
 
 pub(super) mod body;
 mod last_applied;
@@ -22,7 +21,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Who applies.
 #[derive(Clone, Copy)]
 pub struct Applier<'a> {
-    pub user: &'a User,
+    pub requester: Requester<'a>,
     /// Whether the user may create what is missing.
     pub may_create: &'a Result<(), Error>,
 }
@@ -38,26 +37,45 @@ impl Api {
         applier: Applier<'_>,
     ) -> Result<Modified, Error> {
         let config = body::parse(body)?;
+        let strictness =
+            Strictness { validation: options.write.field_validation, warnings: applier.requester.warnings };
+        let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };
         if part == Part::Main {
             admission::admit_update_or_create(self, target).await?;
         }
         self.modify(target, options.write.dry_run, |current| match current {
-            Some(current) => changed(target, part, &config, options, applier, current),
-            None if part == Part::Main => created(target, &config, options, applier),
+            Some(current) => changed(target, part, config, options, applier, current),
+            None if part == Part::Main => created(target, config, options, applier),
             None => Err(target.not_found()),
         })
         .await
     }
 }
 
+/// What is applied, and what is wrong with its text.
+#[derive(Clone, Copy)]
+struct Configuration<'a> {
+    object: &'a ObjectMap,
+    problem: Option<&'a str>,
+    strictness: Strictness<'a>,
+}
+
+impl Configuration<'_> {
+    /// After conflicts, as upstream has it.
+    fn judge(self) -> Result<(), Error> {
+        body::judge(self.problem, self.strictness)
+    }
+}
+
 fn changed(
     target: Target<'_>,
     part: Part,
-    config: &ObjectMap,
+    configuration: Configuration<'_>,
     options: &PatchOptions,
     applier: Applier<'_>,
     current: &Current,
 ) -> Result<Next, Error> {
+    let config = configuration.object;
     let kind = Kind::new(target.resource, part);
     let manager = options.write.manager();
     let acting = acting(target.resource, manager, part, Operation::Apply);
@@ -79,27 +97,33 @@ fn changed(
     }
     .map_err(|refusal| refused(target, config, refusal))?;
     last_applied::refresh(&mut applied.object, config, manager);
-    let mut new = finished(target, &kind, applied)?;
+    let mut new = finished(target, applied)?;
+    configuration.judge()?;
     check_place(target, &mut new)?;
-    let change = Change { part, uid: UidRule::Immutable, user: applier.user, manager: None };
+    let change = Change { part, uid: UidRule::Immutable, user: applier.requester.user, manager: None };
     next_version(target, change, new, current)
 }
 
 fn created(
     target: Target<'_>,
-    config: &ObjectMap,
+    configuration: Configuration<'_>,
     options: &PatchOptions,
     applier: Applier<'_>,
 ) -> Result<Next, Error> {
+    let config = configuration.object;
     let resource = target.resource;
     let kind = Kind::new(resource, Part::Main);
     body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
     let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
-    let nothing: ObjectMap =
-        kind.zero().into_iter().filter(|(name, _)| matches!(name.as_str(), "kind" | "apiVersion")).collect();
+    let nothing: ObjectMap = ["kind", "apiVersion"]
+        .iter()
+        .filter_map(|name| kind.zero().get_key_value(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
         .map_err(|refusal| refused(target, config, refusal))?;
-    let mut new = finished(target, &kind, applied)?;
+    let mut new = finished(target, applied)?;
+    configuration.judge()?;
     check_place(target, &mut new)?;
     let uid = meta::text(metadata_mut(&mut new), "uid");
     if !uid.is_empty() {
@@ -107,7 +131,7 @@ fn created(
     }
     applier.may_create.clone()?;
     metadata_mut(&mut new).shift_remove("resourceVersion");
-    let object = create::prepared(resource, new, None, applier.user)?;
+    let object = create::prepared(resource, new, None, applier.requester.user)?;
     create::validate(resource, &object, target.name)?;
     Ok(Next::Put(object))
 }
@@ -117,18 +141,15 @@ fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Manager
     let mut before = acting.clone();
     before.identity.name = BEFORE_FIRST_APPLY.to_owned();
     before.identity.operation = Operation::Update;
-    update(kind, &kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
+    update(kind, kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
 }
 
 /// The object as it is put, with its managers.
-fn finished(target: Target<'_>, kind: &Kind<'_>, applied: Applied) -> Result<ObjectMap, Error> {
+fn finished(target: Target<'_>, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
-    let object = match kind.schema(&resource.definition.api_version()) {
-        Some(schema) => without_nulls(schema, applied.object),
-        None => applied.object,
-    };
-    resource.check_types(&object).map_err(|why| create::unreadable(resource, &why))?;
-    let mut object = object;
+    let mut object = applied.object;
+    resource.conform(&mut object).map_err(|why| create::unreadable(resource, &why))?;
+    resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
     Ok(object)
 }

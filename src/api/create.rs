@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::error::{Error, Exists};
 use super::meta::{self, create::Stamp};
+use super::modify::put_mutation;
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
@@ -26,7 +27,7 @@ impl Api {
         options: &WriteOptions,
         user: &User,
     ) -> Result<Answer, Error> {
-        resource.check_types(&object).map_err(|why| unreadable(resource, &why))?;
+        resource.default(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
@@ -44,7 +45,7 @@ impl Api {
             if options.dry_run == DryRun::Yes {
                 return self.try_create(target, candidate).await;
             }
-            match self.store.write(self.put_mutation(target, Expect::Absent, candidate)?).await? {
+            match self.store.write(put_mutation(target, Expect::Absent, candidate)?).await? {
                 Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
                 Written::Committed { object: None, .. } => break,
                 Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}

@@ -115,7 +115,7 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } => {
+            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }
             // The write may still have happened, as with a deadline.

@@ -114,7 +114,7 @@ impl Api {
             return Ok(Ok(Modified { answer: Answer::Unstored(object), outcome }));
         }
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
-        let mutation = self.put_mutation(target, expect, object)?;
+        let mutation = put_mutation(target, expect, object)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { object: Some(object), .. } => {
                 Ok(Modified { answer: Answer::Stored(object), outcome })
@@ -151,25 +151,20 @@ impl Api {
             Written::Conflict { judged_at, .. } => Err(judged_at),
         })
     }
+}
 
-    /// A write of an object in the request's version; 400 for one that could not be read again.
-    pub(super) fn put_mutation(
-        &self,
-        target: Target<'_>,
-        expect: Expect,
-        object: ObjectMap,
-    ) -> Result<Mutation, Error> {
-        let resource = target.resource;
-        let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
-        let stored = resource.to_stored(object);
-        if depth::of_object(&stored) > MAX_DEPTH {
-            return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
-        }
-        let mut draft = Draft::encode(target.namespace, target.name, stored, self.config.storage_media_type);
-        if !resource.is_read_in_protobuf() {
-            draft = draft.without_message();
-        }
-        let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
-        Ok(Mutation { key: target.key(), expect, change })
+/// A write of an object in the request's version; 400 for one that could not be read again.
+pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Result<Mutation, Error> {
+    let resource = target.resource;
+    let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
+    let stored = resource.to_stored(object)?;
+    if depth::of_object(&stored) > MAX_DEPTH {
+        return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
     }
+    let mut draft = Draft::encode(target.namespace, target.name, stored, resource.storage_media_type);
+    if !resource.is_read_in_protobuf() {
+        draft = draft.without_message();
+    }
+    let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
+    Ok(Mutation { key: target.key(), expect, change })
 }

@@ -10,10 +10,9 @@ use serde_json::Value;
 use super::resource::Resource;
 use super::update::Part;
 use super::{ObjectMap, metadata, metadata_mut, now};
-use crate::codec::protobuf;
 use crate::patch::apply::fields::FieldSet;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
-use crate::patch::apply::ownership::{self, Acting, Versions};
+use crate::patch::apply::ownership::{self, Acting, Update, Versions};
 use crate::patch::apply::schema::Schema;
 
 pub(super) mod scale;
@@ -39,13 +38,8 @@ impl<'a> Kind<'a> {
     }
 
     /// The object that a create starts from: the zero value of the kind.
-    pub fn zero(&self) -> ObjectMap {
-        let definition = &self.resource.definition;
-        let api_version = definition.api_version();
-        let zero = protobuf::decode(&api_version, &definition.kind, &[]).unwrap_or_default();
-        let claims = [("kind", definition.kind.to_string()), ("apiVersion", api_version)]
-            .map(|(k, v)| (k.to_owned(), v.into()));
-        claims.into_iter().chain(zero).collect()
+    pub fn zero(&self) -> &'a ObjectMap {
+        self.resource.zero()
     }
 }
 
@@ -97,7 +91,7 @@ pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager:
     let kind = Kind::new(resource, Part::Main);
     let sent = entries(object).and_then(|entries| Managers::decode(entries).ok()).unwrap_or_default();
     put(object, None);
-    let managers = ownership::update(&kind, &kind.zero(), object, &sent, &updater(resource, tracking));
+    let managers = ownership::update(&kind, kind.zero(), object, &sent, &updater(resource, tracking));
     put(object, managers.unwrap_or(sent).encode());
 }
 
@@ -117,17 +111,19 @@ pub(super) fn track_update(
         },
         _ => Cow::Borrowed(live),
     };
-    let unchanged = |base: Cow<'_, [Value]>| Value::Array(base.into_owned());
-    let encoded = match Managers::decode(&base) {
-        Ok(managers) if !managers.0.is_empty() => {
-            let kind = Kind::new(resource, tracking.part);
-            match ownership::update(&kind, old, new, &managers, &updater(resource, tracking)) {
-                Some(managers) => managers.encode(),
-                None if base == live => Some(unchanged(base)),
-                None => managers.encode(),
-            }
+    let kind = Kind::new(resource, tracking.part);
+    let acting = updater(resource, tracking);
+    // Only what was read from the store is known to be canonical.
+    let stored = matches!(base, Cow::Borrowed(base) if !base.is_empty());
+    let encoded = match Update::new(&kind, old, new, &acting) {
+        Some(mut update) => {
+            let retouched = if stored { update.retouched(&base) } else { None };
+            retouched.map(Value::Array).or_else(|| {
+                let managers = Managers::decode(&base).ok().filter(|managers| !managers.0.is_empty())?;
+                update.managers(&managers).unwrap_or(managers).encode()
+            })
         }
-        _ => None,
+        None => Some(Value::Array(base.into_owned())).filter(|_| !live.is_empty()),
     };
     put(new, encoded);
 }

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::error::Error;
 use super::modify::Modified;
-use super::options::write::{FieldValidation, PatchOptions};
+use super::options::write::PatchOptions;
+use super::strictness::{Requester, Strictness, conform};
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target};
+use crate::codec::json::{self, Node, Parsed};
 use crate::gotext;
-use crate::patch::{Decoding, PatchKind, json, merge, strategic};
-use crate::schema::types::Types;
-use crate::user::User;
+use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
+use crate::schema::types::{self, Types};
 
 impl Api {
     /// Applies a JSON patch, a merge patch or a strategic merge patch.
@@ -21,12 +22,16 @@ impl Api {
         kind: PatchKind,
         body: &[u8],
         options: &PatchOptions,
-        user: &User,
+        Requester { user, warnings }: Requester<'_>,
     ) -> Result<Modified, Error> {
-        let patch = Patch::parse(kind, body, options.write.field_validation)?;
+        let strictness = Strictness { validation: options.write.field_validation, warnings };
+        let patch = Patch::parse(kind, body, strictness)?;
+        let definition = &target.resource.definition;
         self.modify(target, options.write.dry_run, |current| {
             let current = current.ok_or_else(|| target.not_found())?;
-            let mut new = patched(target, &patch, &current.object)?;
+            let (api_version, kind) = (definition.api_version(), &definition.kind);
+            let mut new = patch.decode(&current.object, &api_version, kind, strictness)?;
+            target.resource.default(&mut new);
             check_place(target, &mut new)?;
             let manager = Some(options.write.manager());
             next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
@@ -40,27 +45,68 @@ pub(super) struct Patch {
     kind: PatchKind,
     body: Value,
     decoding: Decoding,
+    /// What strict decoding says of the body.
+    problems: Vec<String>,
 }
 
 impl Patch {
-    pub(super) fn parse(kind: PatchKind, body: &[u8], validation: FieldValidation) -> Result<Self, Error> {
-        // Go's decoder puts U+FFFD where bytes are not UTF-8.
-        let body: Value = serde_json::from_str(&String::from_utf8_lossy(body))
-            .map_err(|_| Error::bad_request("invalid JSON patch"))?;
-        if kind == PatchKind::Json {
-            json::operations(&body)?;
-        }
-        let decoding = match validation {
-            FieldValidation::Ignore => Decoding::Unchecked,
-            FieldValidation::Warn | FieldValidation::Strict => Decoding::Checked,
+    pub(super) fn parse(kind: PatchKind, body: &[u8], strictness: Strictness<'_>) -> Result<Self, Error> {
+        let malformed = |_| Error::bad_request("invalid JSON patch");
+        let Parsed { value, repeated } = json::parse(body).map_err(malformed)?;
+        let foreign =
+            kind == PatchKind::Json && json_patch::operations(&value)?.iter().any(has_foreign_members);
+        let asked = strictness.is_asked();
+        let problems = if asked && (repeated || foreign) {
+            body_problems(kind, &Node::parse(body).map_err(malformed)?)
+        } else {
+            Vec::new()
         };
-        Ok(Self { kind, body, decoding })
+        let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
+        Ok(Self { kind, body: value, decoding, problems })
     }
 
-    /// `object` is of this kind, which may be a subresource's.
-    pub(super) fn apply(&self, object: ObjectMap, api_version: &str, kind: &str) -> Result<Value, Error> {
+    /// The patched object, if it still is an object of the kind, which may be a subresource's.
+    pub(super) fn decode(
+        &self,
+        current: &ObjectMap,
+        api_version: &str,
+        kind: &str,
+        strictness: Strictness<'_>,
+    ) -> Result<ObjectMap, Error> {
+        let result = self.apply(current.clone(), api_version, kind)?;
+        // What follows takes the result apart; who wants to show it makes it again.
+        let again = || self.apply(current.clone(), api_version, kind);
+        let refuse = |why: &str| match self.shown(again) {
+            Ok(shown) => Error::undecodable_patch(&shown, why),
+            Err(error) => error,
+        };
+        let mut object = match result {
+            Value::Object(object) => object,
+            other => {
+                let found = gotext::json_kind(&other);
+                let want = "map[string]interface {}";
+                return Err(refuse(&format!("json: cannot unmarshal {found} into Go value of type {want}")));
+            }
+        };
+        for field in ["kind", "apiVersion"] {
+            if object.get(field) != current.get(field) {
+                let text = object.get(field).and_then(Value::as_str).unwrap_or_default();
+                let text = gotext::quote(text);
+                return Err(refuse(&format!("{field} {text} does not match the {kind} being patched")));
+            }
+        }
+        let fit = conform(api_version, kind, &mut object).map_err(|why| refuse(&why))?;
+        let mut problems = self.problems.clone();
+        if fit.unknown && strictness.is_asked() {
+            problems.extend(self.result_problems(current, &again()?, api_version, kind));
+        }
+        strictness.judge(&problems).map_err(|why| refuse(&why))?;
+        Ok(object)
+    }
+
+    fn apply(&self, object: ObjectMap, api_version: &str, kind: &str) -> Result<Value, Error> {
         Ok(match self.kind {
-            PatchKind::Json => json::apply(Value::Object(object), &self.body)?,
+            PatchKind::Json => json_patch::apply(Value::Object(object), &self.body)?,
             PatchKind::Merge => merge::apply(Value::Object(object), self.body.clone(), self.decoding)?,
             PatchKind::StrategicMerge => {
                 Value::Object(strategic_merge(object, &self.body, api_version, kind)?)
@@ -68,6 +114,50 @@ impl Patch {
             // Apply is a verb of its own.
             PatchKind::Apply => return Err(Error::Unprocessable),
         })
+    }
+
+    /// What an error shows of a patch.
+    fn shown(&self, result: impl Fn() -> Result<Value, Error>) -> Result<String, Error> {
+        match self.kind {
+            PatchKind::StrategicMerge => Ok(gotext::display(&self.body)),
+            _ => result().map(|result| gotext::json(&result)),
+        }
+    }
+
+    fn result_problems(
+        &self,
+        current: &ObjectMap,
+        result: &Value,
+        api_version: &str,
+        kind: &str,
+    ) -> Vec<String> {
+        let node = match self.kind {
+            PatchKind::Json => Node::patched(result, &Value::Object(current.clone())),
+            _ => Node::sorted(result),
+        };
+        let mut problems = types::problems(api_version, kind, &node);
+        if self.kind == PatchKind::StrategicMerge {
+            problems.sort();
+        }
+        problems
+    }
+}
+
+/// What upstream's own struct for an operation knows.
+const OPERATION_MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
+
+fn has_foreign_members(operation: &Value) -> bool {
+    let known = |name: &String| OPERATION_MEMBERS.contains(&name.as_str());
+    operation.as_object().is_some_and(|members| !members.keys().all(known))
+}
+
+fn body_problems(kind: PatchKind, body: &Node) -> Vec<String> {
+    match kind {
+        PatchKind::Json => {
+            let problems = types::list_problems(&OPERATION_MEMBERS, body);
+            problems.into_iter().map(|problem| format!("json patch {problem}")).collect()
+        }
+        _ => types::duplicates(body),
     }
 }
 
@@ -87,34 +177,4 @@ fn strategic_merge(
         merged.extend(claim.map(|claim| (name.to_owned(), claim)));
     }
     Ok(merged)
-}
-
-/// The patched object, if it still is an object of the kind.
-fn patched(target: Target<'_>, patch: &Patch, current: &ObjectMap) -> Result<ObjectMap, Error> {
-    let definition = &target.resource.definition;
-    let result = patch.apply(current.clone(), &definition.api_version(), &definition.kind)?;
-    let shown = match patch.kind {
-        PatchKind::StrategicMerge => gotext::display(&patch.body),
-        _ => gotext::json(&result),
-    };
-    let refuse = |why: &str| Error::undecodable_patch(&shown, why);
-    let Some(object) = result.as_object() else {
-        let kind = gotext::json_kind(&result);
-        return Err(refuse(&format!(
-            "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        )));
-    };
-    for field in ["kind", "apiVersion"] {
-        if object.get(field) != current.get(field) {
-            let text = object.get(field).and_then(Value::as_str).unwrap_or_default();
-            let kind = &definition.kind;
-            return Err(refuse(&format!(
-                "{field} {} does not match the {kind} being patched",
-                gotext::quote(text)
-            )));
-        }
-    }
-    let object = object.clone();
-    target.resource.check_types(&object).map_err(|why| refuse(&why))?;
-    Ok(object)
 }

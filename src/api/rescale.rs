@@ -6,6 +6,7 @@ use super::modify::{Current, Next};
 use super::options::write::{PatchOptions, WriteOptions};
 use super::ownership::{self, Tracking};
 use super::patch::Patch;
+use super::strictness::{Requester, Strictness};
 use super::update::{Change, Part, UidRule, check_place, next_version};
 use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
 use crate::patch::PatchKind;
@@ -36,20 +37,19 @@ impl Api {
         kind: PatchKind,
         body: &[u8],
         options: &PatchOptions,
-        user: &User,
+        requester: Requester<'_>,
     ) -> Result<ObjectMap, Error> {
+        let Requester { user, warnings } = requester;
+        let strictness = Strictness { validation: options.write.field_validation, warnings };
         if kind == PatchKind::Apply {
-            return self.apply_scale(target, body, options, user).await;
+            return self.apply_scale(target, body, options, requester).await;
         }
-        let patch = Patch::parse(kind, body, options.write.field_validation)?;
+        let patch = Patch::parse(kind, body, strictness)?;
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                let patched = patch.apply(scale::of(&current.object), "autoscaling/v1", "Scale")?;
-                let mut patched = match patched {
-                    serde_json::Value::Object(patched) => patched,
-                    _ => return Err(Error::Unprocessable),
-                };
+                let scale = scale::of(&current.object);
+                let mut patched = patch.decode(&scale, "autoscaling/v1", "Scale", strictness)?;
                 check_place(target, &mut patched)?;
                 rescaled(target, &patched, current, user, Some(options.write.manager()))
             })
@@ -62,9 +62,10 @@ impl Api {
         target: Target<'_>,
         body: &[u8],
         options: &PatchOptions,
-        user: &User,
+        Requester { user, warnings }: Requester<'_>,
     ) -> Result<ObjectMap, Error> {
-        let config = body::parse(body)?;
+        let body::Config { object: config, problem } = body::parse(body)?;
+        let strictness = Strictness { validation: options.write.field_validation, warnings };
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
@@ -83,6 +84,7 @@ impl Api {
                     Refusal::Unfit(why) => ownership::scale::unfit(&config, &why),
                     Refusal::Conflicts(found) => conflict_error(&found),
                 })?;
+                body::judge(problem.as_deref(), strictness)?;
                 let mut scale = applied.object;
                 check_place(target, &mut scale)?;
                 let mut new = current.object.clone();

@@ -8,18 +8,20 @@ use serde_json::Value;
 
 use super::ObjectMap;
 use super::convert::{Conversion, conversion, other_version};
+use super::defaults;
 use super::error::Error;
-use super::meta;
 use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
+use super::strictness::conform;
+use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::{self, Types};
+use crate::schema::types::{Fit, Types};
 use crate::storage::ResourceId;
 
 /// One served version of a stored resource.
@@ -29,19 +31,30 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
-    /// The apiVersion that rows are encoded in.
+    /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
+    /// The form of those rows.
+    pub storage_media_type: StorageMediaType,
+    /// From the other version in which a row may be encoded, if the kind has another look.
+    from_other: Option<FromOther>,
     /// `None` where the served version is the stored one.
-    conversion: Option<Versions>,
+    to_stored: Option<Conversion>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
     /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
     read_in_protobuf: AtomicBool,
+    zero: OnceLock<ObjectMap>,
 }
 
-struct Versions {
-    from_stored: Conversion,
-    to_stored: Conversion,
+/// What rows are from now on.
+struct StoredAs {
+    version: Arc<str>,
+    media_type: StorageMediaType,
+}
+
+struct FromOther {
+    api_version: &'static str,
+    conversion: Conversion,
 }
 
 /// All served resources, by their place in a URL.
@@ -52,21 +65,24 @@ pub struct Resources {
 }
 
 impl Resource {
-    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored_version: Arc<str>) -> Self {
+    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored: StoredAs) -> Self {
         let served = definition.api_version();
-        let between = |from: &str, to: &str| conversion(from, to, &definition.kind);
-        let conversion = match (between(&stored_version, &served), between(&served, &stored_version)) {
-            (Some(from_stored), Some(to_stored)) => Some(Versions { from_stored, to_stored }),
-            _ => None,
-        };
+        let other = other_version(&served, &definition.kind);
+        let from_other = other.and_then(|api_version| {
+            Some(FromOther { api_version, conversion: conversion(api_version, &served, &definition.kind)? })
+        });
+        let to_stored = conversion(&served, &stored.version, &definition.kind);
         Self {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
-            stored_version,
-            conversion,
+            stored_version: stored.version,
+            storage_media_type: stored.media_type,
+            from_other,
+            to_stored,
             schemas: schemas(&definition),
             read_in_protobuf: AtomicBool::new(false),
+            zero: OnceLock::new(),
             definition,
         }
     }
@@ -79,9 +95,9 @@ impl Resource {
         self.definition.group_kind()
     }
 
-    /// Whether objects go out as they are stored, without a conversion.
-    pub fn serves_stored_version(&self) -> bool {
-        self.conversion.is_none()
+    /// Whether an object goes out as it is stored, without a conversion.
+    pub fn serves_as_stored(&self, object: &Object) -> bool {
+        self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.api_version))
     }
 
     pub fn is_read_in_protobuf(&self) -> bool {
@@ -96,21 +112,25 @@ impl Resource {
     /// Parses a stored object into the served version.
     pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
         let map = object.to_map()?;
-        Ok(match &self.conversion {
-            Some(versions) => {
-                let converted = versions.from_stored.convert(map);
-                // The versions differ in what they print when it is empty.
-                let (version, kind) = (self.definition.api_version(), &self.definition.kind);
-                protobuf::normalize(&version, kind, &converted).unwrap_or(converted)
+        Ok(match &self.from_other {
+            Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
+                let mut served = other.conversion.convert(map);
+                conform(&self.definition.api_version(), &self.definition.kind, &mut served)
+                    .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
+                served
             }
-            None => map,
+            _ => map,
         })
     }
 
-    /// Whether an object is of its kind's types, in the words of Go's decoder if it is not.
-    pub fn check_types(&self, object: &ObjectMap) -> Result<(), String> {
-        meta::types::check(object)?;
-        types::check(&self.definition.api_version(), &self.definition.kind, object)
+    /// Gives an object of the served version its defaults.
+    pub fn default(&self, object: &mut ObjectMap) {
+        defaults::apply(&self.definition.api_version(), &self.definition.kind, object);
+    }
+
+    /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+    pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
+        conform(&self.definition.api_version(), &self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.
@@ -123,6 +143,16 @@ impl Resource {
         schema.get_or_init(build).as_ref()
     }
 
+    /// The zero value of the kind, as upstream's types print it.
+    pub fn zero(&self) -> &ObjectMap {
+        self.zero.get_or_init(|| {
+            let api_version = self.definition.api_version();
+            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
+            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
+            kind.map(|(name, value)| (name.to_owned(), value.into())).into_iter().chain(zero).collect()
+        })
+    }
+
     /// An object of any version in another one that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -133,11 +163,18 @@ impl Resource {
     }
 
     /// An object of the served version as it is stored.
-    pub fn to_stored(&self, object: ObjectMap) -> ObjectMap {
-        match &self.conversion {
-            Some(versions) => versions.to_stored.convert(object),
+    pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        Ok(match &self.to_stored {
+            Some(conversion) => {
+                let mut stored = conversion.convert(object);
+                conform(&self.stored_version, &self.definition.kind, &mut stored)
+                    .map_err(Error::BadRequest)?;
+                // Upstream would give them when it reads the object again.
+                defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
+                stored
+            }
             None => object,
-        }
+        })
     }
 
     /// Whether a selection means this object. Parses it only for fields beyond name and namespace.
@@ -172,12 +209,17 @@ fn schemas(definition: &ResourceDefinition) -> Vec<(String, OnceLock<Option<Sche
 
 impl Resources {
     /// `ids` tells the store's number of each stored resource.
-    pub fn new(registry: Arc<Registry>, ids: &HashMap<GroupResource, ResourceId>) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        ids: &HashMap<GroupResource, ResourceId>,
+        storage_media_type: StorageMediaType,
+    ) -> Self {
         let mut by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>> = HashMap::new();
         for definition in registry.definitions() {
             let Storage::Table { resource, api_version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let resource = Resource::new(definition.clone(), *id, api_version.clone());
+            let stored = StoredAs { version: api_version.clone(), media_type: storage_media_type };
+            let resource = Resource::new(definition.clone(), *id, stored);
             by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
         }
         Self { registry, by_plural }

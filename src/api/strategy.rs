@@ -8,12 +8,15 @@
 
 mod apiextensions;
 mod certificates;
+mod claim;
 mod daemon_set;
 mod generation;
 mod job;
 mod kinds;
+mod label_keys;
 mod namespace;
 mod pod;
+mod qos;
 mod reset;
 mod status;
 mod volume;
@@ -52,6 +55,7 @@ enum Special {
     Namespace,
     Pod,
     PersistentVolume,
+    PersistentVolumeClaim,
     Job,
     DaemonSet,
     CertificateSigningRequest,
@@ -79,6 +83,7 @@ impl Strategy {
             Special::Namespace => namespace::prepare_create(object),
             Special::Pod => pod::prepare_create(object),
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
+            Special::PersistentVolumeClaim => claim::prepare(object, None),
             Special::Job => job::prepare_create(object),
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
@@ -93,6 +98,7 @@ impl Strategy {
         self.status.update(new, old);
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
+            Special::PersistentVolumeClaim => claim::prepare(new, Some(old)),
             Special::DaemonSet => daemon_set::prepare_update(new, old),
             Special::CertificateSigningRequest => fields::restore(new, old, "spec"),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(new),

@@ -66,7 +66,7 @@ impl Api {
         user: &User,
     ) -> Result<Modified, Error> {
         let resource = target.resource;
-        resource.check_types(&body).map_err(|why| create::unreadable(resource, &why))?;
+        resource.default(&mut body);
         check_place(target, &mut body)?;
         meta::update::expected_revision(metadata_mut(&mut body))?;
         let creates = part == Part::Main && resource.definition.behavior.create_on_update;

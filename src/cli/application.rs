@@ -13,13 +13,16 @@ use tokio_util::task::TaskTracker;
 
 use super::config::ServeConfig;
 use super::datastore::Datastore;
+use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
 use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::gate::Gate;
 use crate::api::resource::Resources;
 use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
-use crate::controllers;
+use crate::controllers::leader::Election;
+use crate::controllers::{self, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
@@ -54,7 +57,7 @@ pub async fn build_on(
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
     let ids = resource_ids(&*backend, &registry).await?;
     let mut loaded: Vec<_> = ids.values().copied().collect();
     loaded.sort_unstable();
@@ -63,36 +66,37 @@ pub async fn build_on(
     let api = Arc::new(Api {
         store,
         cache,
-        resources: Resources::new(registry.clone(), &ids),
+        resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
-        config: api::Config {
-            min_request_timeout: config.limits.min_request_timeout,
-            storage_media_type: config.storage_media_type,
-        },
+        config: api::Config { min_request_timeout: config.limits.min_request_timeout },
     });
     controllers::create_system_namespaces(&api).await?;
 
     let tasks = TaskTracker::new();
     let stop = CancellationToken::new();
-    controllers::spawn(&api, controllers::Config { event_ttl: config.limits.event_ttl }, &stop, &tasks);
-    if let Some((identity, config)) = identity.zip(config.identity) {
-        let lease = health.add_post_start_hook("start-kube-apiserver-identity-lease-controller");
-        let collector = health.add_post_start_hook("start-kube-apiserver-identity-lease-garbage-collector");
-        controllers::spawn_identity(&api, identity, config.leases, &stop, &tasks);
-        // As upstream's, these hooks are done once their controllers run, whatever becomes of the first heartbeat.
-        lease.finish();
-        collector.finish();
+    let replica =
+        identity.zip(config.identity).map(|(identity, config)| Replica::new(&api, identity, config));
+    let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
+    let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
+    let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
+    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl }, &gate, &election);
+    if let Some(replica) = &replica {
+        replica.spawn(&runner, &mut health);
     }
     run_until(&tasks, &stop, refresh_token_keys(api.clone()));
     run_until(&tasks, &stop, save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
-        run_until(&tasks, &stop, compact_regularly(backend.clone(), compaction));
+        let backend = backend.clone();
+        runner.while_leading(&election, move || Box::pin(compact_regularly(backend.clone(), compaction)));
     }
     tasks.close();
 
     add_checks(&mut health, &backend);
+    // Clients that come now find the gate open, unless registering takes more than one attempt.
+    gate.tried().await;
     let app = App {
-        api,
+        api: api.clone(),
+        gate,
         authenticator,
         authorizer: Arc::new(MastersOnly),
         documents: Documents::build(&registry, &address.to_string()),
@@ -108,6 +112,11 @@ pub async fn build_on(
     let stopping = async move {
         stop.cancel();
         tasks.wait().await;
+        if let Some(replica) = replica {
+            replica.leave(&api).await;
+        }
+        // The writer and the cache end with it.
+        drop(api);
         if let Err(error) = mark.save() {
             tracing::warn!(%error, "cannot save the high-water mark");
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
+use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
 use super::datastore::Datastore;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
@@ -15,6 +15,8 @@ use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::gotext;
+use crate::schema::builtin;
+use crate::schema::names::{GroupResource, api_version};
 use crate::storage::Compaction;
 
 /// The Kubernetes API on SQL.
@@ -187,7 +189,11 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_GC_PERIOD", value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
     identity_lease_gc_period: Duration,
 
-    /// Switches features on or off: APIServerIdentity=true|false [default: true]
+    /// Stores a resource in this version, where there are several: autoscaling/horizontalpodautoscalers=autoscaling/v1
+    #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
+    storage_version: Vec<(GroupResource, String)>,
+
+    /// Switches features on or off: APIServerIdentity, StorageVersionAPI [default: both are on]
     #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
     feature_gates: FeatureGates,
 
@@ -211,6 +217,10 @@ impl ServeArgs {
                 renew_interval: Duration::from_secs(self.identity_lease_renew_interval_seconds.into()),
                 gc_period: self.identity_lease_gc_period,
             },
+            registration: match self.feature_gates.storage_version_api {
+                true => Registration::On,
+                false => Registration::Off,
+            },
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
         Ok(ServeConfig {
@@ -231,6 +241,7 @@ impl ServeArgs {
             compaction: compaction(self.compaction_interval, self.compaction_history),
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
+            storage_versions: self.storage_version,
             log: LogConfig { verbosity: self.v, format: self.log_format },
         })
     }
@@ -252,6 +263,22 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(duration) }
+}
+
+/// `<group>/<resource>=<version>`: the core group is `core` or nothing, the version may be written with its group.
+fn storage_version(text: &str) -> Result<(GroupResource, String), String> {
+    let parts = text.split_once('=').and_then(|(name, version)| Some((name.split_once('/')?, version)));
+    let ((group, plural), version) =
+        parts.ok_or_else(|| "must be <group>/<resource>=<version>".to_owned())?;
+    let group = if group == "core" { "" } else { group };
+    let version = if version.contains('/') { version.to_owned() } else { api_version(group, version) };
+    let resource = GroupResource::new(group, plural);
+    let known = builtin::storage_versions(&resource);
+    match known.contains(&version) {
+        true => Ok((resource, version)),
+        false if known.is_empty() => Err(format!("no resource {resource} is stored")),
+        false => Err(format!("{resource} can only be decoded in {}", known.join(", "))),
+    }
 }
 
 /// The lease carries it as a label.

@@ -10,6 +10,7 @@ use super::datastore::Datastore;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
+use crate::schema::names::GroupResource;
 use crate::storage::Compaction;
 
 /// The configuration of `rowplane serve`.
@@ -33,6 +34,8 @@ pub struct ServeConfig {
     pub shutdown_grace: Duration,
     /// `None`: the feature gate `APIServerIdentity` is off.
     pub identity: Option<IdentityConfig>,
+    /// Resources that are stored in another version than usual, and in which.
+    pub storage_versions: Vec<(GroupResource, String)>,
     pub log: LogConfig,
 }
 
@@ -67,6 +70,15 @@ pub struct IdentityConfig {
     /// In place of the host's name.
     pub hostname_override: Option<String>,
     pub leases: IdentityLeases,
+    /// Whether the server registers its storage versions, and does not write before.
+    pub registration: Registration,
+}
+
+/// The feature gate `StorageVersionAPI`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    On,
+    Off,
 }
 
 /// How the server logs.

@@ -7,11 +7,13 @@ use crate::gotext;
 pub struct FeatureGates {
     /// Every server holds a lease in kube-system.
     pub api_server_identity: bool,
+    /// Every server registers its storage versions before it writes; takes an identity.
+    pub storage_version_api: bool,
 }
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { api_server_identity: true }
+        Self { api_server_identity: true, storage_version_api: true }
     }
 }
 
@@ -25,6 +27,7 @@ impl FeatureGates {
             };
             let gate = match name.trim() {
                 "APIServerIdentity" => &mut gates.api_server_identity,
+                "StorageVersionAPI" => &mut gates.storage_version_api,
                 other => return Err(format!("unrecognized feature gate: {other}")),
             };
             *gate = gotext::parse_bool(value.trim())
@@ -43,7 +46,11 @@ mod tests {
         assert_eq!(FeatureGates::parse(""), Ok(FeatureGates::default()));
         assert_eq!(
             FeatureGates::parse(" APIServerIdentity=false, "),
-            Ok(FeatureGates { api_server_identity: false })
+            Ok(FeatureGates { api_server_identity: false, storage_version_api: true })
+        );
+        assert_eq!(
+            FeatureGates::parse("StorageVersionAPI=false"),
+            Ok(FeatureGates { api_server_identity: true, storage_version_api: false })
         );
         for bad in ["APIServerIdentity", "APIServerIdentity=2", "Other=true"] {
             assert!(FeatureGates::parse(bad).is_err(), "{bad}");

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use self::layout::Layout;
 use super::protobuf::with_version;
+use super::scan;
 use crate::revision::Revision;
 
 pub use self::draft::Draft;
@@ -79,6 +80,12 @@ impl Object {
     /// Parses the object; costs what a parse costs.
     pub fn to_map(&self) -> Result<Map<String, Value>, Undecodable> {
         self.json().and_then(|json| serde_json::from_slice(json).map_err(|_| self.undecodable()))
+    }
+
+    /// The version the object is encoded in.
+    pub fn api_version(&self) -> Option<&str> {
+        self.layout?;
+        scan::raw_string(&self.json, &scan::member(&self.json, 0, "apiVersion")?)
     }
 
     /// The raw text of one label's value, without building a map. Valid label values need no escapes.

@@ -82,18 +82,6 @@ pub fn encode(api_version: &str, kind: &str, members: &Map<String, Value>) -> Re
     Encoder::new(types).encode(find(types, api_version, kind)?, members)
 }
 
-/// The object of `kind` with the members that upstream prints, in upstream's order.
-pub fn normalize(
-    api_version: &str,
-    kind: &str,
-    members: &Map<String, Value>,
-) -> Result<Map<String, Value>, Error> {
-    let raw = encode(api_version, kind, members)?;
-    let claims = [("kind", kind), ("apiVersion", api_version)];
-    let claims = claims.map(|(name, claim)| (name.to_owned(), claim.into()));
-    Ok(claims.into_iter().chain(decode(api_version, kind, &raw)?).collect())
-}
-
 /// As [`encode`], in its envelope.
 pub fn envelop(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();

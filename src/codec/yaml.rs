@@ -3,18 +3,37 @@
 use serde_json::Value;
 use serde_saphyr::DuplicateKeyPolicy;
 
+use super::json::Parsed;
+
 mod emit;
+mod repeated;
 mod scalar;
+
+pub use repeated::repeated_keys;
 
 /// Reads a document: aliases and merge keys are resolved, and of a key that comes twice the last counts.
 pub fn parse(document: &[u8]) -> Result<Value, String> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-        legacy_octal_numbers: true,
-        with_snippet: false,
-    };
+    read(document).map(|parsed| parsed.value)
+}
+
+/// As [`parse`], and tells whether a key came twice. Such a document is read twice.
+pub fn read(document: &[u8]) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(document);
-    serde_saphyr::from_str_with_options(&text, options).map_err(|error| format!("yaml: {error}"))
+    let read = |duplicate_keys| {
+        let options = serde_saphyr::options! {
+            duplicate_keys: duplicate_keys,
+            legacy_octal_numbers: true,
+            with_snippet: false,
+        };
+        serde_saphyr::from_str_with_options(&text, options)
+    };
+    match read(DuplicateKeyPolicy::Error) {
+        Ok(value) => Ok(Parsed { value, repeated: false }),
+        Err(_) => match read(DuplicateKeyPolicy::LastWins) {
+            Ok(value) => Ok(Parsed { value, repeated: true }),
+            Err(error) => Err(format!("yaml: {error}")),
+        },
+    }
 }
 
 /// Writes a document in block style, keys sorted, with a line end.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::IdentityLeases;
 use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 use crate::api::error::Error;
+use crate::api::gate::Gate;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
@@ -27,7 +28,12 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(7);
 /// Heartbeats come later by up to this share, so that replicas started together drift apart.
 const JITTER: f64 = 0.04;
 
-pub async fn run(api: Arc<Api>, identity: ServerIdentity, config: IdentityLeases) -> Result<(), Error> {
+pub async fn run(
+    api: Arc<Api>,
+    identity: ServerIdentity,
+    config: IdentityLeases,
+    gate: Gate,
+) -> Result<(), Error> {
     let Some(resource) = leases(&api).cloned() else { return Ok(()) };
     let holder = format!("{identity}_{}", Uuid::new_v4());
     let heartbeat = Heartbeat { api: &api, resource: &resource, identity, holder, config };
@@ -37,6 +43,7 @@ pub async fn run(api: Arc<Api>, identity: ServerIdentity, config: IdentityLeases
         let renewed = heartbeat.renew(&mut held).await;
         if let Err(error) = &renewed {
             tracing::warn!(%error, name = heartbeat.identity.id(), "cannot renew the lease of this server");
+            gate.failed(None);
         }
         if matches!((renewed, &held), (Err(_), Held::NotYet)) {
             tokio::time::sleep(backoff).await;

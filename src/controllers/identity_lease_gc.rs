@@ -13,11 +13,11 @@ use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata};
-use crate::cache::Range;
+use crate::cache::{Range, State};
 use crate::codec::object::Object;
 
 /// Where the leases of servers are.
-pub(super) const NAMESPACE: &str = "kube-system";
+pub const NAMESPACE: &str = "kube-system";
 /// Tells them from other leases.
 pub(super) const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 pub(super) const COMPONENT: &str = "kube-apiserver";
@@ -33,8 +33,14 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
     }
 }
 
-pub(super) fn leases(api: &Api) -> Option<&Arc<Resource>> {
+pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
     api.resources.get("coordination.k8s.io", "v1", "leases")
+}
+
+/// Whether there is a lease of a server of this identity.
+pub(super) fn is_server(api: &Api, state: &State, id: &str) -> bool {
+    let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
+    lease.is_some_and(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT))
 }
 
 /// The expired leases of servers, as far as this server has heard.

@@ -25,6 +25,7 @@ use super::server::ConnectionInfo;
 use super::{resource, response};
 use crate::api::Api;
 use crate::api::error::Error;
+use crate::api::gate::Gate;
 use crate::api::options::query::Query;
 use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
@@ -35,6 +36,7 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Everything a request may need.
 pub struct App {
     pub api: Arc<Api>,
+    pub gate: Gate,
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
     pub documents: Documents,

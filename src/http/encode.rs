@@ -18,7 +18,7 @@ use crate::api::error::Error;
 use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
-use crate::cache::event::{EventType, FrameEncoding};
+use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::json_text::write_json;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
@@ -84,7 +84,7 @@ impl Encoder {
         if self.media == MediaType::Protobuf {
             return self.protobuf_object(object);
         }
-        if self.is_verbatim() && self.media == MediaType::Json && !self.pretty {
+        if self.is_verbatim(object) && self.media == MediaType::Json && !self.pretty {
             let json = object.json()?;
             let mut out = Vec::with_capacity(json.len() + 1);
             out.extend_from_slice(json);
@@ -135,7 +135,7 @@ impl Encoder {
     /// One item of a list.
     pub fn item(&self, out: &mut Vec<u8>, object: &Object) -> Result<(), Error> {
         match &self.form {
-            Form::Object if self.resource.serves_stored_version() => {
+            Form::Object if self.resource.serves_as_stored(object) => {
                 out.push(b'{');
                 out.extend_from_slice(object.json_item()?);
             }
@@ -168,8 +168,10 @@ impl Encoder {
             return self.protobuf_event(event);
         }
         match event {
-            WatchEvent::State(object) if self.is_verbatim() => Ok(json_frame(EventType::Added, object)?),
-            WatchEvent::Change { event, kind } if self.is_verbatim() => {
+            WatchEvent::State(object) if self.is_verbatim(object) => {
+                Ok(json_frame(EventType::Added, object)?)
+            }
+            WatchEvent::Change { event, kind } if self.is_verbatim_event(event, *kind) => {
                 let frame = event.frame(*kind, FrameEncoding::Json, |object| json_frame(*kind, object));
                 Ok(frame.ok_or_else(Error::event_without_object)??)
             }
@@ -188,9 +190,14 @@ impl Encoder {
         }
     }
 
+    fn is_verbatim(&self, object: &Object) -> bool {
+        matches!(self.form, Form::Object) && self.resource.serves_as_stored(object)
+    }
+
     /// Frames of stored objects are shared by all watchers.
-    fn is_verbatim(&self) -> bool {
-        matches!(self.form, Form::Object) && self.resource.serves_stored_version()
+    fn is_verbatim_event(&self, event: &Event, kind: EventType) -> bool {
+        let object = if kind == EventType::Deleted { &event.previous } else { &event.current };
+        object.as_ref().is_some_and(|object| self.is_verbatim(object))
     }
 
     fn decode(&self, object: &Object) -> Result<Value, Error> {

@@ -9,10 +9,13 @@ use serde_json::Value;
 use super::negotiate::{MediaType, body_type};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
+use crate::api::strictness::{Strictness, conform, yaml_error};
+use crate::codec::json::{self, Node, Parsed};
 use crate::codec::protobuf::{self, Envelope};
 use crate::codec::yaml;
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
+use crate::schema::types;
 
 /// Bytes of a body that error messages show.
 const SUMMARY: usize = 30;
@@ -45,17 +48,27 @@ pub struct Encoded {
     pub bytes: Bytes,
 }
 
-/// An object of the kind that the URL names. A missing kind or apiVersion is filled in (spec/wire.md, 2.6).
-pub fn object(definition: &ResourceDefinition, body: &Encoded) -> Result<ObjectMap, Error> {
+/// An object of the kind that the URL names, as its types have it. A missing kind or apiVersion is filled in
+/// (spec/wire.md, 2.6).
+pub fn object(
+    definition: &ResourceDefinition,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
     let (kind, version) = (&*definition.kind, definition.api_version());
-    typed_object(kind, &version, body)
+    typed_object(kind, &version, body, strictness)
 }
 
 /// As [`object`], for the kinds of subresources.
-pub fn typed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMap, Error> {
+pub fn typed_object(
+    kind: &str,
+    api_version: &str,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
     match body.media {
         MediaType::Protobuf => protobuf_object(kind, api_version, &body.bytes),
-        MediaType::Json | MediaType::Yaml => text_object(kind, api_version, body),
+        MediaType::Json | MediaType::Yaml => text_object(kind, api_version, body, strictness),
     }
 }
 
@@ -63,21 +76,33 @@ pub fn typed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<Obj
 pub fn options(body: &Encoded) -> Result<Value, Error> {
     match body.media {
         MediaType::Protobuf => delete_options(&body.bytes),
-        MediaType::Json | MediaType::Yaml => parse_text(body).map_err(Error::BadRequest),
+        MediaType::Json | MediaType::Yaml => {
+            parse_text(body).map(|parsed| parsed.value).map_err(Error::BadRequest)
+        }
     }
 }
 
 /// A body of JSON or YAML.
-fn parse_text(body: &Encoded) -> Result<Value, String> {
+fn parse_text(body: &Encoded) -> Result<Parsed, String> {
     if body.media == MediaType::Yaml {
-        return yaml::parse(&body.bytes);
+        return yaml::read(&body.bytes);
     }
-    parse(&body.bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))
+    json::parse(&body.bytes).map_err(|error| {
+        let why =
+            if body.bytes.is_empty() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        format!("couldn't get version/kind; json parse error: {why}")
+    })
 }
 
-fn text_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMap, Error> {
+fn text_object(
+    kind: &str,
+    api_version: &str,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
-    let mut object = match parse_text(body).map_err(&unrecognized)? {
+    let Parsed { value, repeated } = parse_text(body).map_err(&unrecognized)?;
+    let mut object = match value {
         Value::Object(object) => object,
         other => {
             let found = gotext::json_kind(&other);
@@ -90,7 +115,25 @@ fn text_object(kind: &str, api_version: &str, body: &Encoded) -> Result<ObjectMa
     let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
     let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
     check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
+    let refuse = |why: String| mismatch((kind, api_version), kind, &why);
+    let fit = conform(api_version, kind, &mut object).map_err(refuse)?;
+    if (fit.unknown || repeated) && strictness.is_asked() {
+        strictness.judge(&problems(kind, api_version, body)).map_err(refuse)?;
+    }
     Ok(object)
+}
+
+/// What is unknown or repeated in a body that was read already: this reads it again.
+fn problems(kind: &str, api_version: &str, body: &Encoded) -> Vec<String> {
+    if body.media == MediaType::Json {
+        return Node::parse(&body.bytes).map_or(Vec::new(), |node| types::problems(api_version, kind, &node));
+    }
+    let repeated = yaml::repeated_keys(&String::from_utf8_lossy(&body.bytes));
+    // Upstream goes on with the document as JSON, where maps are sorted.
+    let unknown =
+        yaml::parse(&body.bytes).map(|value| types::problems(api_version, kind, &Node::sorted(&value)));
+    let repeated = (!repeated.is_empty()).then(|| yaml_error(&repeated));
+    repeated.into_iter().chain(unknown.unwrap_or_default()).collect()
 }
 
 fn protobuf_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
@@ -146,17 +189,6 @@ fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Err
     Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
 }
 
-/// JSON with the leniency of Go's decoder about bytes that are not UTF-8: they become U+FFFD.
-fn parse(body: &[u8]) -> Result<Value, String> {
-    let parsed = match std::str::from_utf8(body) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_str(&String::from_utf8_lossy(body)),
-    };
-    parsed.map_err(|error| {
-        if body.is_empty() { "unexpected end of JSON input".to_owned() } else { error.to_string() }
-    })
-}
-
 /// What the body says in `field`, after filling it in.
 fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<String, String> {
     match object.get(field) {
@@ -191,6 +223,8 @@ fn summary(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::options::write::FieldValidation;
+    use crate::api::strictness::Warnings;
 
     fn decode(body: &str) -> Result<ObjectMap, String> {
         decode_as(MediaType::Json, body.as_bytes())
@@ -198,7 +232,8 @@ mod tests {
 
     fn decode_as(media: MediaType, bytes: &[u8]) -> Result<ObjectMap, String> {
         let body = Encoded { media, bytes: Bytes::copy_from_slice(bytes) };
-        typed_object("ConfigMap", "v1", &body).map_err(|error| error.to_string())
+        let strictness = Strictness { validation: FieldValidation::Strict, warnings: &Warnings::default() };
+        typed_object("ConfigMap", "v1", &body, strictness).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -254,8 +289,24 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_and_bad_utf8_is_replaced() {
-        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
-        assert_eq!(parse(b"\"a\xff\"").expect("lenient"), Value::from("a\u{fffd}"));
+    fn what_is_unknown_or_repeated_is_told() {
+        let refused = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: ";
+        let cases = [
+            (
+                MediaType::Json,
+                r#"{"data":{},"x":1,"data":{}}"#,
+                r#"unknown field "x", duplicate field "data""#,
+            ),
+            (
+                MediaType::Yaml,
+                "x: 1\ndata:\n  b: c\n  b: d\nmetadata:\n  a: b\n",
+                "yaml: unmarshal errors:\n  line 4: key \"b\" already set in map, unknown field \"metadata.a\", \
+                 unknown field \"x\"",
+            ),
+        ];
+        for (media, body, want) in cases {
+            let error = decode_as(media, body.as_bytes()).expect_err(body);
+            assert_eq!(error, format!("{refused}{want}"));
+        }
     }
 }

@@ -22,10 +22,13 @@ use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape};
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
+use super::warnings;
 use crate::api::error::Error;
+use crate::api::gate::Write;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
+use crate::api::strictness::Warnings;
 use crate::auth::authorizer::Attributes;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
@@ -39,6 +42,7 @@ struct Context<'a> {
     query: Query,
     user: Arc<User>,
     pretty: bool,
+    warnings: &'a Warnings,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -56,7 +60,17 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
     let user = app::user(&parts);
-    let context = Context { app, definition: &definition, path: &path, parts: &parts, query, user, pretty };
+    let warnings = Warnings::default();
+    let context = Context {
+        app,
+        definition: &definition,
+        path: &path,
+        parts: &parts,
+        query,
+        user,
+        pretty,
+        warnings: &warnings,
+    };
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
     } else {
@@ -64,7 +78,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         let _in_flight = app.metrics.in_flight(kind);
         context.run(action, body).await.map(|response| compress(&parts.headers, response))
     };
-    let response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
+    let mut response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
+    warnings::put(response.headers_mut(), &warnings.take());
     metrics.finished(response.status().as_u16(), started.elapsed());
     response
 }
@@ -105,6 +120,7 @@ impl Context<'_> {
     /// Every verb but watch, within the time a request has.
     async fn run(&self, action: Action, body: Body) -> Result<Response, Error> {
         self.authorize(action)?;
+        self.admit(action)?;
         let limit = request_timeout(&self.query, self.app.limits.request_time)?;
         let work = async {
             match action {
@@ -119,6 +135,20 @@ impl Context<'_> {
             }
         };
         tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::deadline()))
+    }
+
+    /// Holds up what would be stored before this server may write.
+    fn admit(&self, action: Action) -> Result<(), Error> {
+        if action.is_reading() || self.is_virtual() {
+            return Ok(());
+        }
+        let resource = self.definition.group_resource();
+        self.app.gate.admit(&Write {
+            resource: &resource,
+            namespace: self.path.namespace_text(),
+            creates: action == Action::Create,
+            user: &self.user,
+        })
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {

@@ -20,6 +20,28 @@ pub fn definitions() -> Vec<ResourceDefinition> {
         .collect()
 }
 
+/// The versions in which objects of a stored resource can be decoded, and therefore stored.
+pub fn storage_versions(resource: &GroupResource) -> Vec<String> {
+    let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
+    definitions()
+        .iter()
+        .filter(|definition| stored(definition))
+        .map(ResourceDefinition::api_version)
+        .collect()
+}
+
+/// As [`definitions`], but with these resources stored in another of their [`storage_versions`].
+pub fn definitions_stored_in(versions: &[(GroupResource, String)]) -> Vec<ResourceDefinition> {
+    let mut definitions = definitions();
+    for definition in &mut definitions {
+        let Storage::Table { resource, api_version } = &mut definition.storage else { continue };
+        if let Some((_, version)) = versions.iter().rev().find(|(name, _)| name == resource) {
+            *api_version = version.as_str().into();
+        }
+    }
+    definitions
+}
+
 /// Whether the group is one of upstream's; all others hold custom resources.
 pub fn has_group(group: &str) -> bool {
     table::GROUP_VERSIONS.iter().any(|(own, _, _)| *own == group)

@@ -1,17 +1,19 @@
 //! The types of the built-in kinds: what `proto/` says, in memory.
 //!
-//! Written down once there and read by everything that must know a field: the protobuf codec and OpenAPI; defaults,
-//! patches and apply are to follow. Messages refer to each other by [`MessageId`], so that types may be
+//! Written down once there and read by everything that must know a field: codecs, OpenAPI, strict decoding, defaults,
+//! patches and apply. Messages refer to each other by [`MessageId`], so that types may be
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-mod check;
+mod conform;
 mod load;
 mod markers;
+mod strict;
 
-pub use check::check;
+pub use conform::{Fit, conform};
+pub use strict::{duplicates, list_problems, problems};
 
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
@@ -27,6 +29,13 @@ pub struct Types {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(u32);
 
+impl MessageId {
+    /// Its place among all messages.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
@@ -39,6 +48,8 @@ pub struct Message {
     pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
+    /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
+    pub members: Box<[Member]>,
     /// Indices in `fields`, in the order of the numbers.
     by_number: Box<[u16]>,
     /// By number, the index in `fields` and 1; 0 where there is no such field.
@@ -53,6 +64,16 @@ pub enum Role {
     Kind(Arc<str>),
     /// A kind of every API version.
     SharedKind,
+}
+
+/// A member of an object's JSON.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Which struct declares it, and where among its fields.
+    pub message: MessageId,
+    index: u16,
+    /// The structs that lend it, from the outside.
+    pub lenders: Box<[MessageId]>,
 }
 
 #[derive(Debug)]
@@ -174,11 +195,29 @@ impl Types {
     }
 
     pub fn message(&self, id: MessageId) -> &Message {
-        &self.messages[id.0 as usize]
+        &self.messages[id.index()]
+    }
+
+    /// The field that is behind a member.
+    pub fn field(&self, member: &Member) -> &Field {
+        &self.message(member.message).fields[usize::from(member.index)]
     }
 }
 
 impl Message {
+    /// Whether kind and apiVersion are among its members.
+    pub fn has_claims(&self) -> bool {
+        self.role != Role::Part
+    }
+
+    /// The place of a member in `members`. Members mostly come in their order: the search begins at `from`.
+    pub fn find(&self, types: &Types, name: &str, from: usize) -> Option<usize> {
+        let from = from.min(self.members.len());
+        let named = |member: &Member| &*types.field(member).json_name == name;
+        let later = self.members[from..].iter().position(named).map(|found| from + found);
+        later.or_else(|| self.members[..from].iter().position(named))
+    }
+
     /// The index of the field with this number.
     pub fn index_of(&self, number: i32) -> Option<usize> {
         let found = *self.index.get(usize::try_from(number).ok()?)?;

@@ -46,4 +46,6 @@ pub enum Outcome {
     Conflict {
         found: Option<Revision>,
     },
+    /// The server is not registered any more; see [`Fence`](super::Fence).
+    Fenced,
 }

@@ -4,6 +4,7 @@ mod batch;
 mod error;
 mod listener;
 mod reads;
+mod registration;
 mod transfer;
 mod upkeep;
 
@@ -17,10 +18,10 @@ use tokio::time::Instant;
 use self::batch::Failure;
 use self::error::unavailable;
 use self::listener::Listener;
-use super::judge::judge;
+use super::judge::judge_under;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, TokenKey,
-    migrations,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms,
+    TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -135,9 +136,10 @@ impl Backend for Postgres {
         true
     }
 
-    async fn commit(&self, mutations: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
+        let floor = terms.floor;
         let mut connection = self.pool.acquire().await.map_err(unavailable)?;
-        let begun = batch::begin(&mut connection, mutations).await;
+        let begun = batch::begin(&mut connection, mutations, terms.fence).await;
         let begun = match begun {
             Ok(begun) if begun.base >= floor => begun,
             other => {
@@ -145,9 +147,17 @@ impl Backend for Postgres {
                 return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
             }
         };
-        let verdict = judge(mutations, begun.base, &begun.live);
+        let judged = judge_under(mutations, begun.base, &begun.live, begun.registered, terms);
+        let (verdict, registry) = match judged {
+            Ok(judged) => judged,
+            Err(error) => {
+                let _ = connection.close().await;
+                return Err(error);
+            }
+        };
         let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
-        let finished = batch::finish(&mut connection, &self.channel, mutations, &verdict.writes).await;
+        let writes = &verdict.writes;
+        let finished = batch::finish(&mut connection, &self.channel, mutations, writes, registry).await;
         match finished {
             Ok(()) => Ok(commit),
             Err(Failure::Before(error)) => {

@@ -7,6 +7,7 @@ mod batch;
 mod error;
 mod lock;
 mod reads;
+mod registration;
 mod transfer;
 mod upkeep;
 
@@ -25,10 +26,10 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use self::error::unavailable;
 use self::lock::FileLock;
-use super::judge::judge;
+use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, TokenKey,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -40,9 +41,9 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 const PAGE_SIZE: u32 = 8 * 1024;
 /// Pages in the log before the writer folds them back: 8 MB. A longer log gains 5 % and doubles the p99.
 const CHECKPOINT_PAGES: u32 = 1000;
-/// Of the writing connection, in KiB: the index pages that a batch touches stay in memory, and none is written to
-/// the log before the commit.
-const WRITER_CACHE_KIB: i32 = 32 * 1024;
+/// Of the writing connection, in KiB: more than the pages of the largest batch, so that none is written to the log
+/// before the commit. Not much more: after a page split, SQLite's commit walks the whole cache.
+const WRITER_CACHE_KIB: i32 = 4 * 1024;
 /// The log file is cut back to this many bytes after a checkpoint.
 const LOG_LIMIT: u64 = 64 << 20;
 /// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.
@@ -167,23 +168,28 @@ impl Backend for Sqlite {
         false
     }
 
-    async fn commit(&self, mutations: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
         let mut turn = self.turn().await?;
         let statements = self.statements.for_len(mutations.len());
-        let (base, live) = batch::begin(&mut turn.connection, statements, mutations).await?;
-        if base < floor {
-            return Err(Error::Regressed { floor, found: base });
+        let begun = batch::begin(&mut turn.connection, &statements, mutations, terms.fence).await?;
+        let base = begun.base;
+        if base < terms.floor {
+            return Err(Error::Regressed { floor: terms.floor, found: base });
         }
-        let verdict = judge(mutations, base, &live);
+        let (verdict, registry) = judge_under(mutations, base, &begun.live, begun.registered, terms)?;
         let commit = Commit { base, outcomes: verdict.outcomes };
-        let Some(last) = verdict.writes.last().map(|write| write.revision) else {
+        let last = verdict.writes.last().map(|write| write.revision);
+        if last.is_none() && registry.is_none() {
             batch::rollback(&mut turn.connection).await?;
             turn.done();
             return Ok(commit);
-        };
-        match batch::finish(&mut turn.connection, statements, mutations, &verdict.writes).await {
-            Ok(()) => turn.done(),
-            Err(error) => turn.settle(&self.options, last, error).await?,
+        }
+        let writes = &verdict.writes;
+        match (batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await, last) {
+            (Ok(()), _) => turn.done(),
+            (Err(error), Some(last)) => turn.settle(&self.options, last, error).await?,
+            // The clock does not tell, but a change of the registry alone can be asked for again.
+            (Err(error), None) => return Err(error),
         }
         Ok(commit)
     }

@@ -1,14 +1,15 @@
 //! Group commit: one task gathers the mutations of all requests into batches; while one batch is being committed
 //! the next one gathers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use super::mark::SAFETY_GAP;
 use super::{
-    Backend, Change, Commit, CommitSink, Error, HighWaterMark, Mutation, Outcome, OwnCommit, OwnWrite, sqlite,
+    Backend, Change, Commit, CommitSink, Error, Fence, HighWaterMark, Mutation, Outcome, OwnCommit, OwnWrite,
+    RegistryChange, Terms, sqlite,
 };
 use crate::codec::object::Object;
 use crate::revision::Revision;
@@ -21,7 +22,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// The way to write. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    backend: Arc<dyn Backend>,
+    writer: Arc<Writer>,
     queue: mpsc::Sender<Pending>,
 }
 
@@ -34,6 +35,15 @@ pub enum Written {
     Conflict { found: Option<Revision>, judged_at: Revision },
 }
 
+/// What became of mutations that pass together or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// Durable and visible.
+    Committed,
+    /// A precondition failed, and nothing was written; the state at this revision shows why.
+    Conflict { judged_at: Revision },
+}
+
 struct Pending {
     mutation: Mutation,
     reply: oneshot::Sender<Result<Written, Error>>,
@@ -43,13 +53,24 @@ impl Store {
     /// Starts the writer task. It ends when the last clone of the store is gone and its queue is empty.
     pub fn start(backend: Arc<dyn Backend>, sink: CommitSink, mark: Arc<HighWaterMark>) -> Self {
         let (queue, pending) = mpsc::channel(QUEUE);
-        let writer = Writer { backend: backend.clone(), sink, mark };
-        tokio::spawn(writer.run(pending));
-        Self { backend, queue }
+        let writer = Writer { backend, sink, mark, fence: OnceLock::new(), fenced: Notify::new() };
+        let writer = Arc::new(writer);
+        tokio::spawn(writer.clone().run(pending));
+        Self { writer, queue }
     }
 
     pub fn backend(&self) -> &Arc<dyn Backend> {
-        &self.backend
+        &self.writer.backend
+    }
+
+    /// From now on this server writes only as long as its registration stands. Set once; later calls change nothing.
+    pub fn set_fence(&self, fence: Fence) {
+        let _ = self.writer.fence.set(fence);
+    }
+
+    /// Returns after a batch was refused for want of the registration; also if that was before the call.
+    pub async fn fenced(&self) {
+        self.writer.fenced.notified().await;
     }
 
     /// Writes; returns once the write is durable and published, or has certainly failed. A caller that stops waiting
@@ -60,18 +81,32 @@ impl Store {
         // The writer died with the batch, or the runtime ended: before or after the commit, nobody can tell.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
+
+    /// Writes everything or nothing, in a transaction of its own, and changes the registry with it. Does not stop when
+    /// the caller stops waiting.
+    pub async fn write_together(
+        &self,
+        mutations: Vec<Mutation>,
+        registry: RegistryChange,
+    ) -> Result<Together, Error> {
+        let writer = self.writer.clone();
+        let writing = tokio::spawn(async move { writer.write_together(mutations, &registry).await });
+        writing.await.map_err(|_| Error::Unknown("the writer ended".into()))?
+    }
 }
 
 struct Writer {
     backend: Arc<dyn Backend>,
     sink: CommitSink,
     mark: Arc<HighWaterMark>,
+    fence: OnceLock<Fence>,
+    /// A batch has met a fence that does not stand.
+    fenced: Notify,
 }
 
 impl Writer {
-    async fn run(self, mut pending: mpsc::Receiver<Pending>) {
-        let this = Arc::new(self);
-        let in_flight = Arc::new(Semaphore::new(this.backend.pipeline_depth()));
+    async fn run(self: Arc<Self>, mut pending: mpsc::Receiver<Pending>) {
+        let in_flight = Arc::new(Semaphore::new(self.backend.pipeline_depth()));
         let mut gathered = Vec::with_capacity(sqlite::LARGEST_BATCH);
         loop {
             // The permit comes first: while it is waited for, the queue fills up and the batch grows.
@@ -80,12 +115,12 @@ impl Writer {
                 return;
             }
             let batch = std::mem::take(&mut gathered);
-            let this = this.clone();
+            let this = self.clone();
             tokio::spawn(async move {
                 let (mutations, replies): (Vec<_>, Vec<_>) =
                     batch.into_iter().map(|pending| (pending.mutation, pending.reply)).unzip();
                 let started = Instant::now();
-                let result = this.commit(&mutations).await;
+                let result = this.commit(&mutations, None).await;
                 drop(permit);
                 metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
                 metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
@@ -98,14 +133,54 @@ impl Writer {
     }
 
     /// Commits a batch; where the database has lost commits, first lifts the clock over them.
-    async fn commit(&self, mutations: &[Mutation]) -> Result<Commit, Error> {
-        match self.backend.commit(mutations, self.mark.get()).await {
+    async fn commit(
+        &self,
+        mutations: &[Mutation],
+        registry: Option<&RegistryChange>,
+    ) -> Result<Commit, Error> {
+        // Whoever registers has no registration to lose.
+        let registers = matches!(registry, Some(RegistryChange::Put(_)));
+        let fence = self.fence.get().filter(|_| !registers);
+        let terms = Terms { floor: self.mark.get(), fence, registry };
+        match self.backend.commit_under(mutations, terms).await {
             Err(Error::Regressed { floor, found }) => {
                 tracing::error!(%floor, %found, "the database has lost acknowledged commits; its clock is moved ahead");
                 self.backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
-                self.backend.commit(mutations, floor).await
+                self.backend.commit_under(mutations, Terms { floor, ..terms }).await
+            }
+            Err(Error::Fenced) => {
+                self.fenced.notify_one();
+                Err(Error::Fenced)
             }
             other => other,
+        }
+    }
+
+    async fn write_together(
+        &self,
+        mutations: Vec<Mutation>,
+        registry: &RegistryChange,
+    ) -> Result<Together, Error> {
+        let commit = self.commit(&mutations, Some(registry)).await?;
+        let mut writes = Vec::with_capacity(mutations.len());
+        for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
+            match written(mutation, outcome, commit.base, &mut writes)? {
+                Written::Committed { .. } => {}
+                Written::Conflict { .. } => return Ok(Together::Conflict { judged_at: commit.base }),
+            }
+        }
+        self.announce(commit.base, writes).await;
+        Ok(Together::Committed)
+    }
+
+    /// Makes what was written visible to this server's readers.
+    async fn announce(&self, base: Revision, writes: Vec<OwnWrite>) {
+        let Some(last) = writes.last() else { return };
+        self.mark.raise(last.revision);
+        let (published, done) = oneshot::channel();
+        // Without a cache (in tests, while shutting down) there is nobody to wait for.
+        if self.sink.send(OwnCommit { base, writes, published }).await.is_ok() {
+            let _ = done.await;
         }
     }
 
@@ -120,17 +195,12 @@ impl Writer {
         for ((mutation, outcome), reply) in mutations.into_iter().zip(commit.outcomes).zip(replies) {
             answers.push((written(mutation, outcome, commit.base, &mut writes), reply));
         }
-        if let Some(last) = writes.last() {
-            self.mark.raise(last.revision);
-            let (published, done) = oneshot::channel();
-            let commit = OwnCommit { base: commit.base, writes, published };
-            // Without a cache (in tests, while shutting down) there is nobody to wait for.
-            if self.sink.send(commit).await.is_ok() {
-                let _ = done.await;
-            }
+        if answers.iter().any(|(answer, _)| matches!(answer, Err(Error::Fenced))) {
+            self.fenced.notify_one();
         }
+        self.announce(commit.base, writes).await;
         for (answer, reply) in answers {
-            let _ = reply.send(Ok(answer));
+            let _ = reply.send(answer);
         }
     }
 }
@@ -148,8 +218,14 @@ async fn gather(pending: &mut mpsc::Receiver<Pending>, batch: &mut Vec<Pending>)
     true
 }
 
-fn written(mutation: Mutation, outcome: Outcome, base: Revision, writes: &mut Vec<OwnWrite>) -> Written {
-    match outcome {
+fn written(
+    mutation: Mutation,
+    outcome: Outcome,
+    base: Revision,
+    writes: &mut Vec<OwnWrite>,
+) -> Result<Written, Error> {
+    Ok(match outcome {
+        Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Conflict { found } => {
             let judged_at = writes.last().map_or(base, |write| write.revision);
             Written::Conflict { found, judged_at }
@@ -163,7 +239,7 @@ fn written(mutation: Mutation, outcome: Outcome, base: Revision, writes: &mut Ve
             writes.push(OwnWrite { revision, key, object: object.clone() });
             Written::Committed { revision, object }
         }
-    }
+    })
 }
 
 fn refuse(replies: Vec<oneshot::Sender<Result<Written, Error>>>, error: &Error) {

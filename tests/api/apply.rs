@@ -5,7 +5,7 @@ use futures_util::future::join;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::managers::{entry, put_as};
+use super::managers::{defaulted_spec, entry, put_as};
 use crate::support::client::Answer;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
 
@@ -109,7 +109,9 @@ async fn p46_a_conflict_with_an_update(setup: Setup) {
     let forced = apply(&server, &format!("{path}?force=1"), "a", &config).await.ok();
     assert_eq!(forced["spec"]["replicas"], 3);
     let left = entry(&forced, "k", "Update", "").expect("an entry");
-    assert_eq!(left["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+    let mut spec = defaulted_spec();
+    spec["f:paused"] = json!({});
+    assert_eq!(left["fieldsV1"], json!({"f:spec": spec}));
 }
 
 async fn p51_p52_what_does_not_fit(setup: Setup) {

@@ -41,6 +41,22 @@ pub async fn put_as(server: &TestServer, path: &str, manager: &str, mut body: Va
     server.put(format!("{path}?fieldManager={manager}"), &body).await
 }
 
+/// The defaults that who creates a Deployment comes to own.
+pub fn defaulted_spec() -> Value {
+    json!({
+        "f:progressDeadlineSeconds": {},
+        "f:revisionHistoryLimit": {},
+        "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}, "f:type": {}},
+        "f:template": {"f:spec": {
+            "f:dnsPolicy": {},
+            "f:restartPolicy": {},
+            "f:schedulerName": {},
+            "f:securityContext": {},
+            "f:terminationGracePeriodSeconds": {},
+        }},
+    })
+}
+
 async fn p28_p30_p31_updates(setup: Setup) {
     let server = setup.start().await;
     let c = format!("{CONFIGMAPS}/c");
@@ -56,10 +72,16 @@ async fn p28_p30_p31_updates(setup: Setup) {
     let changed = put_as(&server, &c, "m2", json!({"data": {"a": "2"}})).await.ok();
     assert_eq!(owned(&changed, "curl"), &json!({"f:data": {}}));
     assert_eq!(owned(&changed, "m2"), &json!({"f:data": {"f:a": {}}}));
+    let other = put_as(&server, &c, "m4", json!({"data": {"a": "2", "b": "1"}})).await.ok();
+    let deleted = put_as(&server, &c, "m3", json!({"data": {"b": "1"}})).await.ok();
+    assert!(entry(&deleted, "m3", "Update", "").is_none(), "{deleted}");
+    assert!(entry(&deleted, "m2", "Update", "").is_none(), "{deleted}");
+    for manager in ["curl", "m4"] {
+        assert_eq!(entry(&deleted, manager, "Update", ""), entry(&other, manager, "Update", ""));
+    }
+    // No data and empty data are the same.
     let emptied = put_as(&server, &c, "m3", json!({"data": {}})).await.ok();
-    assert!(entry(&emptied, "m3", "Update", "").is_none(), "{emptied}");
-    assert!(entry(&emptied, "m2", "Update", "").is_none(), "{emptied}");
-    assert_eq!(entry(&emptied, "curl", "Update", ""), entry(&changed, "curl", "Update", ""));
+    assert!(emptied["metadata"].get("managedFields").is_none() && emptied.get("data").is_none(), "{emptied}");
 }
 
 async fn p29_structs_of_the_kind(setup: Setup) {
@@ -68,13 +90,14 @@ async fn p29_structs_of_the_kind(setup: Setup) {
         "spec": {"containers": [{"name": "app", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}}}});
     let created = server.post(format!("{DEPLOYMENTS}?fieldManager=m"), &web).await.expect(201);
     let port = json!({".": {}, "f:containerPort": {}, "f:protocol": {}});
-    let app = json!({".": {}, "f:image": {}, "f:name": {}, "f:ports": {
-        ".": {}, r#"k:{"containerPort":80,"protocol":"TCP"}"#: port}});
-    let expected = json!({
-        "f:metadata": {"f:labels": {".": {}, "f:l": {}}},
-        "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {r#"k:{"name":"app"}"#: app}}}},
-    });
-    assert_eq!(owned(&created, "m").to_string(), expected.to_string());
+    let app = json!({".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:ports": {
+        ".": {}, r#"k:{"containerPort":80,"protocol":"TCP"}"#: port},
+        "f:resources": {}, "f:terminationMessagePath": {}, "f:terminationMessagePolicy": {}});
+    let mut spec = defaulted_spec();
+    spec["f:replicas"] = json!({});
+    spec["f:template"]["f:spec"]["f:containers"] = json!({r#"k:{"name":"app"}"#: app});
+    let expected = json!({"f:metadata": {"f:labels": {".": {}, "f:l": {}}}, "f:spec": spec});
+    assert_eq!(owned(&created, "m"), &expected);
 }
 
 async fn p32_an_update_that_changes_nothing(setup: Setup) {
@@ -94,7 +117,9 @@ async fn p33_subresources(setup: Setup) {
     let put = server.put(format!("{DEPLOYMENTS}/web/status?fieldManager=m"), &status).await.ok();
     let entry_of_status = entry(&put, "m", "Update", "status").expect("an entry");
     assert_eq!(entry_of_status["fieldsV1"], json!({"f:status": {"f:readyReplicas": {}}}));
-    assert_eq!(owned(&put, "m"), &json!({"f:spec": {"f:replicas": {}}}));
+    let mut spec = defaulted_spec();
+    spec["f:replicas"] = json!({});
+    assert_eq!(owned(&put, "m"), &json!({"f:spec": spec}));
     assert_eq!(put["spec"]["replicas"], 1);
 }
 

@@ -70,6 +70,7 @@ pub async fn losers_fail_alone_and_take_no_revision(database: &Database) {
                     assert_eq!(found, live[*target], "the loser is told what it met");
                     losers += 1;
                 }
+                Outcome::Fenced => panic!("there is no fence"),
             }
         }
         assert_eq!(backend.clock().await.expect("clock").revision, last);

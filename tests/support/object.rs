@@ -52,7 +52,7 @@ pub async fn pass(backend: &dyn Backend, mutation: Mutation) -> Revision {
 pub fn committed(outcome: Outcome) -> Revision {
     match outcome {
         Outcome::Committed(revision) => revision,
-        Outcome::Conflict { .. } => panic!("conflict: {outcome:?}"),
+        Outcome::Conflict { .. } | Outcome::Fenced => panic!("refused: {outcome:?}"),
     }
 }
 

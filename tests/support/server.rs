@@ -10,6 +10,7 @@ use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Ser
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,6 +33,8 @@ pub struct Setup {
     pub storage_media_type: StorageMediaType,
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
+    /// Resources that are stored in another version than usual.
+    pub storage_versions: Vec<(GroupResource, String)>,
     data: TempDir,
 }
 
@@ -51,6 +54,7 @@ impl Setup {
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
+            storage_versions: Vec::new(),
             data,
         }
     }
@@ -98,6 +102,7 @@ impl Setup {
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
+            storage_versions: self.storage_versions.clone(),
             log: LogConfig { verbosity: 0, format: LogFormat::Text },
         }
     }

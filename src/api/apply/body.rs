@@ -4,19 +4,31 @@ use serde_json::Value;
 
 use crate::api::ObjectMap;
 use crate::api::error::Error;
-use crate::codec::yaml;
+use crate::api::options::write::FieldValidation;
+use crate::api::strictness::{Strictness, yaml_error};
+use crate::codec::{json, yaml};
 use crate::gotext;
 
-/// A configuration; 400 for what is none. Of a key that is there twice the last one counts.
-pub fn parse(body: &[u8]) -> Result<ObjectMap, Error> {
+/// A configuration as it was sent.
+pub struct Config {
+    pub object: ObjectMap,
+    /// What strict decoding says of it. Of a key that is there twice the last one counts.
+    pub problem: Option<String>,
+}
+
+/// A configuration; 400 for what is none.
+pub fn parse(body: &[u8]) -> Result<Config, Error> {
     let bad = |why: &str| Error::BadRequest(format!("error decoding patch: {why}"));
-    let text = String::from_utf8_lossy(body);
-    let value = match serde_json::from_str(&text) {
-        Ok(value) => value,
-        Err(_) => yaml::parse(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
+    let parsed = match json::parse(body) {
+        Ok(parsed) => parsed,
+        Err(_) => yaml::read(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
     };
-    match value {
-        Value::Object(config) => Ok(config),
+    let problem = parsed.repeated.then(|| {
+        let repeated = yaml::repeated_keys(&String::from_utf8_lossy(body));
+        format!("error converting YAML to JSON: {}", yaml_error(&repeated))
+    });
+    match parsed.value {
+        Value::Object(object) => Ok(Config { object, problem }),
         other => {
             let found = gotext::json_kind(&other);
             Err(bad(&format!(
@@ -24,6 +36,16 @@ pub fn parse(body: &[u8]) -> Result<ObjectMap, Error> {
             )))
         }
     }
+}
+
+/// 400 for a problem, or a warning, or nothing: as the client asked.
+pub fn judge(problem: Option<&str>, strictness: Strictness<'_>) -> Result<(), Error> {
+    let Some(problem) = problem else { return Ok(()) };
+    if strictness.validation == FieldValidation::Strict {
+        return Err(Error::BadRequest(format!("error strict decoding patch: {problem}")));
+    }
+    strictness.warn(problem);
+    Ok(())
 }
 
 /// A configuration has to be of the kind and version of the URL, and says nothing of managers.

@@ -92,6 +92,15 @@ impl Error {
         Self::Timeout(text.to_owned())
     }
 
+    /// 503 of a write before this server has registered how it encodes the resource.
+    pub fn not_registered(resource: &GroupResource, last_error: Option<&str>) -> Self {
+        let last_error = last_error.unwrap_or("<nil>");
+        let message = format!(
+            "wait for storage version registration to complete for resource: {resource}, last seen error: {last_error}"
+        );
+        Self::Unavailable { message, retry_after: 0 }
+    }
+
     /// 503 while the server goes down.
     pub fn shutting_down() -> Self {
         Self::Unavailable { message: "apiserver is shutting down".to_owned(), retry_after: 1 }

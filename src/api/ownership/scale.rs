@@ -120,7 +120,7 @@ fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Manager
             Some(at) if owns => {
                 owners.remove(at);
             }
-            None if owns => manager.fields = manager.fields.difference(&replicas),
+            None if owns => manager.fields = std::mem::take(&mut manager.fields).difference(&replicas),
             _ => {}
         }
     }

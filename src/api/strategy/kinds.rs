@@ -116,6 +116,7 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "Namespace") => Special::Namespace,
         ("", "Pod") => Special::Pod,
         ("", "PersistentVolume") => Special::PersistentVolume,
+        ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
         ("batch", "Job") => Special::Job,
         ("apps", "DaemonSet") => Special::DaemonSet,
         ("certificates.k8s.io", "CertificateSigningRequest") => Special::CertificateSigningRequest,

@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::{label_keys, qos};
 use crate::api::{ObjectMap, fields};
 
 /// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
 const DEFAULT_GRACE: i64 = 30;
 
 pub(super) fn prepare_create(object: &mut ObjectMap) {
+    let class = qos::class(object);
+    fields::object_mut(object, "status").insert("qosClass".to_owned(), class.into());
+    label_keys::apply(object);
     if fields::items(object, &["spec", "schedulingGates"]).is_empty() {
         return;
     }

@@ -80,7 +80,7 @@ fn creation() {
         (
             ("", "Pod"),
             json!({"spec": {}, "status": {"phase": "Running"}}),
-            json!({"metadata": {"generation": 1}, "spec": {}, "status": {"phase": "Pending"}}),
+            json!({"metadata": {"generation": 1}, "spec": {}, "status": {"phase": "Pending", "qosClass": "BestEffort"}}),
         ),
         (
             ("", "PersistentVolume"),
@@ -93,7 +93,7 @@ fn creation() {
             json!({"spec": {"username": "alice", "groups": ["devs"]}, "status": {}}),
         ),
         (("", "Pod"), json!({"spec": 3, "status": "x", "metadata": []}), {
-            json!({"spec": 3, "metadata": {"generation": 1}, "status": {"phase": "Pending"}})
+            json!({"spec": 3, "metadata": {"generation": 1}, "status": {"phase": "Pending", "qosClass": "BestEffort"}})
         }),
     ];
     for ((group, kind), sent, want) in cases {

@@ -31,6 +31,11 @@ pub(super) fn put(out: &mut String, text: &str, place: Place) {
     }
 }
 
+/// Whether a plain scalar is a string to go-yaml.
+pub(super) fn is_a_string(text: &str) -> bool {
+    !reads_as_another_type(text)
+}
+
 fn reads_as_another_type(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let cased = text == lower || text == text.to_ascii_uppercase() || text == capitalized(&lower);

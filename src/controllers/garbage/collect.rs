@@ -9,6 +9,7 @@ use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
 use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::resource::Resource;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::update::Part;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
@@ -223,10 +224,9 @@ impl Collector<'_> {
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
         let options = PatchOptions { write: WriteOptions::default(), conflicts: Conflicts::Refuse };
         let body = patch.to_string();
-        match self
-            .api
-            .patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, &User::apiserver())
-            .await
+        let user = User::apiserver();
+        let requester = Requester { user: &user, warnings: &Warnings::default() };
+        match self.api.patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, requester).await
         {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),

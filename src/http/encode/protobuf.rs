@@ -35,7 +35,7 @@ impl Encoder {
 
     /// One item of a list. The bytes of stored objects are shared by everybody.
     pub fn protobuf_item(&self, object: &Object) -> Result<Bytes, Error> {
-        if self.is_verbatim() {
+        if self.is_verbatim(object) {
             return Ok(object.protobuf()?.clone());
         }
         Ok(message(&self.formed(self.decode(object)?))?.into())
@@ -63,8 +63,8 @@ impl Encoder {
             Ok(watch_frame(kind.as_str(), &api_version, name, object.protobuf()?).into())
         };
         match event {
-            WatchEvent::State(object) if self.is_verbatim() => Ok(stored(EventType::Added, object)?),
-            WatchEvent::Change { event, kind } if self.is_verbatim() => {
+            WatchEvent::State(object) if self.is_verbatim(object) => Ok(stored(EventType::Added, object)?),
+            WatchEvent::Change { event, kind } if self.is_verbatim_event(event, *kind) => {
                 let frame = event.frame(*kind, FrameEncoding::Protobuf, |object| stored(*kind, object));
                 Ok(frame.ok_or_else(Error::event_without_object)??)
             }

@@ -15,6 +15,7 @@ use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::reviews::Reviewer;
+use crate::api::strictness::{Requester, Strictness};
 use crate::api::update::Part;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
@@ -28,7 +29,7 @@ impl Context<'_> {
         let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_create(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
-        let object = object(self.definition, &body)?;
+        let object = object(self.definition, &body, self.strictness(&options))?;
         if self.is_virtual() {
             let namespace = self.path.namespace.as_deref();
             let review = Reviewer {
@@ -55,11 +56,11 @@ impl Context<'_> {
         let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
         let target = self.target()?;
         if self.is_scale() {
-            let scale = typed_object("Scale", "autoscaling/v1", &body)?;
+            let scale = typed_object("Scale", "autoscaling/v1", &body, self.strictness(&options))?;
             let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
-        let object = object(self.definition, &body)?;
+        let object = object(self.definition, &body, self.strictness(&options))?;
         let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
@@ -72,16 +73,17 @@ impl Context<'_> {
         let options = PatchOptions::parse(&self.query, kind)?.or_agent(self.agent());
         let target = self.target()?;
         if self.is_scale() {
-            let scale = self.app.api.patch_scale(target, kind, &bytes, &options, &self.user).await?;
+            let scale = self.app.api.patch_scale(target, kind, &bytes, &options, self.requester()).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         if kind == PatchKind::Apply {
             let may_create = self.authorize(Action::Create);
-            let applier = Applier { user: &self.user, may_create: &may_create };
+            let applier = Applier { requester: self.requester(), may_create: &may_create };
             let modified = self.app.api.apply(target, self.part(), &bytes, &options, applier).await?;
             return self.modified(&negotiated, &modified.answer, modified.outcome);
         }
-        let modified = self.app.api.patch(target, self.part(), kind, &bytes, &options, &self.user).await?;
+        let modified =
+            self.app.api.patch(target, self.part(), kind, &bytes, &options, self.requester()).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
@@ -135,6 +137,14 @@ impl Context<'_> {
     ) -> Result<Response, Error> {
         let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
         Ok(response::encoded(status, negotiated.media, self.encoder(negotiated)?.answer(answer)?))
+    }
+
+    fn requester(&self) -> Requester<'_> {
+        Requester { user: &self.user, warnings: self.warnings }
+    }
+
+    fn strictness(&self, options: &WriteOptions) -> Strictness<'_> {
+        Strictness { validation: options.field_validation, warnings: self.warnings }
     }
 
     fn agent(&self) -> Option<&str> {

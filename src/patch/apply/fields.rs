@@ -78,6 +78,9 @@ impl FieldSet {
     }
 
     pub fn union(mut self, other: &FieldSet) -> FieldSet {
+        if self.is_empty() {
+            return other.clone();
+        }
         for (element, theirs) in &other.nodes {
             let node = self.nodes.entry(element.clone()).or_default();
             node.member |= theirs.member;
@@ -98,30 +101,26 @@ impl FieldSet {
     }
 
     /// Without exactly the paths of `other`.
-    pub fn difference(&self, other: &FieldSet) -> FieldSet {
-        self.without(other, |_| false)
+    pub fn difference(mut self, other: &FieldSet) -> FieldSet {
+        self.remove(other, |_| false);
+        self
     }
 
     /// Without the paths of `other` and everything below them.
-    pub fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
-        self.without(other, |theirs| theirs.member)
+    pub fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
+        self.remove(other, |theirs| theirs.member);
+        self
     }
 
-    fn without(&self, other: &FieldSet, whole: fn(&Node) -> bool) -> FieldSet {
-        let mut left = FieldSet::default();
-        for (element, node) in &self.nodes {
-            match other.nodes.get(element) {
-                None => {
-                    left.nodes.insert(element.clone(), node.clone());
-                }
-                Some(theirs) if whole(theirs) => {}
-                Some(theirs) => {
-                    let below = node.below.without(&theirs.below, whole);
-                    left.graft(element.clone(), node.member && !theirs.member, below);
-                }
+    fn remove(&mut self, other: &FieldSet, whole: fn(&Node) -> bool) {
+        for (element, theirs) in &other.nodes {
+            let Some(node) = self.nodes.get_mut(element) else { continue };
+            node.member &= !theirs.member;
+            node.below.remove(&theirs.below, whole);
+            if whole(theirs) || node.is_nothing() {
+                self.nodes.remove(element);
             }
         }
-        left
     }
 
     /// With the declared fields on the way to a member as members, too.

@@ -50,6 +50,26 @@ pub fn encode(set: &FieldSet) -> Map<String, Value> {
     nodes.collect()
 }
 
+/// Whether every path of `set` is in the set that `fields` says.
+pub fn covers(fields: &Map<String, Value>, set: &FieldSet) -> bool {
+    set.entries().all(|entry| {
+        let inner = fields.get(&encode_element(entry.element)).and_then(Value::as_object);
+        inner.is_some_and(|inner| (!entry.member || is_member(inner)) && covers(inner, entry.below))
+    })
+}
+
+/// Whether some path of `set` is in the set that `fields` says.
+pub fn touches(fields: &Map<String, Value>, set: &FieldSet) -> bool {
+    set.entries().any(|entry| {
+        let inner = fields.get(&encode_element(entry.element)).and_then(Value::as_object);
+        inner.is_some_and(|inner| (entry.member && is_member(inner)) || touches(inner, entry.below))
+    })
+}
+
+fn is_member(inner: &Map<String, Value>) -> bool {
+    inner.is_empty() || inner.contains_key(SELF)
+}
+
 /// A step as a key.
 pub fn encode_element(element: &PathElement) -> String {
     match element {

@@ -1,11 +1,13 @@
 //! `metadata.managedFields`: the sets of all managers, decoded and encoded.
 
 use std::cmp::Ordering;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::fields::{FieldSet, field_paths};
 use super::fields_v1;
+use super::ownership::Acting;
 use crate::gotext;
 
 /// More update managers than these are merged into [`ANCIENT`].
@@ -103,9 +105,13 @@ impl Managers {
         self.0.iter().find(|manager| manager.identity.same(identity))
     }
 
+    pub fn find_mut(&mut self, identity: &Identity) -> Option<&mut Manager> {
+        self.0.iter_mut().find(|manager| manager.identity.same(identity))
+    }
+
     /// Replaces the manager of this identity.
     pub fn put(&mut self, manager: Manager) {
-        match self.0.iter_mut().find(|known| known.identity.same(&manager.identity)) {
+        match self.find_mut(&manager.identity) {
             Some(known) => *known = manager,
             None => self.0.push(manager),
         }
@@ -141,7 +147,7 @@ impl Managers {
 }
 
 /// Paths that nobody owns; what is below them may be owned.
-pub fn never_owned() -> FieldSet {
+pub static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = [
         "name",
         "namespace",
@@ -158,7 +164,7 @@ pub fn never_owned() -> FieldSet {
         set = set.union(&field_paths(&[&["metadata", name]]));
     }
     set
-}
+});
 
 /// Whether a body asks to forget all managers.
 pub fn is_reset(entries: &[Value]) -> bool {
@@ -170,15 +176,53 @@ pub fn is_reset(entries: &[Value]) -> bool {
 }
 
 fn order(one: &Manager, other: &Manager) -> Ordering {
-    let key = |manager: &Manager| {
-        let Identity { name, operation, api_version, subresource } = manager.identity.clone();
-        (operation, manager.time.clone().unwrap_or_default(), name, api_version, subresource)
-    };
+    fn key(manager: &Manager) -> [&str; 5] {
+        let Identity { name, operation, api_version, subresource } = &manager.identity;
+        [operation.as_str(), manager.time.as_deref().unwrap_or_default(), name, api_version, subresource]
+    }
     key(one).cmp(&key(other))
 }
 
+/// Encoded managers after `acting` wrote `written`, where that changes nothing but the time of its own entry: it owns
+/// all of `written`, and nobody else owns any of `touched`.
+pub fn retouched(
+    entries: &[Value],
+    acting: &Acting,
+    written: &FieldSet,
+    touched: &FieldSet,
+) -> Option<Vec<Value>> {
+    let Identity { name, operation, api_version, subresource } = &acting.identity;
+    let identity = [operation.as_str(), name, api_version, subresource];
+    let is_own = |entry: &Value| {
+        ["operation", "manager", "apiVersion", "subresource"].map(|field| text(entry, field)) == identity
+    };
+    let own = entries.iter().position(is_own)?;
+    let unchanged = entries.iter().enumerate().all(|(at, entry)| {
+        let fields = entry.get("fieldsV1").and_then(Value::as_object);
+        fields.is_some_and(|fields| match at == own {
+            true => fields_v1::covers(fields, written),
+            false => !fields_v1::touches(fields, touched),
+        })
+    });
+    if !unchanged {
+        return None;
+    }
+    let mut entries = entries.to_vec();
+    *entries[own].get_mut("time")? = acting.now.as_str().into();
+    let key = |entry: &Value| {
+        ["operation", "time", "manager", "apiVersion", "subresource"]
+            .map(|field| text(entry, field).to_owned())
+    };
+    entries.sort_by_cached_key(key);
+    Some(entries)
+}
+
+fn text<'v>(entry: &'v Value, field: &str) -> &'v str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 fn decode_entry(at: usize, entry: &Value) -> Result<Manager, Undecodable> {
-    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |field: &str| text(entry, field).to_owned();
     let operation = match &*text("operation") {
         "Apply" => Operation::Apply,
         "Update" => Operation::Update,

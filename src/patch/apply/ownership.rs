@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
-use super::managers::{Identity, Manager, Managers, never_owned};
+use super::managers::{self, Identity, Manager, Managers, NEVER_OWNED};
 use super::merge::merge;
 use super::owned::owned;
 use super::path;
@@ -91,8 +91,7 @@ fn of_version(object: &Object, api_version: &str) -> bool {
     object.get("apiVersion").is_some_and(|version| version == api_version)
 }
 
-/// The managers after a write that is no apply: what it wrote leaves all others, what it removed leaves everybody.
-/// `None` if nothing of ownership changes.
+/// The managers after a write that is no apply; `None` if nothing of ownership changes.
 pub fn update(
     versions: &impl Versions,
     old: &Object,
@@ -100,27 +99,62 @@ pub fn update(
     managers: &Managers,
     acting: &Acting,
 ) -> Option<Managers> {
-    let mut comparisons = Comparisons { versions, old, new, known: HashMap::new() };
-    let strip = never_owned();
-    let own = comparisons.of(&acting.identity.api_version)?.mapped(|set| set.difference(&strip));
-    if own.is_empty()
-        && managers.0.iter().all(|manager| versions.schema(&manager.identity.api_version).is_some())
-    {
-        return None;
+    Update::new(versions, old, new, acting)?.managers(managers)
+}
+
+/// A write that is no apply: what it wrote leaves all others, what it removed leaves everybody.
+pub struct Update<'a, V> {
+    comparisons: Comparisons<'a, V>,
+    acting: &'a Acting,
+    /// In the version that is written, of what can be owned.
+    own: Comparison,
+}
+
+impl<'a, V: Versions> Update<'a, V> {
+    /// `None` if the version that is written is not served.
+    pub fn new(versions: &'a V, old: &'a Object, new: &'a Object, acting: &'a Acting) -> Option<Self> {
+        let mut comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+        let own = comparisons.of(&acting.identity.api_version)?.clone();
+        let own = own.mapped(|set| set.difference(&NEVER_OWNED));
+        Some(Self { comparisons, acting, own })
     }
-    let mut left = without_changes(managers, &mut comparisons, |_| true);
-    let written = own.written();
-    if !written.is_empty() {
-        let before = left.find(&acting.identity).map(|manager| manager.fields.clone()).unwrap_or_default();
-        left.put(Manager {
-            identity: acting.identity.clone(),
-            time: Some(acting.now.clone()),
-            fields: before.union(&written),
-        });
+
+    /// The encoded managers, without decoding them, where the write changes no set: it wrote only what its manager
+    /// owns, alone, and removed nothing. `None` if that is not so, or not easily seen.
+    pub fn retouched(&mut self, entries: &[Value]) -> Option<Vec<Value>> {
+        let version = &self.acting.identity.api_version;
+        let all = self.comparisons.of(version)?;
+        let one_version = entries.iter().all(|entry| entry.get("apiVersion").is_some_and(|v| v == version));
+        if !one_version || all.removes() {
+            return None;
+        }
+        if self.own.is_empty() {
+            return Some(entries.to_vec());
+        }
+        managers::retouched(entries, self.acting, &self.own.written(), &all.written())
     }
-    left.drop_empty();
-    left.cap();
-    Some(left)
+
+    /// The managers afterwards; `None` if nothing of ownership changes.
+    pub fn managers(mut self, managers: &Managers) -> Option<Managers> {
+        let Self { comparisons, acting, own } = &mut self;
+        let served = |manager: &Manager| comparisons.versions.schema(&manager.identity.api_version).is_some();
+        if own.is_empty() && managers.0.iter().all(served) {
+            return None;
+        }
+        let mut left = without_changes(managers, comparisons, |_| true);
+        let written = own.written();
+        if !written.is_empty() {
+            let before = left.find_mut(&acting.identity).map(|manager| std::mem::take(&mut manager.fields));
+            left.put(Manager {
+                identity: acting.identity.clone(),
+                time: Some(acting.now.clone()),
+                fields: before.unwrap_or_default().union(&written),
+            });
+        }
+        left.drop_empty();
+        left.cap();
+        Some(left)
+    }
 }
 
 /// Managers without what changed; those of versions that are not served go.
@@ -134,8 +168,10 @@ fn without_changes<V: Versions>(
         if !touched(&manager.identity) {
             return Some(manager.clone());
         }
-        let fields = manager.fields.difference(&comparison.written()).difference(&comparison.removed);
-        Some(Manager { fields, ..manager.clone() })
+        let mut manager = manager.clone();
+        let changed = [&comparison.modified, &comparison.added, &comparison.removed];
+        manager.fields = changed.into_iter().fold(manager.fields, FieldSet::difference);
+        Some(manager)
     };
     Managers(managers.0.iter().filter_map(change).collect())
 }
@@ -175,7 +211,7 @@ pub fn apply(
     let changes = !path::same(&Value::Object(live.clone()), &Value::Object(object.clone()));
     if let Some(own) = managers.0.iter_mut().find(|manager| manager.identity.same(&acting.identity)) {
         own.identity = acting.identity.clone();
-        own.fields = own.fields.difference(&never_owned());
+        own.fields = std::mem::take(&mut own.fields).difference(&NEVER_OWNED);
         if changes {
             own.time = Some(acting.now.clone());
         }

@@ -12,7 +12,7 @@ use super::conflict;
 use super::fields::FieldSet;
 use super::fields_v1;
 use super::managers::{Identity, Managers, Operation};
-use super::ownership::{self, Acting, Conflicts, Refusal, Versions};
+use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
 use super::schema::Schema;
 use crate::schema::types::Types;
 
@@ -106,6 +106,13 @@ impl Kind {
         let (old, new) = (self.claimed(&state.object), self.claimed(body));
         let acting = self.acting(manager, Operation::Update);
         let managers = ownership::update(self, &old, &new, &state.managers, &acting);
+        let mut update = Update::new(self, &old, &new, &acting).expect("a version that is served");
+        if let Some(Value::Array(entries)) = state.managers.encode()
+            && let Some(retouched) = update.retouched(&entries)
+        {
+            let expected = managers.as_ref().unwrap_or(&state.managers).encode();
+            assert_eq!(Some(Value::Array(retouched)), expected);
+        }
         State { object: body.clone(), managers: managers.unwrap_or_else(|| state.managers.clone()) }
     }
 
@@ -185,4 +192,28 @@ fn run(kind: &Kind, case: &Case) {
     if let Some(managers) = &case.managers {
         assert_eq!(&state.sets(), managers, "{}", case.name);
     }
+}
+
+#[test]
+fn an_update_of_what_one_owns_alone_moves_only_the_time() {
+    let kind = Kind::new("v1", "ConfigMap");
+    let body = |text: &str| serde_saphyr::from_str::<Map<String, Value>>(text).unwrap();
+    let empty = State::default();
+    let first = kind.apply(&empty, "b", &body("data: {y: '1'}"), Conflicts::Refuse).unwrap();
+    let state = kind.update(&first, "a", &body("data: {x: '1', y: '1'}"));
+    let Some(Value::Array(entries)) = state.managers.encode() else { panic!("no managers") };
+    let retouched = |manager: &str, text: &str| {
+        let (old, new) = (kind.claimed(&state.object), kind.claimed(&body(text)));
+        let acting = kind.acting(manager, Operation::Update);
+        let acting = Acting { now: "2031-01-01T00:00:00Z".to_owned(), ..acting };
+        Update::new(&kind, &old, &new, &acting).unwrap().retouched(&entries)
+    };
+    let mut later = entries.clone();
+    later[1]["time"] = "2031-01-01T00:00:00Z".into();
+    assert_eq!(retouched("a", "data: {x: '2', y: '1'}"), Some(later));
+    assert_eq!(retouched("a", "data: {x: '1', y: '1'}"), Some(entries.clone()));
+    for changes_sets in ["data: {x: '1', y: '2'}", "data: {x: '1', y: '1', z: '1'}", "data: {y: '1'}"] {
+        assert_eq!(retouched("a", changes_sets), None, "{changes_sets}");
+    }
+    assert_eq!(retouched("c", "data: {x: '2', y: '1'}"), None);
 }

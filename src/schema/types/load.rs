@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::markers::{FieldMarkers, MessageMarkers};
-use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Role, Types, kind_key};
+use super::{Cardinality, Field, FieldKind, Format, Member, Message, MessageId, Role, Types, kind_key};
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::schema::names::api_version;
 
@@ -25,7 +25,12 @@ fn read(descriptors: &[u8]) -> Result<Types, protowire::Error> {
         .map(|(index, message)| (&*message.full_name, MessageId(index as u32)))
         .collect();
     let resolve = |message: &RawMessage| message.resolve(&ids, &found.entries);
-    let messages = found.messages.iter().map(resolve).collect();
+    let mut messages: Vec<Message> = found.messages.iter().map(resolve).collect();
+    let members: Vec<Box<[Member]>> =
+        (0..messages.len()).map(|index| members(&messages, index as u32)).collect();
+    for (message, members) in messages.iter_mut().zip(members) {
+        message.members = members;
+    }
     let id_of = |kinds: &HashMap<String, String>| -> HashMap<String, MessageId> {
         kinds.iter().map(|(kind, name)| (kind.clone(), ids[name.as_str()])).collect()
     };
@@ -237,10 +242,35 @@ impl RawMessage {
             merging: self.markers.merging(),
             unions: self.markers.unions.as_slice().into(),
             fields,
+            members: Box::default(),
             by_number,
             index,
         }
     }
+}
+
+/// The members of a message's JSON, once all fields are known.
+fn members(messages: &[Message], id: u32) -> Box<[Member]> {
+    let mut members = Vec::new();
+    for (index, field) in messages[id as usize].fields.iter().enumerate() {
+        match field.kind {
+            FieldKind::Message(lender) if field.inline => {
+                let lent = members_of_lender(messages, lender);
+                members.extend(lent);
+            }
+            _ => {
+                members.push(Member { message: MessageId(id), index: index as u16, lenders: Box::default() })
+            }
+        }
+    }
+    members.into()
+}
+
+fn members_of_lender(messages: &[Message], lender: MessageId) -> impl Iterator<Item = Member> {
+    members(messages, lender.0).into_iter().map(move |member| {
+        let lenders = [lender].into_iter().chain(member.lenders.iter().copied()).collect();
+        Member { lenders, ..member }
+    })
 }
 
 impl RawField {

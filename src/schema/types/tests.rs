@@ -105,22 +105,57 @@ fn misfits_are_told_as_upstream_tells_them() {
     ];
     let deployments = deployments.map(|(text, want)| ("apps/v1", "Deployment", text, want));
     for (version, kind, text, want) in deployments.into_iter().chain(others) {
-        let object = serde_json::from_str(text).expect("JSON");
-        let error = check(version, kind, &object).expect_err(text);
+        let mut object = serde_json::from_str(text).expect("JSON");
+        let error = conform(version, kind, &mut object).expect_err(text);
         assert!(error.contains(want), "{error}\n{want}");
     }
 }
 
 #[test]
-fn what_upstream_takes_fits() {
-    let fit = [
-        ("v1", "Secret", r#"{"data":{"a":"Zm9v\n","b":null},"unknown":{"x":1}}"#),
-        ("v1", "ConfigMap", r#"{"metadata":{"managedFields":[{"fieldsV1":3}]},"data":null}"#),
-        ("apps/v1", "Deployment", r#"{"spec":{"template":{"spec":{"containers":[null,{"name":"a"}]}}}}"#),
-        ("example.com/v1", "Widget", r#"{"spec":3}"#),
+fn objects_become_what_upstream_prints() {
+    let cases = [
+        (
+            "v1",
+            "Secret",
+            r#"{"metadata":{"name":"a","labels":{}},"type":"","data":{"a":"Zm9v\n","b":null},"unknown":{"x":1}}"#,
+            r#"{"metadata":{"name":"a"},"data":{"a":"Zm9v","b":""}}"#,
+            true,
+        ),
+        (
+            "v1",
+            "ConfigMap",
+            r#"{"data":null,"kind":"ConfigMap","apiVersion":"v1","metadata":{"managedFields":[{"fieldsV1":3}]}}"#,
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"managedFields":[{"fieldsV1":3}]}}"#,
+            false,
+        ),
+        (
+            "apps/v1",
+            "Deployment",
+            r#"{"spec":{"template":{"spec":{"containers":[null,{"tty":false,"name":"a","image":"b","resources":{"limits":{"cpu":0.1,"memory":"1024Ki"}}}]}},"paused":false,"replicas":0}}"#,
+            r#"{"metadata":{},"spec":{"replicas":0,"selector":null,"template":{"metadata":{},"spec":{"containers":[{"name":"","resources":{}},{"name":"a","image":"b","resources":{"limits":{"cpu":"100m","memory":"1Mi"}}}]}},"strategy":{}},"status":{}}"#,
+            false,
+        ),
+        (
+            "v1",
+            "Service",
+            r#"{"spec":{"Type":"x","ports":[{"port":80}],"selector":{}}}"#,
+            r#"{"metadata":{},"spec":{"ports":[{"port":80,"targetPort":0}]},"status":{"loadBalancer":{}}}"#,
+            true,
+        ),
+        (
+            "coordination.k8s.io/v1",
+            "Lease",
+            r#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05.5+01:00","deletionTimestamp":"0001-01-01T00:00:00Z"},"spec":{"renewTime":"2026-01-02T05:04:05.123456+02:00"}}"#,
+            r#"{"metadata":{"creationTimestamp":"2026-01-02T02:04:05Z"},"spec":{"renewTime":"2026-01-02T03:04:05.123456Z"}}"#,
+            false,
+        ),
+        ("rbac.authorization.k8s.io/v1", "Role", r#"{"rules":[]}"#, r#"{"metadata":{},"rules":null}"#, false),
+        ("example.com/v1", "Widget", r#"{"spec":3}"#, r#"{"spec":3}"#, false),
     ];
-    for (version, kind, text) in fit {
-        assert_eq!(check(version, kind, &serde_json::from_str(text).expect("JSON")), Ok(()), "{text}");
+    for (version, kind, text, want, unknown) in cases {
+        let mut object = serde_json::from_str(text).expect("JSON");
+        assert_eq!(conform(version, kind, &mut object), Ok(Fit { unknown }), "{text}");
+        assert_eq!(serde_json::to_string(&object).expect("JSON"), want);
     }
 }
 

@@ -1,18 +1,22 @@
-//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. Four round trips.
+//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. Four round trips; more where servers
+//! come and go.
 
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Executor, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::registration;
 use crate::revision::Revision;
 use crate::storage::judge::Write;
-use crate::storage::{Change, Error, Mutation};
+use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 
 /// A transaction that holds the clock's lock.
 pub struct Begun {
     pub base: Revision,
     /// The live version of every mutation's key.
     pub live: Vec<Option<Revision>>,
+    /// Whether the fence stands; without one it does not.
+    pub registered: bool,
     /// The transaction's id, by which its fate can be learned later.
     pub transaction: String,
 }
@@ -34,7 +38,11 @@ pub enum Status {
 
 /// Opens a transaction, takes the clock's lock, and then reads: the read must not share the lock's snapshot, or it
 /// would miss what was committed while the lock was waited for.
-pub async fn begin(connection: &mut PgConnection, mutations: &[Mutation]) -> Result<Begun, Error> {
+pub async fn begin(
+    connection: &mut PgConnection,
+    mutations: &[Mutation],
+    fence: Option<&Fence>,
+) -> Result<Begun, Error> {
     let clock = connection
         .fetch_one(sqlx::raw_sql("BEGIN; SELECT revision, pg_current_xact_id()::text FROM clock FOR UPDATE"))
         .await
@@ -46,18 +54,23 @@ pub async fn begin(connection: &mut PgConnection, mutations: &[Mutation]) -> Res
         .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
         .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
         .bind(keys().map(|key| &*key.name).collect::<Vec<_>>())
+        .bind(fence.map(|fence| &*fence.server))
+        .bind(fence.map(|fence| &*fence.incarnation))
         .fetch_all(connection)
         .await
         .map_err(unavailable)?;
     let mut live = vec![None; mutations.len()];
+    let mut registered = false;
     for row in rows {
         let ordinal: i64 = row.try_get(0).map_err(corrupt)?;
         let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
-        if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
+        if ordinal == 0 {
+            registered = found == Some(1);
+        } else if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
             *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
         }
     }
-    Ok(Begun { base: Revision(base as u64), live, transaction })
+    Ok(Begun { base: Revision(base as u64), live, registered, transaction })
 }
 
 /// Writes what passed and commits; with nothing to write, ends the transaction.
@@ -66,12 +79,19 @@ pub async fn finish(
     channel: &str,
     mutations: &[Mutation],
     writes: &[Write],
+    registry: Option<&RegistryChange>,
 ) -> Result<(), Failure> {
-    if writes.is_empty() {
+    let before = |error| Failure::Before(unavailable(error));
+    if writes.is_empty() && registry.is_none() {
         let ended = connection.execute(sqlx::raw_sql("ROLLBACK")).await;
-        return ended.map(drop).map_err(|error| Failure::Before(unavailable(error)));
+        return ended.map(drop).map_err(before);
     }
-    insert(connection, channel, mutations, writes).await.map_err(|e| Failure::Before(unavailable(e)))?;
+    if !writes.is_empty() {
+        insert(connection, channel, mutations, writes).await.map_err(before)?;
+    }
+    if let Some(change) = registry {
+        registration::change(connection, change).await.map_err(before)?;
+    }
     let committed = connection.execute(sqlx::raw_sql("COMMIT")).await;
     committed.map(drop).map_err(|error| Failure::During(unavailable(error)))
 }

@@ -1,5 +1,6 @@
 //! A batch on SQLite: two calls of several statements, whose texts exist once per power of two.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -7,9 +8,10 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::registration;
 use crate::revision::Revision;
 use crate::storage::judge::Write;
-use crate::storage::{Change, ChangeKind, Error, Mutation};
+use crate::storage::{Change, ChangeKind, Error, Fence, Mutation, RegistryChange};
 
 /// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
 /// statements skip, so that a handful of prepared statements serves every length.
@@ -18,10 +20,20 @@ pub struct Statements {
 }
 
 /// The texts for one size.
+#[derive(Clone)]
 pub struct Texts {
     size: usize,
     begin: Arc<str>,
     finish: Arc<str>,
+}
+
+/// A transaction that holds the write lock.
+pub struct Begun {
+    pub base: Revision,
+    /// The live version of every mutation's key.
+    pub live: Vec<Option<Revision>>,
+    /// Whether the fence stands; without one it does not.
+    pub registered: bool,
 }
 
 /// The writer never gathers more than this.
@@ -33,9 +45,11 @@ impl Statements {
         Self { sizes }
     }
 
-    /// The texts that hold `len` mutations, at most [`LARGEST`].
-    pub fn for_len(&self, len: usize) -> &Texts {
-        &self.sizes[len.max(1).next_power_of_two().ilog2() as usize]
+    /// The texts that hold `len` mutations; made anew for more than the writer gathers.
+    pub fn for_len(&self, len: usize) -> Cow<'_, Texts> {
+        let size = len.max(1).next_power_of_two();
+        let known = self.sizes.get(size.ilog2() as usize);
+        known.map_or_else(|| Cow::Owned(Texts::new(size)), Cow::Borrowed)
     }
 }
 
@@ -45,7 +59,7 @@ impl Texts {
     }
 }
 
-/// Takes the write lock, reads the clock, and finds the newest version of each key: one row, for each row costs a
+/// Takes the write lock, reads the clock, looks for the fence's server, and finds the newest version of each key: one row, for each row costs a
 /// message between threads. Versions come as `index:2 × version + deleted`, parted by commas, for the keys that have one.
 fn begin_sql(size: usize) -> String {
     let keys = values(size, |row, sql| {
@@ -53,50 +67,35 @@ fn begin_sql(size: usize) -> String {
     });
     format!(
         "BEGIN IMMEDIATE; \
-         SELECT (SELECT revision FROM clock), group_concat(k.column1 || ':' || \
+         SELECT (SELECT revision FROM clock), \
+           (SELECT COUNT(*) FROM servers WHERE id = ? AND incarnation = ?), group_concat(k.column1 || ':' || \
            (SELECT o.resource_version * 2 + o.deleted FROM objects o \
             WHERE o.resource = k.column2 AND o.namespace = k.column3 AND o.name = k.column4 \
             ORDER BY o.resource_version DESC LIMIT 1)) FROM (VALUES {keys}) k"
     )
 }
 
-/// Parameters of a write that both tables need, and those that only `objects` does. The former come first, for all
-/// writes, so that neither statement makes sqlx bind what it does not use.
-const SHARED: usize = 6;
-const OBJECT: usize = 3;
+/// Parameters of a row of `changes`, all of which `objects` has too, and of those that only `objects` has. None is
+/// numbered: SQLite keeps numbered ones in a list, and sqlx asks for the name of each, which walks that list.
+const CHANGE: &str = "(?,?,?,?,?,?)";
+const CHANGE_LEN: usize = 6;
+const OBJECT: &str = "(?,?,?,?)";
 
-/// Both tables, the clock and COMMIT. A NULL version marks padding. A violated constraint would be a bug and ends
-/// the transaction: with the default, OR ABORT, SQLite copies every page before it changes it, to be able to undo
-/// one statement, and such a journal of a large batch goes to a temporary file.
+/// Both tables, the clock and COMMIT; what both tables hold is sent once. A NULL version marks padding. A violated
+/// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
+/// changes it, to be able to undo one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
-    let objects = values(size, |row, sql| {
-        sql.push('(');
-        parameters(SHARED * row, SHARED, sql);
-        sql.push(',');
-        parameters(SHARED * size + OBJECT * row, OBJECT, sql);
-        sql.push(')');
-    });
-    let changes = values(size, |row, sql| {
-        sql.push('(');
-        parameters(SHARED * row, SHARED, sql);
-        sql.push(')');
-    });
+    let objects = values(size, |_, sql| sql.push_str(OBJECT));
+    let changes = values(size, |_, sql| sql.push_str(CHANGE));
     let deleted = ChangeKind::Deleted.code();
     format!(
         "INSERT OR ROLLBACK INTO changes (resource_version, resource, namespace, name, event, previous_version) \
            SELECT * FROM (VALUES {changes}) WHERE column1 IS NOT NULL; \
          INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
-           SELECT column1, column2, column3, column4, column5 = {deleted}, column7, column8, column9 \
-           FROM (VALUES {objects}) WHERE column1 IS NOT NULL; \
+           SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
+           FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
          UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT"
     )
-}
-
-fn parameters(before: usize, count: usize, sql: &mut String) {
-    for number in before + 1..=before + count {
-        let comma = if number > before + 1 { "," } else { "" };
-        let _ = write!(sql, "{comma}?{number}");
-    }
 }
 
 fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
@@ -110,13 +109,15 @@ fn values(size: usize, mut row: impl FnMut(usize, &mut String)) -> String {
     sql
 }
 
-/// Opens the transaction. Returns the clock and the live version of every mutation's key.
+/// Opens the transaction.
 pub async fn begin(
     connection: &mut SqliteConnection,
     texts: &Texts,
     mutations: &[Mutation],
-) -> Result<(Revision, Vec<Option<Revision>>), Error> {
+    fence: Option<&Fence>,
+) -> Result<Begun, Error> {
     let mut query = sqlx::query(AssertSqlSafe(texts.begin.clone()));
+    query = query.bind(fence.map(|fence| &*fence.server)).bind(fence.map(|fence| &*fence.incarnation));
     for mutation in mutations {
         let key = &mutation.key;
         query = query.bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
@@ -125,7 +126,8 @@ pub async fn begin(
     let row = query.fetch_one(connection).await.map_err(unavailable)?;
     let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
-    let found: Option<&str> = row.try_get(1).map_err(corrupt)?;
+    let registered: i64 = row.try_get(1).map_err(corrupt)?;
+    let found: Option<&str> = row.try_get(2).map_err(corrupt)?;
     let mut live = vec![None; mutations.len()];
     for pair in found.unwrap_or_default().split_terminator(',') {
         let (index, version) =
@@ -134,7 +136,7 @@ pub async fn begin(
             *slot = version;
         }
     }
-    Ok((Revision(base as u64), live))
+    Ok(Begun { base: Revision(base as u64), live, registered: registered == 1 })
 }
 
 /// `index:2 × version + deleted`
@@ -156,7 +158,14 @@ pub async fn finish(
     texts: &Texts,
     mutations: &[Mutation],
     writes: &[Write],
+    registry: Option<&RegistryChange>,
 ) -> Result<(), Error> {
+    if let Some(change) = registry {
+        registration::change(connection, change).await.map_err(unavailable)?;
+    }
+    if writes.is_empty() {
+        return sqlx::query("COMMIT").execute(connection).await.map(drop).map_err(unavailable);
+    }
     let mut query = sqlx::query(AssertSqlSafe(texts.finish.clone()));
     for write in writes {
         let key = &mutations[write.index].key;
@@ -164,10 +173,11 @@ pub async fn finish(
             query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
         query = query.bind(write.kind.code()).bind(write.previous.map(|version| version.0 as i64));
     }
-    for _ in 0..(texts.size - writes.len()) * SHARED {
+    for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
         query = query.bind(None::<i64>);
     }
     for write in writes {
+        query = query.bind(write.revision.0 as i64);
         query = match &mutations[write.index].change {
             Change::Put { uid, stored_version, draft } => {
                 query.bind(&**uid).bind(&**stored_version).bind(&**draft.value())

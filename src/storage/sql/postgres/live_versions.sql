@@ -1,6 +1,9 @@
--- The newest version of each key, as 2 × version + deleted. Run under the clock's row lock, in a statement of its
--- own: its snapshot has to be younger than the lock. Binds: resources, namespaces, names.
+-- The newest version of each key, as 2 × version + deleted; as number 0, how many such servers are registered. Run
+-- under the clock's row lock, in a statement of its own: its snapshot has to be younger than the lock.
+-- Binds: resources, namespaces, names, server, incarnation.
 SELECT k.i, (SELECT o.resource_version * 2 + o.deleted::int FROM objects o
              WHERE o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name
              ORDER BY o.resource_version DESC LIMIT 1)
 FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS k (resource, namespace, name, i)
+UNION ALL
+SELECT 0, COUNT(*) FROM servers WHERE id = $4 AND incarnation = $5

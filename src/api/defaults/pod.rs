@@ -1,0 +1,158 @@
+//! Pods and what they are made of (`pkg/apis/core/v1/defaults.go` and `conversion.go`).
+
+use serde_json::{Value, json};
+
+use super::set::{complete, empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
+use super::{image, pod_resources};
+use crate::api::{ObjectMap, fields};
+
+const GRACE_SECONDS: i64 = 30;
+const FILE_MODE: i64 = 0o644;
+const TOKEN_SECONDS: i64 = 3600;
+/// From the time when init containers were written as annotations.
+const OLD_INIT_CONTAINERS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+/// Of pods themselves; templates stay as they are.
+pub(super) fn pod(pod: &mut ObjectMap) {
+    drop_old_annotations(pod);
+    let Some(spec) = part(pod, "spec") else { return };
+    for list in ["containers", "initContainers"] {
+        structs(spec, list).for_each(requests_from_limits);
+    }
+    pod_resources::complete(spec);
+    if_absent(spec, "enableServiceLinks", true);
+    if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+        for list in ["containers", "initContainers"] {
+            structs(spec, list).for_each(host_ports);
+        }
+    }
+    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+    if grace.is_some_and(|grace| grace < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+    }
+}
+
+pub(super) fn template(template: &mut ObjectMap) {
+    drop_old_annotations(template);
+}
+
+fn drop_old_annotations(object: &mut ObjectMap) {
+    let Some(metadata) = part(object, "metadata") else { return };
+    let Some(annotations) = part(metadata, "annotations") else { return };
+    for name in OLD_INIT_CONTAINERS {
+        annotations.shift_remove(name);
+    }
+    if annotations.is_empty() {
+        metadata.shift_remove("annotations");
+    }
+}
+
+fn requests_from_limits(container: &mut ObjectMap) {
+    let Some(resources) = part(container, "resources") else { return };
+    let Some(limits) = fields::object(resources, "limits").cloned() else { return };
+    complete(fields::object_mut(resources, "requests"), &limits);
+}
+
+fn host_ports(container: &mut ObjectMap) {
+    for port in structs(container, "ports") {
+        let number = port.get("containerPort").cloned().filter(|number| *number != 0);
+        if let Some(number) = number {
+            if_zero(port, "hostPort", number);
+        }
+    }
+}
+
+pub(super) fn spec(spec: &mut ObjectMap) {
+    if_zero(spec, "dnsPolicy", "ClusterFirst");
+    if_zero(spec, "restartPolicy", "Always");
+    if_absent(spec, "securityContext", empty());
+    if_absent(spec, "terminationGracePeriodSeconds", GRACE_SECONDS);
+    if_zero(spec, "schedulerName", "default-scheduler");
+    let account = match text(spec, "serviceAccountName") {
+        "" => text(spec, "serviceAccount"),
+        name => name,
+    };
+    if !account.is_empty() {
+        let account = Value::from(account);
+        spec.insert("serviceAccountName".to_owned(), account.clone());
+        spec.insert("serviceAccount".to_owned(), account);
+    }
+}
+
+/// An address and the list of addresses tell the same.
+pub(super) fn status(status: &mut ObjectMap) {
+    let first =
+        fields::items(status, &["podIPs"]).first().map(|first| first.get("ip").cloned().unwrap_or_default());
+    match (text(status, "podIP"), first) {
+        ("", Some(Value::String(first))) if !first.is_empty() => {
+            status.insert("podIP".to_owned(), first.into());
+        }
+        ("", _) => {}
+        (own, first) if first.as_ref().and_then(Value::as_str) != Some(own) => {
+            let own = json!([{"ip": own}]);
+            status.insert("podIPs".to_owned(), own);
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn container(container: &mut ObjectMap) {
+    if is_zero(container, "imagePullPolicy") {
+        let policy = pull_policy(text(container, "image"));
+        container.insert("imagePullPolicy".to_owned(), policy.into());
+    }
+    if_zero(container, "terminationMessagePath", "/dev/termination-log");
+    if_zero(container, "terminationMessagePolicy", "File");
+}
+
+fn pull_policy(image: &str) -> &'static str {
+    if image::is_latest(image) { "Always" } else { "IfNotPresent" }
+}
+
+pub(super) fn probe(probe: &mut ObjectMap) {
+    for (name, default) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
+        if_zero(probe, name, default);
+    }
+}
+
+pub(super) fn http_get(action: &mut ObjectMap) {
+    if_zero(action, "path", "/");
+    if_zero(action, "scheme", "HTTP");
+}
+
+pub(super) fn volume(volume: &mut ObjectMap) {
+    let has_source = volume.iter().any(|(name, source)| name != "name" && !source.is_null());
+    if !has_source {
+        volume.insert("emptyDir".to_owned(), empty());
+    }
+    let Some(image) = part(volume, "image") else { return };
+    if is_zero(image, "pullPolicy") {
+        let policy = pull_policy(text(image, "reference"));
+        image.insert("pullPolicy".to_owned(), policy.into());
+    }
+}
+
+pub(super) fn file_mode(source: &mut ObjectMap) {
+    if_absent(source, "defaultMode", FILE_MODE);
+}
+
+pub(super) fn token_projection(source: &mut ObjectMap) {
+    if_absent(source, "expirationSeconds", TOKEN_SECONDS);
+}
+
+pub(super) fn host_path(source: &mut ObjectMap) {
+    if is_absent(source, "type") {
+        source.insert("type".to_owned(), "".into());
+    }
+}
+
+pub(super) fn field_selector(selector: &mut ObjectMap) {
+    if_zero(selector, "apiVersion", "v1");
+}

@@ -1,0 +1,241 @@
+//! Which servers write to the store, and how they encode: the registry's rows and the StorageVersion objects that show
+//! them, changed together in one transaction.
+
+use std::sync::Arc;
+
+use super::error::Error;
+use super::modify::put_mutation;
+use super::ownership::{self, Tracking};
+use super::resource::Resource;
+use super::storage_version::{self, Entry};
+use super::update::Part;
+use super::{Api, ObjectMap, Target, create, metadata_mut, now};
+use crate::api::options::write::WriteOptions;
+use crate::cache::{Range, State};
+use crate::codec::object::Object;
+use crate::schema::names::GroupResource;
+use crate::schema::registry::Registry;
+use crate::schema::resource::Storage;
+use crate::storage::{
+    Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
+};
+use crate::user::User;
+
+/// How much of a registration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The rows of this server, and every object that says something else.
+    Whole,
+    /// Nothing, unless an object says something else: the rows are there.
+    Repair,
+}
+
+/// A transaction: everything or nothing.
+struct Plan {
+    mutations: Vec<Mutation>,
+    registry: RegistryChange,
+}
+
+/// What this server says of all stored resources.
+#[derive(Clone, Debug)]
+pub struct OwnRegistration {
+    rows: Arc<Registration>,
+    /// Of the StorageVersion objects, in the order of `rows.resources`.
+    names: Vec<String>,
+}
+
+impl OwnRegistration {
+    pub fn server(&self) -> &str {
+        &self.rows.server
+    }
+}
+
+impl Api {
+    /// What a server of this program and configuration registers.
+    pub fn registration(&self, server: &str, incarnation: &str) -> OwnRegistration {
+        let registry = self.resources.registry();
+        let mut encoded: Vec<_> = registry
+            .stored()
+            .filter_map(|(name, definition)| {
+                let resource =
+                    self.resources.get(&definition.group, &definition.version, &definition.plural)?;
+                Some((storage_version_name(name), encoded(registry, name, resource)))
+            })
+            .collect();
+        encoded.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let (names, resources) = encoded.into_iter().unzip();
+        let rows = Registration { server: server.into(), incarnation: incarnation.into(), resources };
+        OwnRegistration { rows: Arc::new(rows), names }
+    }
+
+    /// The right to write that the registration gives.
+    pub fn fence(&self, registration: &OwnRegistration) -> Fence {
+        // Namespaces and leases are what a server needs before it can register.
+        let first = [("", "v1", "namespaces"), ("coordination.k8s.io", "v1", "leases"), STORAGE_VERSIONS];
+        let exempt = first.into_iter().filter_map(|(g, v, r)| self.resources.get(g, v, r)).map(|r| r.id);
+        Fence {
+            server: registration.rows.server.clone(),
+            incarnation: registration.rows.incarnation.clone(),
+            exempt: exempt.collect(),
+        }
+    }
+
+    /// Registers a server. A lost race is run again at once: nobody's attempt fails because of others.
+    pub async fn register(&self, registration: &OwnRegistration, extent: Extent) -> Result<(), Error> {
+        let OwnRegistration { rows, names } = registration;
+        self.change_together(|state| {
+            let mut mutations = Vec::new();
+            for (name, encoded) in names.iter().zip(&rows.resources) {
+                mutations.extend(self.register_one(state, name, &entry(&rows.server, encoded))?);
+            }
+            let needed = extent == Extent::Whole || !mutations.is_empty();
+            Ok(needed.then(|| Plan { mutations, registry: RegistryChange::Put(rows.clone()) }))
+        })
+        .await
+    }
+
+    /// Takes away the entries of servers that are `gone` by a state, StorageVersions that are left without any, and the
+    /// object `also`: the lease by which the server would count as alive.
+    pub async fn withdraw(
+        &self,
+        also: Option<Target<'_>>,
+        gone: impl Fn(&State, &str) -> bool,
+    ) -> Result<(), Error> {
+        let resource = self.storage_versions()?;
+        self.change_together(|state| {
+            let mut mutations: Vec<Mutation> =
+                also.and_then(|target| delete(target, state)).into_iter().collect();
+            let mut servers: Vec<Box<str>> = Vec::new();
+            for found in state.objects(resource.id).range(&Range::of(None)) {
+                // One that cannot be read names nobody.
+                let Ok(object) = resource.decode(found) else { continue };
+                let leaving = storage_version::servers(&object).filter(|server| gone(state, server));
+                let before = mutations.len();
+                for server in leaving {
+                    if before == mutations.len() {
+                        mutations.push(removal(resource, found, &object, |server| gone(state, server))?);
+                    }
+                    if !servers.iter().any(|known| &**known == server) {
+                        servers.push(server.into());
+                    }
+                }
+            }
+            let registry = RegistryChange::Remove(servers);
+            Ok((!mutations.is_empty()).then_some(Plan { mutations, registry }))
+        })
+        .await
+    }
+
+    /// Plans on the newest state until nobody else has changed what the plan was made from.
+    async fn change_together(
+        &self,
+        plan: impl Fn(&State) -> Result<Option<Plan>, Error>,
+    ) -> Result<(), Error> {
+        let mut state = self.cache.fresh().await?;
+        loop {
+            let Some(Plan { mutations, registry }) = plan(&state)? else { return Ok(()) };
+            match self.store.write_together(mutations, registry).await? {
+                Together::Committed => return Ok(()),
+                Together::Conflict { judged_at } => state = self.cache.at_least(judged_at).await?,
+            }
+        }
+    }
+
+    fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
+        let resource = self.storage_versions()?;
+        let target = Target { resource, namespace: "", name };
+        let found = state.get(resource.id, "", name);
+        let (old, expect) = match &found {
+            Some(found) => (resource.decode(found)?, Expect::At(found.revision())),
+            None => (new_object(resource, name)?, Expect::Absent),
+        };
+        let status = storage_version::with_entry(&old, entry, &now());
+        if old.get("status") == Some(&status) {
+            return Ok(None);
+        }
+        put_mutation(target, expect, with_status(resource, &old, status)).map(Some)
+    }
+
+    fn storage_versions(&self) -> Result<&Arc<Resource>, Error> {
+        let (group, version, plural) = STORAGE_VERSIONS;
+        self.resources.get(group, version, plural).ok_or(Error::UnknownResource)
+    }
+}
+
+const STORAGE_VERSIONS: (&str, &str, &str) = ("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+
+/// The core group is spelled out.
+pub fn storage_version_name(resource: &GroupResource) -> String {
+    let group = if resource.group.is_empty() { "core" } else { &resource.group };
+    format!("{group}.{}", resource.plural)
+}
+
+fn encoded(registry: &Registry, stored: &GroupResource, resource: &Resource) -> EncodedResource {
+    let versions = |own: bool| {
+        let definitions = registry.definitions().filter(move |definition| {
+            let same = matches!(&definition.storage, Storage::Table { resource, .. } if resource == stored);
+            same && (definition.group == stored.group) == own
+        });
+        definitions.map(|definition| definition.api_version().into_boxed_str())
+    };
+    EncodedResource {
+        resource: resource.id,
+        encoding: (&*resource.stored_version).into(),
+        decodable: versions(true).chain(versions(false)).collect(),
+        served: versions(true).collect(),
+    }
+}
+
+fn entry(server: &str, encoded: &EncodedResource) -> Entry {
+    let texts = |versions: &[Box<str>]| versions.iter().map(|version| version.to_string()).collect();
+    Entry {
+        server: server.to_owned(),
+        encoding: encoded.encoding.to_string(),
+        decodable: texts(&encoded.decodable),
+        served: texts(&encoded.served),
+    }
+}
+
+/// An object that nobody has an entry in yet.
+fn new_object(resource: &Resource, name: &str) -> Result<ObjectMap, Error> {
+    let mut object = ObjectMap::new();
+    object.insert("kind".to_owned(), (&*resource.definition.kind).into());
+    object.insert("apiVersion".to_owned(), resource.definition.api_version().into());
+    metadata_mut(&mut object).insert("name".to_owned(), name.into());
+    object.insert("spec".to_owned(), ObjectMap::new().into());
+    ownership::track_create(resource, &mut object, WriteOptions::default().manager());
+    create::prepared(resource, object, None, &User::apiserver())
+}
+
+fn with_status(resource: &Resource, old: &ObjectMap, status: serde_json::Value) -> ObjectMap {
+    let mut new = old.clone();
+    new.insert("status".to_owned(), status);
+    let options = WriteOptions::default();
+    let tracking = Tracking { manager: options.manager(), part: Part::Status };
+    ownership::track_update(resource, old, &mut new, tracking);
+    new
+}
+
+/// The object without the entries; its end, unless entries or finalizers keep it.
+fn removal(
+    resource: &Resource,
+    found: &Object,
+    object: &ObjectMap,
+    gone: impl Fn(&str) -> bool,
+) -> Result<Mutation, Error> {
+    let target = Target { resource, namespace: "", name: found.name() };
+    let new = with_status(resource, object, storage_version::without_entries(object, gone, &now()));
+    if storage_version::entries(&new).is_empty() && !found.mentions("finalizers") {
+        return Ok(deletion(target, found));
+    }
+    put_mutation(target, Expect::At(found.revision()), new)
+}
+
+fn delete(target: Target<'_>, state: &State) -> Option<Mutation> {
+    let found = state.get(target.resource.id, target.namespace, target.name)?;
+    Some(deletion(target, &found))
+}
+
+fn deletion(target: Target<'_>, found: &Object) -> Mutation {
+    Mutation { key: target.key(), expect: Expect::At(found.revision()), change: Change::Delete }
+}

@@ -1,0 +1,109 @@
+//! How strictly a body is decoded, and what the client is told of what was passed over.
+
+use std::sync::Mutex;
+
+use super::ObjectMap;
+use super::meta;
+use super::options::write::FieldValidation;
+use crate::schema::types::{self, Fit, Types};
+use crate::user::User;
+
+/// What go-yaml says before its list of problems; upstream warns of each of them apart.
+const YAML_PREFIXES: [&str; 2] =
+    ["yaml: unmarshal errors:\n", "error converting YAML to JSON: yaml: unmarshal errors:\n"];
+
+/// Warnings for the client, each text once, in their order. They are sent with errors too.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut texts = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !text.is_empty() && !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+
+    /// All of them, and none is left.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+}
+
+/// Who asks, and where to put what they should know.
+#[derive(Clone, Copy)]
+pub struct Requester<'a> {
+    pub user: &'a User,
+    pub warnings: &'a Warnings,
+}
+
+/// What becomes of unknown and repeated fields of one body.
+#[derive(Clone, Copy)]
+pub struct Strictness<'a> {
+    pub validation: FieldValidation,
+    pub warnings: &'a Warnings,
+}
+
+impl Strictness<'_> {
+    /// Whether anybody wants to know.
+    pub fn is_asked(self) -> bool {
+        self.validation != FieldValidation::Ignore
+    }
+
+    /// Warns of the problems; where they are refused, the error says so.
+    pub fn judge(self, problems: &[String]) -> Result<(), String> {
+        match self.validation {
+            _ if problems.is_empty() => {}
+            FieldValidation::Ignore => {}
+            FieldValidation::Strict => return Err(format!("strict decoding error: {}", problems.join(", "))),
+            FieldValidation::Warn => problems.iter().for_each(|problem| self.warn(problem)),
+        }
+        Ok(())
+    }
+
+    /// Warns of a problem, unless nobody wants to know.
+    pub fn warn(self, problem: &str) {
+        if !self.is_asked() {
+            return;
+        }
+        match YAML_PREFIXES.iter().find_map(|prefix| problem.strip_prefix(prefix)) {
+            Some(list) => list.lines().for_each(|line| self.warnings.add(line.trim())),
+            None => self.warnings.add(problem),
+        }
+    }
+}
+
+/// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+pub fn conform(api_version: &str, kind: &str, object: &mut ObjectMap) -> Result<Fit, String> {
+    if Types::built_in().kind(api_version, kind).is_none() {
+        meta::types::check(object)?;
+    }
+    types::conform(api_version, kind, object)
+}
+
+/// go-yaml's error about keys that are set twice.
+pub fn yaml_error(repeated: &[String]) -> String {
+    let lines: Vec<String> = repeated.iter().map(|key| format!("  {key}")).collect();
+    format!("{}{}", YAML_PREFIXES[0], lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_are_refused_told_or_passed_over() {
+        let problems = [yaml_error(&["line 2: a".into(), "line 3: b".into()]), "unknown field \"c\"".into()];
+        let warnings = Warnings::default();
+        let judge = |validation| Strictness { validation, warnings: &warnings }.judge(&problems);
+        assert_eq!(judge(FieldValidation::Ignore), Ok(()));
+        assert_eq!(
+            judge(FieldValidation::Strict),
+            Err("strict decoding error: yaml: unmarshal errors:\n  line 2: a\n  line 3: b, unknown field \"c\"".into())
+        );
+        assert!(warnings.take().is_empty());
+        assert_eq!((judge(FieldValidation::Warn), judge(FieldValidation::Warn)), (Ok(()), Ok(())));
+        assert_eq!(warnings.take(), ["line 2: a", "line 3: b", "unknown field \"c\""]);
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON as it comes in: one pass that also notices members that are there twice.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+mod node;
+
+pub use node::Node;
+
+/// A value, and whether something of it was lost.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Of a member that is there twice the last one counts.
+    pub value: Value,
+    /// Whether any object has a member twice.
+    pub repeated: bool,
+}
+
+/// Reads a value, with Go's leniency about bytes that are not UTF-8: they become U+FFFD.
+pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let repeated = Cell::new(false);
+    let value = with_text(body, Watching { repeated: &repeated })?;
+    Ok(Parsed { value, repeated: repeated.get() })
+}
+
+fn with_text<T>(
+    body: &[u8],
+    seed: impl for<'de> DeserializeSeed<'de, Value = T>,
+) -> Result<T, serde_json::Error> {
+    let lossy;
+    let text = match std::str::from_utf8(body) {
+        Ok(text) => text,
+        Err(_) => {
+            lossy = String::from_utf8_lossy(body);
+            &lossy
+        }
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+#[derive(Clone, Copy)]
+struct Watching<'a> {
+    repeated: &'a Cell<bool>,
+}
+
+impl<'de> DeserializeSeed<'de> for Watching<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Watching<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if object.insert(name, members.next_value_seed(self)?).is_some() {
+                self.repeated.set(true);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_serde_json_reads_and_whether_a_member_came_twice() {
+        let cases = [
+            (r#"{"a":[1,-2,0.5,1e3,true,null,"x\n",{}],"b":18446744073709551615}"#, false),
+            (r#"{"a":1,"b":{"a":2}}"#, false),
+            (r#"{"a":1,"a":2}"#, true),
+            (r#"[{"a":{"b":null,"b":null}}]"#, true),
+            ("3", false),
+        ];
+        for (text, repeated) in cases {
+            let parsed = parse(text.as_bytes()).expect(text);
+            assert_eq!(parsed.value, serde_json::from_str::<Value>(text).expect(text), "{text}");
+            assert_eq!(parsed.repeated, repeated, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_and_bad_utf8_is_replaced() {
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        assert_eq!(parse(b"\"a\xff\"").expect("lenient").value, Value::from("a\u{fffd}"));
+        assert!(parse(b"{} {}").is_err());
+    }
+}

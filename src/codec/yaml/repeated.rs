@@ -1,0 +1,100 @@
+//! Keys that a document sets twice, as go-yaml tells of them.
+
+use std::borrow::Cow;
+
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
+
+use super::scalar::is_a_string;
+use crate::gotext::quote;
+
+/// Keys that are set again, each with the line of its value; empty for what is no YAML.
+pub fn repeated_keys(document: &str) -> Vec<String> {
+    let mut scan = Scan::default();
+    for next in Parser::new_from_str(document) {
+        let Ok((event, span)) = next else { return Vec::new() };
+        let line = span.start.line();
+        match event {
+            Event::Scalar(text, style, ..) => scan.node(line, Some(key(text, style))),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => scan.node(line, None),
+            Event::MappingStart(..) => scan.open(line, Some(Vec::new())),
+            Event::SequenceStart(..) => scan.open(line, None),
+            Event::MappingEnd | Event::SequenceEnd => scan.close(),
+            Event::DocumentEnd => break,
+            _ => {}
+        }
+    }
+    scan.found
+}
+
+#[derive(Default)]
+struct Scan {
+    open: Vec<Collection>,
+    found: Vec<String>,
+}
+
+struct Collection {
+    /// Where it begins.
+    line: usize,
+    /// The keys so far; `None` for a sequence.
+    keys: Option<Vec<String>>,
+    /// The key that a value is due for.
+    due: Option<Option<String>>,
+}
+
+impl Scan {
+    fn open(&mut self, line: usize, keys: Option<Vec<String>>) {
+        self.open.push(Collection { line, keys, due: None });
+    }
+
+    fn close(&mut self) {
+        if let Some(closed) = self.open.pop() {
+            self.node(closed.line, None);
+        }
+    }
+
+    /// A node is whole; `key` is what it is called as a key.
+    fn node(&mut self, line: usize, key: Option<String>) {
+        let Some(parent) = self.open.last_mut() else { return };
+        let Some(keys) = &mut parent.keys else { return };
+        match parent.due.take() {
+            None => parent.due = Some(key),
+            Some(Some(due)) if keys.contains(&due) => {
+                self.found.push(format!("line {line}: key {due} already set in map"));
+            }
+            Some(Some(due)) if due != MERGE => keys.push(due),
+            Some(_) => {}
+        }
+    }
+}
+
+const MERGE: &str = "<<";
+
+/// A key in Go's syntax.
+fn key(text: Cow<'_, str>, style: ScalarStyle) -> String {
+    let plain = style == ScalarStyle::Plain;
+    if plain && (text == MERGE || !is_a_string(&text)) { text.into_owned() } else { quote(&text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repetition_is_told_with_the_line_of_its_value() {
+        let cases = [
+            ("a: 1\nb: 2\n", vec![]),
+            ("a: 1\nb:\n  a: 1\n", vec![]),
+            ("spec:\n  paused: true\n  paused: false\n", vec!["line 3: key \"paused\" already set in map"]),
+            ("{\"a\":1,\"a\":2,\"a\":3}", vec!["line 1: key \"a\" already set in map"; 2]),
+            (
+                "a:\n- b: 1\n  b: 2\na:\n  c: 1\n",
+                vec!["line 3: key \"b\" already set in map", "line 5: key \"a\" already set in map"],
+            ),
+            ("9: a\n9: b\n'9': c\n", vec!["line 2: key 9 already set in map"]),
+            ("a: [", vec![]),
+        ];
+        for (document, want) in cases {
+            assert_eq!(repeated_keys(document), want, "{document}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One of each controller at a time: the replica that holds the lease runs them.
+//!
+//! As in client-go, a holder is dead when its lease has not changed for its duration by the watcher's own clock, so
+//! clocks that differ do no harm. Controllers stay idempotent and guarded by preconditions: for a moment there may be two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::identity_lease_gc::{NAMESPACE, leases};
+use crate::api::error::Error;
+use crate::api::options::write::WriteOptions;
+use crate::api::resource::Resource;
+use crate::api::update::Part;
+use crate::api::{Api, ObjectMap, Target, metadata_mut};
+use crate::codec::object::Object;
+use crate::revision::Revision;
+use crate::user::User;
+
+const LEASE: &str = "rowplane-controllers";
+/// A holder that has not renewed for so long is dead.
+const DURATION: Duration = Duration::from_secs(5);
+/// A holder that could not renew for so long stops by itself, before others start.
+const DEADLINE: Duration = Duration::from_secs(4);
+const RENEWAL: Duration = Duration::from_secs(2);
+/// Between two looks at somebody else's lease; a change of it is seen at once.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Whether this replica leads, and the means to change that.
+pub struct Election {
+    holder: String,
+    leading: watch::Sender<bool>,
+}
+
+impl Election {
+    /// `holder` is unlike that of any other process.
+    pub fn new(holder: String) -> Self {
+        Self { holder, leading: watch::Sender::new(false) }
+    }
+
+    /// Without others there is nothing to elect.
+    pub fn alone() -> Self {
+        Self { holder: String::new(), leading: watch::Sender::new(true) }
+    }
+
+    pub fn leads(&self) -> bool {
+        *self.leading.borrow()
+    }
+
+    /// Returns as soon as this replica leads, or as it does not.
+    pub async fn becomes(&self, leader: bool) {
+        // The sender is here, so the wait cannot fail.
+        let _ = self.leading.subscribe().wait_for(|leads| *leads == leader).await;
+    }
+
+    /// Whether there are others.
+    pub fn is_contested(&self) -> bool {
+        !self.holder.is_empty()
+    }
+
+    fn set(&self, leads: bool) {
+        let changed = self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
+        if changed {
+            tracing::info!(leads, holder = self.holder, "leadership of the controllers");
+        }
+        metrics::gauge!("leader_election_master_status", "name" => LEASE).set(f64::from(u8::from(leads)));
+    }
+}
+
+/// Takes part in the election.
+pub async fn run(api: Arc<Api>, election: Arc<Election>) -> Result<(), Error> {
+    let Some(resource) = leases(&api) else { return Ok(()) };
+    let mut candidate = Candidate { api: &api, resource, holder: &election.holder, seen: None };
+    let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
+    let mut renewed = Instant::now();
+    loop {
+        // A write that hangs must not make a leader of somebody who cannot know whether it is one.
+        let attempt = tokio::time::timeout(DEADLINE / 2, candidate.take_or_renew()).await;
+        match attempt.unwrap_or_else(|_| Err(Error::deadline())) {
+            Ok(true) => {
+                renewed = Instant::now();
+                election.set(true);
+            }
+            Ok(false) => election.set(false),
+            Err(error) => {
+                tracing::debug!(%error, "cannot renew the lease of the controllers");
+                if renewed.elapsed() + RETRY > DEADLINE {
+                    election.set(false);
+                }
+            }
+        }
+        if election.leads() {
+            let pause = if renewed.elapsed() < RETRY { RENEWAL } else { RETRY };
+            tokio::time::sleep(pause).await;
+            continue;
+        }
+        while watcher.next().await.is_ok_and(|events| !events.is_empty()) {}
+        let _ = tokio::time::timeout(RETRY, watcher.changed()).await;
+    }
+}
+
+/// Gives the lease up, so that another replica need not wait for its end.
+pub async fn release(api: &Api, election: &Election) -> Result<(), Error> {
+    let Some(resource) = leases(api).filter(|_| election.leads()) else { return Ok(()) };
+    election.set(false);
+    let candidate = Candidate { api, resource, holder: &election.holder, seen: None };
+    let Some(found) = candidate.read().await? else { return Ok(()) };
+    let mut lease = resource.decode(&found)?;
+    if text(&lease, "holderIdentity") != election.holder {
+        return Ok(());
+    }
+    lease["spec"]["holderIdentity"] = "".into();
+    candidate.update(lease).await.map(drop)
+}
+
+struct Candidate<'a> {
+    api: &'a Api,
+    resource: &'a Arc<Resource>,
+    holder: &'a str,
+    /// The version of somebody else's lease that was seen last, and since when.
+    seen: Option<(Revision, Instant)>,
+}
+
+impl Candidate<'_> {
+    /// Whether the lease is this replica's now.
+    async fn take_or_renew(&mut self) -> Result<bool, Error> {
+        let taken = match self.read().await? {
+            None => self.create().await,
+            Some(found) => {
+                let lease = self.resource.decode(&found)?;
+                let holder = text(&lease, "holderIdentity");
+                if holder != self.holder && !holder.is_empty() && !self.is_dead(&found, &lease) {
+                    return Ok(false);
+                }
+                self.update(self.mine(lease)).await
+            }
+        };
+        match taken {
+            Ok(()) => Ok(true),
+            // Somebody was faster.
+            Err(Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self) -> Result<Option<Arc<Object>>, Error> {
+        let state = self.api.cache.fresh().await?;
+        Ok(state.get(self.resource.id, NAMESPACE, LEASE))
+    }
+
+    fn is_dead(&mut self, found: &Object, lease: &ObjectMap) -> bool {
+        let promised =
+            lease.get("spec").and_then(|spec| spec.get("leaseDurationSeconds")).and_then(Value::as_u64);
+        let duration = promised.map_or(DURATION, Duration::from_secs);
+        match self.seen {
+            Some((revision, since)) if revision == found.revision() => since.elapsed() >= duration,
+            _ => {
+                self.seen = Some((found.revision(), Instant::now()));
+                false
+            }
+        }
+    }
+
+    /// The lease with this replica as its holder from now on.
+    fn mine(&self, mut lease: ObjectMap) -> ObjectMap {
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let new = text(&lease, "holderIdentity") != self.holder;
+        let spec = lease.entry("spec").or_insert_with(|| json!({}));
+        if new {
+            let transitions = spec["leaseTransitions"].as_u64().map_or(0, |before| before + 1);
+            spec["holderIdentity"] = self.holder.into();
+            spec["acquireTime"] = now.as_str().into();
+            spec["leaseTransitions"] = transitions.into();
+        }
+        spec["leaseDurationSeconds"] = DURATION.as_secs().into();
+        spec["renewTime"] = now.into();
+        lease
+    }
+
+    async fn create(&self) -> Result<(), Error> {
+        let mut lease = self.mine(ObjectMap::new());
+        metadata_mut(&mut lease).insert("name".to_owned(), LEASE.into());
+        let (options, user) = (WriteOptions::default(), User::apiserver());
+        self.api.create(self.resource, NAMESPACE, lease, &options, &user).await.map(drop)
+    }
+
+    async fn update(&self, lease: ObjectMap) -> Result<(), Error> {
+        let target = Target { resource: self.resource, namespace: NAMESPACE, name: LEASE };
+        let (options, user) = (WriteOptions::default(), User::apiserver());
+        self.api.update(target, Part::Main, lease, &options, &user).await.map(drop)
+    }
+}
+
+fn text<'a>(lease: &'a ObjectMap, field: &str) -> &'a str {
+    lease.get("spec").and_then(|spec| spec.get(field)).and_then(Value::as_str).unwrap_or_default()
+}

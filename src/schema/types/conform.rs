@@ -1,0 +1,266 @@
+//! JSON made into what Go makes of it: read into the structs of its kind and printed again.
+//!
+//! What has the wrong type is refused, in the words of Go's decoder; names of named scalars are not known here: where
+//! upstream says `v1.PodPhase`, this says `string`. What is unknown goes, and so does what means the same as absence;
+//! members come into the order of the struct, and quantities and times into their one form.
+
+use serde_json::{Map, Value};
+
+use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
+use crate::gotext::json_kind;
+
+mod form;
+
+/// How well an object fitted its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Whether there were members that the kind does not know. They are gone.
+    pub unknown: bool,
+}
+
+/// Conforms an object of a kind that is known, and leaves others as they are. After an error the object is in pieces.
+pub fn conform(api_version: &str, kind: &str, object: &mut Map<String, Value>) -> Result<Fit, String> {
+    let types = Types::built_in();
+    let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
+    let mut conformer = Conformer { types, path: Vec::new(), fit: Fit::default() };
+    conformer.members(id, object)?;
+    Ok(conformer.fit)
+}
+
+struct Conformer<'a> {
+    types: &'a Types,
+    /// The members on the way, and structs that lend their members to their parents.
+    path: Vec<&'a str>,
+    fit: Fit,
+}
+
+const MANAGERS: &str = "managedFields";
+
+/// A member that was sent, with its own name so that no other need be made.
+type Slot = Option<(String, Value)>;
+
+impl<'a> Conformer<'a> {
+    /// In the order of the text: the first error counts.
+    fn members(&mut self, id: MessageId, object: &mut Map<String, Value>) -> Result<(), String> {
+        let message = self.types.message(id);
+        let sent = std::mem::take(object);
+        let mut slots: Vec<Slot> = Vec::new();
+        slots.resize_with(message.members.len(), || None);
+        let mut next = 0;
+        for (name, value) in sent {
+            match message.find(self.types, &name, next) {
+                Some(index) => {
+                    next = index + 1;
+                    slots[index] = self.member(id, index, value)?.map(|value| (name, value));
+                }
+                None if message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion") => {
+                    object.insert(name, value);
+                }
+                None => self.fit.unknown = true,
+            }
+        }
+        for (member, slot) in message.members.iter().zip(slots) {
+            let field = self.types.field(member);
+            match slot {
+                Some((name, value)) => {
+                    object.insert(name, value);
+                }
+                None => object.extend(self.absent(field).map(|value| (field.json_name.to_string(), value))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a member; `None` if it is as good as absent.
+    fn member(&mut self, id: MessageId, index: usize, mut value: Value) -> Result<Option<Value>, String> {
+        let message = self.types.message(id);
+        let member = &message.members[index];
+        let field = self.types.field(member);
+        let depth = self.path.len();
+        self.path.extend(member.lenders.iter().map(|lender| &*self.types.message(*lender).name));
+        self.path.push(&field.json_name);
+        self.field(field, &message.name, &mut value)?;
+        self.path.truncate(depth);
+        Ok((!value.is_null() && self.is_printed(field, &value)).then_some(value))
+    }
+
+    fn field(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {
+        match (field.cardinality, value) {
+            (_, Value::Null) => Ok(()),
+            (Cardinality::Single, value) => self.one(field.kind, owner, value),
+            (Cardinality::List, Value::Array(items)) => self.items(field.kind, owner, items),
+            (Cardinality::Map, Value::Object(entries)) => {
+                if !entries.keys().is_sorted() {
+                    entries.sort_keys();
+                }
+                entries.values_mut().try_for_each(|entry| self.element(field.kind, owner, entry))
+            }
+            (Cardinality::List, value) => {
+                Err(self.misfit(owner, json_kind(value), &format!("[]{}", self.go_type(field.kind))))
+            }
+            (Cardinality::Map, value) => {
+                Err(self.misfit(owner, json_kind(value), &format!("map[string]{}", self.go_type(field.kind))))
+            }
+        }
+    }
+
+    fn items(&mut self, kind: FieldKind, owner: &str, items: &mut [Value]) -> Result<(), String> {
+        items.iter_mut().try_for_each(|item| self.element(kind, owner, item))
+    }
+
+    /// Null is the zero value.
+    fn element(&mut self, kind: FieldKind, owner: &str, value: &mut Value) -> Result<(), String> {
+        if value.is_null() {
+            *value = self.zero(kind);
+            return Ok(());
+        }
+        self.one(kind, owner, value)
+    }
+
+    fn one(&mut self, kind: FieldKind, owner: &str, value: &mut Value) -> Result<(), String> {
+        let fits = match (kind, &mut *value) {
+            (FieldKind::Message(id), value) => return self.message(id, owner, value),
+            (FieldKind::Bytes, Value::String(text)) => return form::bytes(text),
+            (FieldKind::Int32 | FieldKind::Int64, Value::Number(number)) => {
+                let fits = number
+                    .as_i64()
+                    .is_some_and(|number| kind == FieldKind::Int64 || i32::try_from(number).is_ok());
+                let found = || format!("number {number}");
+                return if fits { Ok(()) } else { Err(self.misfit(owner, &found(), &self.go_type(kind))) };
+            }
+            (FieldKind::Double, Value::Number(number)) => {
+                form::double(number);
+                true
+            }
+            (FieldKind::Bool, value) => value.is_boolean(),
+            (FieldKind::String, value) => value.is_string(),
+            (FieldKind::Bytes | FieldKind::Int32 | FieldKind::Int64 | FieldKind::Double, _) => false,
+        };
+        if fits { Ok(()) } else { Err(self.misfit(owner, json_kind(value), &self.go_type(kind))) }
+    }
+
+    fn message(&mut self, id: MessageId, owner: &str, value: &mut Value) -> Result<(), String> {
+        let message = self.types.message(id);
+        match (message.format, value) {
+            (Format::Raw, _) => Ok(()),
+            (Format::Object, Value::Object(members)) => self.members(id, members),
+            (Format::Object, value) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
+            (Format::Time | Format::MicroTime, value) => {
+                let Value::String(text) = value else {
+                    return Err(self.misfit(owner, json_kind(value), "string"));
+                };
+                *value = form::time(text, message.format)?;
+                Ok(())
+            }
+            (Format::Quantity, value) => form::quantity(value),
+            (Format::IntOrString, Value::String(_)) => Ok(()),
+            (Format::IntOrString, value) => self.one(FieldKind::Int32, owner, value),
+            (Format::List, Value::Array(items)) => self.items(message.fields[0].kind, owner, items),
+            (Format::List, value) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
+            (Format::SchemaOrBool, Value::Bool(_)) => Ok(()),
+            (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
+                self.alternative(id, owner, value)
+            }
+        }
+    }
+
+    fn alternative(&mut self, id: MessageId, owner: &str, value: &mut Value) -> Result<(), String> {
+        let message = self.types.message(id);
+        let wanted = match value {
+            Value::Object(_) => Cardinality::Single,
+            Value::Array(_) => Cardinality::List,
+            _ if message.format == Format::SchemaOrBool => {
+                return Err("boolean or JSON schema expected".to_owned());
+            }
+            // Upstream drops it.
+            _ => {
+                *value = Value::Null;
+                return Ok(());
+            }
+        };
+        let field =
+            message.fields.iter().find(|field| field.cardinality == wanted && field.kind != FieldKind::Bool);
+        match field {
+            Some(field) => self.field(field, owner, value),
+            None => Err("boolean or JSON schema expected".to_owned()),
+        }
+    }
+
+    /// Whether Go prints a value that was sent.
+    fn is_printed(&self, field: &Field, value: &Value) -> bool {
+        let always = field.pointer || field.always;
+        match (field.cardinality, field.kind, value) {
+            (Cardinality::Single, FieldKind::Message(id), value) => {
+                self.types.message(id).format != Format::List
+                    || value.as_array().is_some_and(|list| !list.is_empty())
+            }
+            (Cardinality::Single, FieldKind::Bytes, Value::String(text)) => !text.is_empty(),
+            (_, _, Value::String(text)) => always || !text.is_empty(),
+            (_, _, Value::Bool(value)) => always || *value,
+            (_, _, Value::Number(number)) => always || number.as_f64() != Some(0.0),
+            // The database knows no empty list; one of managers, which never gets there, ends their tracking.
+            (_, _, Value::Array(items)) => !items.is_empty() || &*field.json_name == MANAGERS,
+            (_, _, Value::Object(entries)) => !entries.is_empty(),
+            (_, _, Value::Null) => false,
+        }
+    }
+
+    /// What Go prints of a member that was not sent.
+    fn absent(&self, field: &Field) -> Option<Value> {
+        let list = match field.kind {
+            FieldKind::Bytes => true,
+            FieldKind::Message(id) => self.types.message(id).format == Format::List,
+            _ => false,
+        };
+        let nil = field.pointer || field.cardinality != Cardinality::Single || list;
+        match field.kind {
+            FieldKind::Message(_) if !nil => {
+                let zero = self.zero(field.kind);
+                (!(field.omit_zero && zero.is_null())).then_some(zero)
+            }
+            _ if !field.always => None,
+            _ if nil => Some(Value::Null),
+            kind => Some(self.zero(kind)),
+        }
+    }
+
+    fn zero(&self, kind: FieldKind) -> Value {
+        match kind {
+            FieldKind::Bool => false.into(),
+            FieldKind::Int32 | FieldKind::Int64 | FieldKind::Double => 0.into(),
+            FieldKind::String | FieldKind::Bytes => "".into(),
+            FieldKind::Message(id) => {
+                let message = self.types.message(id);
+                match message.format {
+                    Format::Object => Value::Object(self.zero_members(id)),
+                    Format::Quantity => "0".into(),
+                    Format::IntOrString => 0.into(),
+                    Format::List => Value::Array(Vec::new()),
+                    _ => Value::Null,
+                }
+            }
+        }
+    }
+
+    fn zero_members(&self, id: MessageId) -> Map<String, Value> {
+        let fields = self.types.message(id).members.iter().map(|member| self.types.field(member));
+        fields.filter_map(|field| Some((field.json_name.to_string(), self.absent(field)?))).collect()
+    }
+
+    fn go_type(&self, kind: FieldKind) -> String {
+        match kind {
+            FieldKind::Bool => "bool".to_owned(),
+            FieldKind::Int32 => "int32".to_owned(),
+            FieldKind::Int64 => "int64".to_owned(),
+            FieldKind::Double => "float64".to_owned(),
+            FieldKind::String => "string".to_owned(),
+            FieldKind::Bytes => "[]uint8".to_owned(),
+            FieldKind::Message(id) => self.types.message(id).go_name(),
+        }
+    }
+
+    fn misfit(&self, owner: &str, found: &str, want: &str) -> String {
+        let path = self.path.join(".");
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {want}")
+    }
+}

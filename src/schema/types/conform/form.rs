@@ -1,0 +1,76 @@
+//! Scalars whose text has one form.
+
+use jiff::Timestamp;
+use serde_json::{Number, Value};
+
+use super::super::Format;
+use crate::gotext::{decode_base64, quote};
+use crate::quantity as quantities;
+
+/// Go's zero time, which is printed as null.
+const ZERO_SECOND: i64 = -62_135_596_800;
+
+/// Base64 without the line ends that Go's decoder passes over.
+pub(super) fn bytes(text: &mut String) -> Result<(), String> {
+    decode_base64(text)?;
+    text.retain(|c| !matches!(c, '\r' | '\n'));
+    Ok(())
+}
+
+/// Integral values have no fraction in Go's JSON.
+pub(super) fn double(number: &mut Number) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let integral =
+        number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT);
+    if let Some(value) = integral {
+        *number = (value as i64).into();
+    }
+}
+
+pub(super) fn quantity(value: &mut Value) -> Result<(), String> {
+    let text = match &*value {
+        Value::String(text) => quantities::normalize(text.trim()),
+        value => quantities::normalize(&value.to_string()),
+    };
+    let text = text.map_err(|error| error.to_string())?;
+    if value.as_str() != Some(&*text) {
+        *value = text.into();
+    }
+    Ok(())
+}
+
+/// In UTC and in whole seconds, or with six digits of fraction.
+pub(super) fn time(text: &str, format: Format) -> Result<Value, String> {
+    let micro = format == Format::MicroTime;
+    let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+    let parsed =
+        (is_rfc3339(text) && (!micro || has_micros(text))).then(|| text.parse::<Timestamp>().ok()).flatten();
+    let Some(time) = parsed else {
+        let (layout, text) = (quote(layout), quote(text));
+        return Err(format!("parsing time {text} as {layout}: cannot parse {text} as \"2006\""));
+    };
+    let micros = time.as_microsecond();
+    let (second, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    if second == ZERO_SECOND && (!micro || fraction == 0) {
+        return Ok(Value::Null);
+    }
+    let in_form = text.ends_with('Z') && text.len() == if micro { 27 } else { 20 };
+    let printed = match in_form {
+        true => text.to_owned(),
+        false if micro => format!("{:.6}", Timestamp::from_microsecond(micros).unwrap_or(time)),
+        false => Timestamp::from_second(second).unwrap_or(time).to_string(),
+    };
+    Ok(printed.into())
+}
+
+/// The parser also takes a blank or a small `t`, and offsets in other forms.
+fn is_rfc3339(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let offset = matches!(bytes, [.., b'+' | b'-', _, _, b':', _, _]);
+    bytes.get(10) == Some(&b'T') && (bytes.ends_with(b"Z") || offset)
+}
+
+fn has_micros(text: &str) -> bool {
+    let fraction = text.get(19..).and_then(|rest| rest.strip_prefix('.'));
+    fraction.is_some_and(|fraction| fraction.bytes().take_while(u8::is_ascii_digit).count() == 6)
+}

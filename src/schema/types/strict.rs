@@ -1,0 +1,229 @@
+//! What strict decoding finds in a text: members that are unknown, and members that are there twice.
+//!
+//! Walked only once it is known that there is something to find. Order and texts are those of `sigs.k8s.io/json`.
+
+use std::collections::HashSet;
+
+use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
+use crate::codec::json::Node;
+use crate::gotext::quote;
+
+/// As many as upstream tells of one text.
+const MAX_PROBLEMS: usize = 100;
+
+/// The problems of an object; of a kind that is not known, its duplicates.
+pub fn problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
+    let types = Types::built_in();
+    let expected = types.kind(api_version, kind).map_or(Expected::Anything, Expected::Message);
+    let mut walker = Walker { types, path: String::new(), found: Vec::new() };
+    walker.value(expected, object);
+    walker.found
+}
+
+/// The problems of a list of objects that know these members, whose values are not looked into any closer.
+pub fn list_problems(known: &'static [&'static str], list: &Node) -> Vec<String> {
+    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new() };
+    walker.value(Expected::ListOf(known), list);
+    walker.found
+}
+
+/// Members that are there twice, whatever they mean.
+pub fn duplicates(value: &Node) -> Vec<String> {
+    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new() };
+    walker.value(Expected::Anything, value);
+    walker.found
+}
+
+struct Walker<'a> {
+    types: &'a Types,
+    path: String,
+    found: Vec<String>,
+}
+
+/// What upstream decodes a value into.
+#[derive(Clone, Copy)]
+enum Expected<'a> {
+    Message(MessageId),
+    /// The list or map of a field.
+    Field(&'a Field),
+    ListOf(&'a [&'a str]),
+    Object(&'a [&'a str]),
+    Anything,
+}
+
+impl<'a> Expected<'a> {
+    fn of(kind: FieldKind) -> Self {
+        match kind {
+            FieldKind::Message(id) => Self::Message(id),
+            // A scalar has nothing below it.
+            _ => Self::Anything,
+        }
+    }
+}
+
+impl<'a> Walker<'a> {
+    fn value(&mut self, expected: Expected<'a>, node: &Node) {
+        match (expected, node) {
+            (_, Node::Scalar) => {}
+            (Expected::Message(id), Node::Object(members)) => self.message(id, members),
+            (Expected::Message(id), Node::Array(items)) => {
+                let message = self.types.message(id);
+                if message.format == Format::List {
+                    self.items(Expected::of(message.fields[0].kind), items);
+                }
+            }
+            (Expected::Field(field), Node::Array(items)) => self.items(Expected::of(field.kind), items),
+            (Expected::Field(field), Node::Object(entries)) => {
+                self.entries(Expected::of(field.kind), entries)
+            }
+            (Expected::ListOf(known), Node::Array(items)) => self.items(Expected::Object(known), items),
+            (Expected::Object(known), Node::Object(members)) => self.object(known, members),
+            (Expected::ListOf(_), Node::Object(_)) | (Expected::Object(_), Node::Array(_)) => {}
+            (Expected::Anything, Node::Array(items)) => self.items(Expected::Anything, items),
+            (Expected::Anything, Node::Object(entries)) => self.entries(Expected::Anything, entries),
+        }
+    }
+
+    fn message(&mut self, id: MessageId, members: &[(String, Node)]) {
+        let message = self.types.message(id);
+        // The others read their own text, and are not strict about it.
+        if message.format != Format::Object {
+            return;
+        }
+        let mut seen = HashSet::new();
+        for (name, value) in members {
+            let member = message.find(self.types, name, 0);
+            let claim = message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion");
+            if member.is_none() && !claim {
+                self.tell("unknown", name);
+                continue;
+            }
+            if !seen.insert(name) {
+                self.tell("duplicate", name);
+            }
+            let Some(member) = member else { continue };
+            let field = self.types.field(&message.members[member]);
+            let expected = match field.cardinality {
+                Cardinality::Single => Expected::of(field.kind),
+                Cardinality::List | Cardinality::Map => Expected::Field(field),
+            };
+            self.below(name, expected, value);
+        }
+    }
+
+    fn object(&mut self, known: &[&str], members: &[(String, Node)]) {
+        let mut seen = HashSet::new();
+        for (name, value) in members {
+            if !known.contains(&name.as_str()) {
+                self.tell("unknown", name);
+                continue;
+            }
+            if !seen.insert(name) {
+                self.tell("duplicate", name);
+            }
+            self.below(name, Expected::Anything, value);
+        }
+    }
+
+    fn entries(&mut self, expected: Expected<'a>, entries: &[(String, Node)]) {
+        let mut seen = HashSet::new();
+        for (name, value) in entries {
+            if !seen.insert(name) {
+                self.tell("duplicate", name);
+            }
+            self.below(name, expected, value);
+        }
+    }
+
+    fn items(&mut self, expected: Expected<'a>, items: &[Node]) {
+        for (index, item) in items.iter().enumerate() {
+            let end = self.path.len();
+            self.path.push_str(&format!("[{index}]"));
+            self.value(expected, item);
+            self.path.truncate(end);
+        }
+    }
+
+    fn below(&mut self, name: &str, expected: Expected<'a>, value: &Node) {
+        let end = self.path.len();
+        self.path = self.path_of(name);
+        self.value(expected, value);
+        self.path.truncate(end);
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    fn tell(&mut self, what: &str, name: &str) {
+        let text = format!("{what} field {}", quote(&self.path_of(name)));
+        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&text) {
+            self.found.push(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> String {
+        let node = Node::parse(text.as_bytes()).expect("JSON");
+        problems("apps/v1", "Deployment", &node).join(", ")
+    }
+
+    #[test]
+    fn problems_are_told_in_the_order_of_the_text() {
+        let cases = [
+            (r#"{"kind":"Deployment","apiVersion":"apps/v1","spec":{"replicas":1}}"#, ""),
+            (r#"{"spec":{"foo":1}}"#, r#"unknown field "spec.foo""#),
+            (r#"{"spec":{"Replicas":1}}"#, r#"unknown field "spec.Replicas""#),
+            (
+                r#"{"spec":{"template":{"spec":{"containers":[{"name":"a"},{"foo":{"foo":1}}]}},"bar":1},"zoo":1}"#,
+                r#"unknown field "spec.template.spec.containers[1].foo", unknown field "spec.bar", unknown field "zoo""#,
+            ),
+            (
+                r#"{"spec":{"paused":true,"x":1,"paused":false,"x":2}}"#,
+                r#"unknown field "spec.x", duplicate field "spec.paused""#,
+            ),
+            (
+                r#"{"metadata":{"labels":{"a":"1","a":"2"},"managedFields":[{"fieldsV1":{"f:a":{},"f:a":{}}}]}}"#,
+                r#"duplicate field "metadata.labels.a""#,
+            ),
+            (
+                r#"{"spec":{"template":{"spec":{"volumes":[{"configMap":{"name":"a","nam":"b","name":"c"}}]}}}}"#,
+                r#"unknown field "spec.template.spec.volumes[0].configMap.nam", duplicate field "spec.template.spec.volumes[0].configMap.name""#,
+            ),
+            (r#"{"a\"b":1}"#, r#"unknown field "a\"b""#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(found(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_kind_says_is_only_searched_for_duplicates() {
+        let node =
+            Node::parse(br#"{"a":[{"b":1,"b":2},{"b":1}],"c":{"d":{"e":1,"e":1,"e":1}}}"#).expect("JSON");
+        assert_eq!(duplicates(&node), [r#"duplicate field "a[0].b""#, r#"duplicate field "c.d.e""#]);
+    }
+
+    #[test]
+    fn lists_of_objects_say_where() {
+        let text = br#"[{"op":"add","path":"/a","foo":1},{"op":"add","path":"/b","path":"/c","value":{"a":1,"a":2}}]"#;
+        let found = list_problems(&["op", "path", "value"], &Node::parse(text).expect("JSON"));
+        let want = [
+            r#"unknown field "[0].foo""#,
+            r#"duplicate field "[1].path""#,
+            r#"duplicate field "[1].value.a""#,
+        ];
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn a_hundred_problems_are_enough() {
+        let members: Vec<String> = (0..150).map(|n| format!("\"x{n}\":1")).collect();
+        let node = Node::parse(format!("{{{}}}", members.join(",")).as_bytes()).expect("JSON");
+        assert_eq!(problems("v1", "ConfigMap", &node).len(), MAX_PROBLEMS);
+    }
+}

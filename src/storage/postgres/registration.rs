@@ -1,0 +1,53 @@
+//! The tables of registered servers on PostgreSQL, as a part of a batch.
+
+use sqlx::postgres::PgConnection;
+
+use crate::storage::{EncodedResource, Registration, RegistryChange};
+
+/// Parts the versions of a list; no apiVersion has one.
+const COMMA: &str = ",";
+
+/// Does what a batch says of the servers, within its transaction.
+pub async fn change(connection: &mut PgConnection, change: &RegistryChange) -> Result<(), sqlx::Error> {
+    match change {
+        RegistryChange::Put(registration) => put(connection, registration).await,
+        RegistryChange::Remove(servers) => {
+            let servers: Vec<&str> = servers.iter().map(|server| &**server).collect();
+            remove(connection, &servers).await
+        }
+    }
+}
+
+async fn put(connection: &mut PgConnection, registration: &Registration) -> Result<(), sqlx::Error> {
+    remove(connection, &[&registration.server]).await?;
+    sqlx::query("INSERT INTO servers (id, incarnation) VALUES ($1, $2)")
+        .bind(&*registration.server)
+        .bind(&*registration.incarnation)
+        .execute(&mut *connection)
+        .await?;
+    let lists = |pick: fn(&EncodedResource) -> &[Box<str>]| {
+        registration.resources.iter().map(|resource| pick(resource).join(COMMA)).collect::<Vec<_>>()
+    };
+    sqlx::query(
+        "INSERT INTO storage_versions (resource, server, encoding_version, decodable_versions, served_versions)
+         SELECT v.resource, $1, v.encoding, v.decodable, v.served
+         FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS v (resource, encoding, decodable, served)",
+    )
+    .bind(&*registration.server)
+    .bind(registration.resources.iter().map(|resource| resource.resource.0).collect::<Vec<_>>())
+    .bind(registration.resources.iter().map(|resource| &*resource.encoding).collect::<Vec<_>>())
+    .bind(lists(|resource| &resource.decodable))
+    .bind(lists(|resource| &resource.served))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn remove(connection: &mut PgConnection, servers: &[&str]) -> Result<(), sqlx::Error> {
+    for sql in
+        ["DELETE FROM servers WHERE id = ANY($1)", "DELETE FROM storage_versions WHERE server = ANY($1)"]
+    {
+        sqlx::query(sql).bind(servers).execute(&mut *connection).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The tables of registered servers on SQLite, as a part of a batch.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::storage::{Registration, RegistryChange};
+
+/// Parts the versions of a list; no apiVersion has one.
+const COMMA: &str = ",";
+
+/// Does what a batch says of the servers, within its transaction.
+pub async fn change(connection: &mut SqliteConnection, change: &RegistryChange) -> Result<(), sqlx::Error> {
+    match change {
+        RegistryChange::Put(registration) => put(connection, registration).await,
+        RegistryChange::Remove(servers) => {
+            for server in servers {
+                remove(connection, server).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn put(connection: &mut SqliteConnection, registration: &Registration) -> Result<(), sqlx::Error> {
+    remove(connection, &registration.server).await?;
+    sqlx::query("INSERT INTO servers (id, incarnation) VALUES (?, ?)")
+        .bind(&*registration.server)
+        .bind(&*registration.incarnation)
+        .execute(&mut *connection)
+        .await?;
+    for resource in &registration.resources {
+        sqlx::query(
+            "INSERT INTO storage_versions \
+             (resource, server, encoding_version, decodable_versions, served_versions) VALUES (?, ?, ?, ?, ?)",
+        )
+        .bind(resource.resource.0)
+        .bind(&*registration.server)
+        .bind(&*resource.encoding)
+        .bind(resource.decodable.join(COMMA))
+        .bind(resource.served.join(COMMA))
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+async fn remove(connection: &mut SqliteConnection, server: &str) -> Result<(), sqlx::Error> {
+    for sql in ["DELETE FROM servers WHERE id = ?", "DELETE FROM storage_versions WHERE server = ?"] {
+        sqlx::query(sql).bind(server).execute(&mut *connection).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Servers that are gone are taken out of StorageVersions.
+
+use rowplane::api::registration::Extent;
+use rowplane::controllers::create_system_namespaces;
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Watch};
+use crate::support::server::{Setup, TestServer, names, rv};
+use crate::{LEASES, VERSIONS, api_on, condition, entries, entry_count, id, on_host, version_of};
+
+on_both_databases! {
+    s28_s30_entries_of_unknown_servers_go,
+    s29_what_is_left_decides_and_nothing_is_deleted,
+    s31_a_collection_never_takes_a_registration_away,
+    an_empty_object_stays,
+}
+
+/// An object with entries of these servers.
+async fn create(client: &Client, name: &str, servers: &[(&str, &str)]) -> Value {
+    let made = client.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
+    let entry = |(id, version): &(&str, &str)| json!({"apiServerID": id, "encodingVersion": version, "decodableVersions": [version]});
+    let mut status = json!({"storageVersions": servers.iter().map(entry).collect::<Vec<_>>()});
+    if servers.iter().all(|(_, version)| *version == servers[0].1) {
+        status["commonEncodingVersion"] = servers[0].1.into();
+    }
+    let mut object = made;
+    object["status"] = status;
+    client.put(format!("{VERSIONS}/{name}/status"), &object).await.ok()
+}
+
+async fn lease(client: &Client, name: &str, labels: Value) {
+    let spec = json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600});
+    let body = json!({"metadata": {"name": name, "labels": labels}, "spec": spec});
+    client.post(LEASES, &body).await.expect(201);
+}
+
+fn of_server() -> Value {
+    json!({"apiserver.kubernetes.io/identity": "kube-apiserver"})
+}
+
+async fn watch(server: &TestServer, name: &str) -> Watch {
+    let at = server.revision().await;
+    server
+        .watch(format!("{VERSIONS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3D{name}"))
+        .await
+}
+
+async fn s28_s30_entries_of_unknown_servers_go(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start_empty().await;
+    // An expired lease is still a lease; one of another kind is none.
+    lease(&server, "known", of_server()).await;
+    lease(&server, "elsewhere", json!({"apiserver.kubernetes.io/identity": "other"})).await;
+    create(&server, "example.com.kept", &[("known", "example.com/v1")]).await;
+    for unknown in ["nobody", "elsewhere"] {
+        let name = "example.com.gone";
+        let mut watch = watch(&server, name).await;
+        create(&server, name, &[(unknown, "example.com/v1")]).await;
+        for kind in ["ADDED", "MODIFIED", "DELETED"] {
+            watch.expect_named(kind, name).await;
+        }
+    }
+    // What the collector has been through by now was not for it to touch.
+    assert_eq!(entries(&version_of(&server, "example.com.kept").await), ["known=example.com/v1"]);
+    assert_eq!(entries(&version_of(&server, "core.pods").await), [format!("{}=v1", id("rowplane-0"))]);
+    server.stop().await;
+}
+
+async fn s29_what_is_left_decides_and_nothing_is_deleted(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start_empty().await;
+    let name = "example.com.things";
+    for lease_name in ["a", "b"] {
+        lease(&server, lease_name, of_server()).await;
+    }
+    let mut watch = watch(&server, name).await;
+    create(&server, name, &[("a", "example.com/v1"), ("b", "example.com/v2")]).await;
+    watch.expect("ADDED").await;
+    watch.expect("MODIFIED").await;
+    server.delete(format!("{LEASES}/a")).await.ok();
+    let left = watch.expect("MODIFIED").await;
+    assert_eq!(entries(&left), ["b=example.com/v2"]);
+    assert_eq!(left["status"]["commonEncodingVersion"], "example.com/v2");
+    assert_eq!(condition(&left).0, "True");
+    server.delete(format!("{LEASES}/b")).await.ok();
+    let gone = watch.expect("DELETED").await;
+    assert!(rv(&gone) > rv(&left));
+    server.stop().await;
+}
+
+async fn an_empty_object_stays(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start_empty().await;
+    server.post(VERSIONS, &json!({"metadata": {"name": "example.com.empty"}})).await.expect(201);
+    let mut watch = watch(&server, "example.com.other").await;
+    create(&server, "example.com.other", &[("nobody", "example.com/v1")]).await;
+    for kind in ["ADDED", "MODIFIED", "DELETED"] {
+        watch.expect(kind).await;
+    }
+    assert!(names(&server.get(VERSIONS).await.ok()).contains(&"example.com.empty".to_owned()));
+    server.stop().await;
+}
+
+/// Registrations and collections of the same server, at the same time and again and again: whoever registered last
+/// has all its entries.
+async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
+    let api = api_on(&setup.database).await;
+    create_system_namespaces(&api).await.expect("namespaces");
+    let (old, new) = (api.registration("old", "1"), api.registration("new", "1"));
+    for _ in 0..10 {
+        api.register(&old, Extent::Whole).await.expect("register");
+        let collect = async || api.withdraw(None, |_, server| server == "old").await.expect("collect");
+        let register = async || api.register(&new, Extent::Whole).await.expect("register");
+        tokio::join!(collect(), register(), collect());
+        assert_eq!(
+            entry_count(&api) as i64,
+            setup.database.number("SELECT COUNT(*) FROM storage_versions").await
+        );
+        assert_eq!(setup.database.number("SELECT COUNT(*) FROM servers WHERE id = 'new'").await, 1);
+        api.withdraw(None, |_, server| server == "new").await.expect("collect");
+        assert_eq!(entry_count(&api), 0);
+    }
+}

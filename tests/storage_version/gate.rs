@@ -1,0 +1,160 @@
+//! What a server lets pass before it has registered, and what after it has lost its registration.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, config_map};
+use crate::{LEASES, NEVER, VERSIONS, id, identified, on_host};
+
+on_both_databases! {
+    s21_s22_s23_s25_writes_wait_for_the_registration,
+    s27_what_hinders_the_registration_is_told,
+    a_server_that_has_lost_its_registration_writes_nothing_until_it_has_it_again,
+}
+
+/// A row that cannot be decoded, under the next revision.
+async fn put_garbage(setup: &Setup, group: &str, plural: &str, namespace: &str, name: &str) {
+    let (hex, no) = if setup.is_sqlite() { ("x'00'", "0") } else { ("'\\x00'", "false") };
+    for sql in [
+        "UPDATE clock SET revision = revision + 1".to_owned(),
+        format!(
+            "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+             SELECT c.revision, r.id, '{namespace}', '{name}', {no}, 'u', 'v1', {hex} FROM clock c, resources r \
+             WHERE r.api_group = '{group}' AND r.plural = '{plural}'"
+        ),
+        format!(
+            "INSERT INTO changes (resource_version, resource, namespace, name, event, previous_version) \
+             SELECT c.revision, r.id, '{namespace}', '{name}', 0, NULL FROM clock c, resources r \
+             WHERE r.api_group = '{group}' AND r.plural = '{plural}'"
+        ),
+    ] {
+        setup.database.execute(&sql).await;
+    }
+}
+
+/// A database that has been used, by a server that registers nothing.
+async fn used(setup: Setup) -> Setup {
+    let mut setup = identified(setup, NEVER, NEVER);
+    let server = setup.start().await;
+    server.create("old", json!({})).await;
+    server.delete(format!("{LEASES}/{}", id("rowplane-0"))).await.ok();
+    server.stop().await;
+    on_host(&mut setup, "rowplane-0");
+    setup
+}
+
+fn refusal(resource: &str, error: &str) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!(
+            "wait for storage version registration to complete for resource: {resource}, last seen error: {error}"
+        ),
+        "reason": "ServiceUnavailable", "code": 503
+    })
+}
+
+/// A lease that cannot be read cannot be taken, and without it nothing is registered.
+async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
+    let setup = used(setup).await;
+    let lease = id("rowplane-0");
+    put_garbage(&setup, "coordination.k8s.io", "leases", "kube-system", &lease).await;
+    let server = setup.start_empty().await;
+
+    let hook = "[-]poststarthook/built-in-resources-storage-version-updater failed: reason withheld";
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status, 500);
+    assert!(ready.text().contains(hook));
+    assert_eq!(server.get("/livez/ping").await.status, 200);
+
+    let refused = server.post(CONFIGMAPS, &config_map("new", json!({}))).await;
+    assert_eq!(refused.header("retry-after"), None);
+    assert_eq!(refused.expect(503), refusal("configmaps", "<nil>"));
+    let old = format!("{CONFIGMAPS}/old");
+    let deployments = "/apis/apps/v1/namespaces/t/deployments";
+    for (answer, resource) in [
+        (server.patch(&old, &json!({"data": {}})).await, "configmaps"),
+        (server.delete(&old).await, "configmaps"),
+        (server.delete(CONFIGMAPS).await, "configmaps"),
+        (server.patch("/api/v1/namespaces/t/pods/a/status", &json!({})).await, "pods"),
+        (server.post(deployments, &json!({"metadata": {"name": "a"}})).await, "deployments.apps"),
+        (server.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await, "namespaces"),
+        (
+            server.post(LEASES.replace("kube-system", "t"), &json!({"metadata": {"name": "a"}})).await,
+            "leases.coordination.k8s.io",
+        ),
+        (
+            server.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/a").await,
+            "customresourcedefinitions.apiextensions.k8s.io",
+        ),
+        (
+            server.delete("/apis/apiregistration.k8s.io/v1/apiservices/a").await,
+            "apiservices.apiregistration.k8s.io",
+        ),
+    ] {
+        assert_eq!(answer.expect(503), refusal(resource, "<nil>"));
+    }
+    // Who may not write is told so first.
+    let alice = server.token("alice-token");
+    assert_eq!(alice.post(CONFIGMAPS, &config_map("new", json!({}))).await.status, 403);
+
+    // Reads, what is not stored, and what servers need to start.
+    server.get(&old).await.ok();
+    server.get(CONFIGMAPS).await.ok();
+    server.watch(format!("{ALL_CONFIGMAPS}?watch=1&resourceVersion=0")).await.expect("ADDED").await;
+    let review = "/apis/authentication.k8s.io/v1/tokenreviews";
+    server.post(review, &json!({"spec": {"token": "alice-token"}})).await.expect(201);
+    server.post(VERSIONS, &json!({"metadata": {"name": "example.com.things"}})).await.expect(201);
+    server.delete(format!("{VERSIONS}/example.com.things")).await.ok();
+    server.post(LEASES, &json!({"metadata": {"name": "mine"}})).await.expect(201);
+
+    // The lease can be taken, and the rest follows.
+    server.delete(format!("{LEASES}/{lease}")).await.ok();
+    server.watch(format!("{VERSIONS}?watch=1&resourceVersion=0")).await.expect("ADDED").await;
+    registered(&server).await;
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.stop().await;
+}
+
+/// Writes until a write passes: the objects of a registration are seen a moment before its gate opens.
+async fn registered(client: &Client) {
+    while client.post(CONFIGMAPS, &config_map("new", json!({}))).await.status == 503 {}
+    client.get(format!("{CONFIGMAPS}/new")).await.ok();
+}
+
+async fn s27_what_hinders_the_registration_is_told(setup: Setup) {
+    let setup = used(setup).await;
+    let resource = ("internal.apiserver.k8s.io", "storageversions");
+    put_garbage(&setup, resource.0, resource.1, "", "core.configmaps").await;
+    let server = setup.start_empty().await;
+    let refused = server.post(CONFIGMAPS, &config_map("new", json!({}))).await.expect(503);
+    let message = refused["message"].as_str().expect("a message");
+    let start =
+        "wait for storage version registration to complete for resource: configmaps, last seen error: ";
+    let error = message.strip_prefix(start).expect(message);
+    assert!(error.contains("\"core.configmaps\"") && error.contains("cannot be decoded"), "{error}");
+    server.delete(format!("{VERSIONS}/core.configmaps")).await.ok();
+    registered(&server).await;
+    server.stop().await;
+}
+
+async fn a_server_that_has_lost_its_registration_writes_nothing_until_it_has_it_again(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start().await;
+    let mut first_refusal = None;
+    setup.database.execute("DELETE FROM servers").await;
+    let revision = server.revision().await;
+    let mut left = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={revision}")).await;
+    loop {
+        let answer = server.post(CONFIGMAPS, &config_map("new", json!({}))).await;
+        if answer.status == 201 {
+            break;
+        }
+        let status = answer.expect(503);
+        assert_eq!(status["message"], "this server's storage versions are not registered");
+        first_refusal.get_or_insert(status);
+    }
+    assert!(first_refusal.is_some(), "the write after the loss was refused");
+    left.expect_named("ADDED", "new").await;
+    assert_eq!(setup.database.number("SELECT COUNT(*) FROM servers").await, 1);
+    server.stop().await;
+}
