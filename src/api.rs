@@ -26,12 +26,15 @@ pub mod registration;
 pub mod rescale;
 pub mod resource;
 pub mod reviews;
+pub mod rewrite;
 pub mod scale;
 pub mod selector;
+pub mod services;
 pub mod storage_version;
 pub mod strategy;
 pub mod strictness;
 pub mod update;
+pub mod validation;
 pub mod watch;
 
 use std::sync::Arc;
@@ -44,7 +47,7 @@ use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use crate::cache::Cache;
 use crate::codec::object::Object;
-use crate::storage::{Key, Store};
+use crate::storage::{Key, ResourceId, Store};
 
 /// What verbs work with. Cheap to share behind an `Arc`.
 pub struct Api {
@@ -52,6 +55,8 @@ pub struct Api {
     pub cache: Cache,
     pub resources: Resources,
     pub token_keys: ArcSwap<TokenKeys>,
+    /// Where the store keeps claims of node ports.
+    pub port_claims: ResourceId,
     pub config: Config,
 }
 
@@ -60,6 +65,7 @@ pub struct Api {
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
+    pub services: services::Config,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

@@ -6,6 +6,9 @@
 use std::cmp::Ordering;
 
 mod suffix;
+mod value;
+
+pub use value::{nanos, units};
 
 use suffix::{Format, Suffix};
 

@@ -57,6 +57,8 @@ mod patch_formats;
 mod protobuf;
 #[path = "api/representation.rs"]
 mod representation;
+#[path = "api/services.rs"]
+mod services;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

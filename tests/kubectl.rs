@@ -42,7 +42,7 @@ macro_rules! with_each_kubectl {
 with_each_kubectl! {
     read: reads_in_every_format, selects_and_pages, describes;
     write: creates_and_deletes_many_kinds, creates_from_json, replaces, labels_and_annotates, patches;
-    apply: applies, applies_on_the_server, moves_to_the_server, edits, changes_deployments;
+    apply: applies, refuses_typos, applies_on_the_server, moves_to_the_server, edits, changes_deployments;
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;
     server: discovers, proxies;

@@ -14,6 +14,7 @@ use super::options::list::Selection;
 use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
+use super::validation::Rules;
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
@@ -31,6 +32,7 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
+    pub rules: Rules,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
     /// The form of those rows.
@@ -76,6 +78,7 @@ impl Resource {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
+            rules: Rules::of(&definition),
             stored_version: stored.version,
             storage_media_type: stored.media_type,
             from_other,

@@ -23,7 +23,7 @@ mod volume;
 
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
-use super::{ObjectMap, fields};
+use super::{ObjectMap, fields, services};
 use crate::schema::resource::ResourceDefinition;
 use crate::user::User;
 
@@ -56,6 +56,7 @@ enum Special {
     Pod,
     PersistentVolume,
     PersistentVolumeClaim,
+    Service,
     Job,
     DaemonSet,
     CertificateSigningRequest,
@@ -84,6 +85,7 @@ impl Strategy {
             Special::Pod => pod::prepare_create(object),
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
             Special::PersistentVolumeClaim => claim::prepare(object, None),
+            Special::Service => services::patch::prepare_create(object),
             Special::Job => job::prepare_create(object),
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
@@ -99,6 +101,7 @@ impl Strategy {
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
             Special::PersistentVolumeClaim => claim::prepare(new, Some(old)),
+            Special::Service => services::patch::prepare_update(new, old),
             Special::DaemonSet => daemon_set::prepare_update(new, old),
             Special::CertificateSigningRequest => fields::restore(new, old, "spec"),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(new),

@@ -129,11 +129,16 @@ pub(super) fn next_version(
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
     }
-    let causes = meta::update::validate(
+    let mut causes = meta::update::validate(
         super::metadata(&new).unwrap_or(&empty),
         old_metadata,
         resource.definition.scope,
     );
+    causes.extend(match change.part {
+        Part::Main | Part::Scale => resource.rules.update(&new, &current.object),
+        Part::Status => resource.rules.status(&new, &current.object),
+        Part::Finalize => Vec::new(),
+    });
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
     }

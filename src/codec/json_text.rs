@@ -3,14 +3,23 @@
 use std::io;
 
 use serde::Serialize;
-use serde_json::ser::{Formatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Bytes looked at together where most need no escape.
 const BLOCK: usize = 32;
 
 /// Appends the JSON of a value whose map keys are strings, which cannot fail on a `Vec`.
 pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    let mut serializer = Serializer::with_formatter(out, GoText);
+    write(out, value, CompactFormatter);
+}
+
+/// As [`write_json`], indented by two blanks.
+pub fn write_indented<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    write(out, value, PrettyFormatter::new());
+}
+
+fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T, layout: impl Formatter) {
+    let mut serializer = Serializer::with_formatter(out, GoText { layout });
     value.serialize(&mut serializer).expect("JSON values with string keys serialize into memory");
 }
 
@@ -21,10 +30,26 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// The compact form with the escapes that `serde_json` leaves out.
-struct GoText;
+/// Some layout with the escapes that `serde_json` leaves out.
+struct GoText<F> {
+    layout: F,
+}
 
-impl Formatter for GoText {
+/// Methods that the layout has a say in.
+macro_rules! laid_out {
+    ($($method:ident($($argument:ident: $kind:ty)?)),* $(,)?) => {
+        $(fn $method<W: io::Write + ?Sized>(&mut self, writer: &mut W $(, $argument: $kind)?) -> io::Result<()> {
+            self.layout.$method(writer $(, $argument)?)
+        })*
+    };
+}
+
+impl<F: Formatter> Formatter for GoText<F> {
+    laid_out! {
+        begin_array(), end_array(), begin_array_value(first: bool), end_array_value(),
+        begin_object(), end_object(), begin_object_key(first: bool), begin_object_value(), end_object_value(),
+    }
+
     fn write_string_fragment<W: io::Write + ?Sized>(
         &mut self,
         writer: &mut W,
@@ -132,5 +157,9 @@ mod tests {
         let mut out = Vec::new();
         write_json(&mut out, &json!({"<": [1, 1.5, null, "&"]}));
         assert_eq!(String::from_utf8_lossy(&out), r#"{"\u003c":[1,1.5,null,"\u0026"]}"#);
+        out.clear();
+        write_indented(&mut out, &json!({"a": [1, {"b": "<"}], "c": {}, "d": []}));
+        let want = "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"\\u003c\"\n    }\n  ],\n  \"c\": {},\n  \"d\": []\n}";
+        assert_eq!(String::from_utf8_lossy(&out), want);
     }
 }

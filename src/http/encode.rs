@@ -19,7 +19,7 @@ use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{Event, EventType, FrameEncoding};
-use crate::codec::json_text::write_json;
+use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::revision::Revision;
@@ -240,10 +240,11 @@ pub fn encode(value: &Value, media: MediaType, pretty: bool) -> Result<Vec<u8>, 
 
 /// JSON as the object encoder writes it: compact with a line end, or indented without one.
 pub fn encode_json(value: &Value, pretty: bool) -> Vec<u8> {
-    if pretty {
-        return format!("{value:#}").into_bytes();
-    }
     let mut out = Vec::with_capacity(512);
+    if pretty {
+        write_indented(&mut out, value);
+        return out;
+    }
     write_json(&mut out, value);
     out.push(b'\n');
     out

@@ -2,7 +2,8 @@
 //!
 //! Each check returns one message per violated rule, in upstream's order; empty means valid.
 
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+/// A DNS label as a regular expression.
+pub const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
@@ -114,7 +115,8 @@ fn too_long(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
-fn regex_text(rule: &str, regex: &str, examples: &[&str]) -> String {
+/// The text about a regular expression that does not match.
+pub fn regex_text(rule: &str, regex: &str, examples: &[&str]) -> String {
     let quoted: Vec<String> = examples.iter().map(|example| format!("'{example}'")).collect();
     format!("{rule} (e.g. {}, regex used for validation is '{regex}')", quoted.join(",  or "))
 }
@@ -124,12 +126,12 @@ fn is_key(text: &str) -> bool {
     framed(text, |b| b.is_ascii_alphanumeric(), inner)
 }
 
-fn is_label(text: &str) -> bool {
+pub fn is_label(text: &str) -> bool {
     let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     framed(text, edge, |b| edge(b) || b == b'-')
 }
 
-fn is_subdomain(text: &str) -> bool {
+pub fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 

@@ -117,6 +117,7 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "Pod") => Special::Pod,
         ("", "PersistentVolume") => Special::PersistentVolume,
         ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
+        ("", "Service") => Special::Service,
         ("batch", "Job") => Special::Job,
         ("apps", "DaemonSet") => Special::DaemonSet,
         ("certificates.k8s.io", "CertificateSigningRequest") => Special::CertificateSigningRequest,

@@ -40,7 +40,7 @@ impl Postgres {
 
     /// Fills this store, which has to be new. All of it is one transaction.
     pub async fn import(&self, export: Export) -> Result<Counts, Error> {
-        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
+        let mut connection = self.pool.acquire().await?;
         import(&mut connection, export).await
     }
 }
@@ -83,6 +83,11 @@ async fn send(
 
 async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts, Error> {
     let mut transaction = connection.begin().await.map_err(unavailable)?;
+    // The records may be slow to come.
+    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
     // The clock's lock comes first: a server that starts on this database now waits, and finds it filled.
     let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
         .fetch_one(&mut *transaction)

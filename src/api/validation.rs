@@ -1,0 +1,102 @@
+//! What an object of a built-in kind has to be, beyond its types: upstream's rules, in its words and order.
+//!
+//! A rule reads the object's JSON as it is about to be stored: defaults are filled in, and where one is missing it is
+//! read as if it were there. [`Rules`] are found once per resource; a kind without rules costs nothing. Metadata is
+//! checked before, by `meta`.
+
+mod apps;
+mod at;
+mod autoscaling;
+mod batch;
+mod certificates;
+mod claim;
+mod config;
+mod disruption_budget;
+mod errors;
+mod flow;
+mod format;
+mod ip;
+mod kinds;
+mod lease;
+mod metadata;
+mod networking;
+mod path_text;
+mod pod;
+mod priority_class;
+mod rbac;
+mod resource;
+mod runtime_class;
+mod same;
+mod selector;
+mod signing_request;
+mod storage;
+mod volume_source;
+mod webhook;
+
+use super::ObjectMap;
+use super::error::Cause;
+use crate::schema::resource::ResourceDefinition;
+use at::At;
+use errors::Errors;
+
+type OfNew = fn(&ObjectMap, &mut Errors);
+type OfChange = fn(&ObjectMap, &ObjectMap, &mut Errors);
+
+/// The rules of a kind.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// For all three: upstream checks finalizers together with the kind.
+    metadata: OfNew,
+    create: OfNew,
+    update: OfChange,
+    status: OfChange,
+}
+
+impl Rules {
+    pub fn of(definition: &ResourceDefinition) -> Self {
+        kinds::rules(definition)
+    }
+
+    /// What is wrong with a new object.
+    pub fn create(&self, object: &ObjectMap) -> Vec<Cause> {
+        let mut errors = Errors::default();
+        (self.metadata)(object, &mut errors);
+        (self.create)(object, &mut errors);
+        errors.into_causes()
+    }
+
+    /// What is wrong with a new version of `old`.
+    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+        let mut errors = Errors::default();
+        (self.metadata)(new, &mut errors);
+        (self.update)(new, old, &mut errors);
+        errors.into_causes()
+    }
+
+    /// What is wrong with a new status of `old`.
+    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+        let mut errors = Errors::default();
+        (self.metadata)(new, &mut errors);
+        (self.status)(new, old, &mut errors);
+        errors.into_causes()
+    }
+}
+
+/// `acme.io/foo` (apimachinery `IsDomainPrefixedPath`).
+fn domain_path(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
+    if text.is_empty() {
+        return errors.required(at, "");
+    }
+    let parts = text.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty());
+    let Some((host, path)) = parts else {
+        return errors.invalid(at, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    errors.invalid_each(at, host, format::dns1123_subdomain(host));
+    if !path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
+        let regex = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+        errors.invalid(at, path, &format!("Invalid path (regex used for validation is '{regex}')"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

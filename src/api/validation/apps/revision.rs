@@ -1,0 +1,23 @@
+//! Controller revisions.
+
+use serde_json::Value;
+
+use super::super::at::At;
+use super::super::errors::Errors;
+use super::super::same::immutable;
+use crate::api::ObjectMap;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    errors.not_negative(&At::member(object, "revision"));
+    let data = At::member(object, "data");
+    match data.value() {
+        Value::Object(_) => {}
+        Value::Null => errors.required(&data, "data is mandatory"),
+        _ => errors.required(&data, "data must be a valid JSON object"),
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    errors.not_negative(&At::member(new, "revision"));
+    immutable(&At::member(new, "data"), &At::member(old, "data"), errors);
+}

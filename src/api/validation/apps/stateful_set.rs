@@ -1,0 +1,168 @@
+//! Stateful sets.
+
+use super::super::at::At;
+use super::super::errors::{Errors, Verbatim};
+use super::super::format::dns1123_label;
+use super::super::same::same;
+use super::super::{claim, pod, selector};
+use super::deployment::mismatch;
+use super::rollout::amount;
+use super::{available_are_ready, collisions_grow, replica_counts};
+use crate::api::ObjectMap;
+use crate::gotext;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    spec(&At::member(object, "spec"), Old::None, errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    // What was accepted once stays acceptable.
+    let mut before = Errors::default();
+    spec(&old, Old::Valid, &mut before);
+    spec(&new, if before.is_empty() { Old::Valid } else { Old::Invalid }, errors);
+    const MAY_CHANGE: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let (Some(members), Some(old_members)) = (new.value().as_object(), old.value().as_object()) else {
+        return;
+    };
+    let mut names =
+        members.keys().chain(old_members.keys()).filter(|name| !MAY_CHANGE.contains(&name.as_str()));
+    if names.any(|name| !same(new.get(name).value(), old.get(name).value())) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.forbidden(&new, why);
+    }
+}
+
+/// What an update found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Old {
+    None,
+    Valid,
+    Invalid,
+}
+
+fn spec(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
+    let policy = spec.get("podManagementPolicy");
+    if !matches!(policy.text_or("OrderedReady"), "OrderedReady" | "Parallel") {
+        errors.invalid(&policy, policy.text(), "must be 'OrderedReady' or 'Parallel'");
+    }
+    strategy(&spec.get("updateStrategy"), errors);
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
+    for name in ["whenDeleted", "whenScaled"] {
+        errors.one_of(&retention.get(name), retention.get(name).text_or("Retain"), &["Retain", "Delete"]);
+    }
+    if old == Old::None {
+        for template in spec.get("volumeClaimTemplates").items() {
+            claim::spec(&template.get("spec"), errors);
+        }
+    }
+    errors.not_negative(&spec.get("replicas"));
+    errors.not_negative(&spec.get("minReadySeconds"));
+    errors.not_negative(&spec.dig(&["ordinals", "start"]));
+    let service = spec.get("serviceName");
+    if old == Old::None && !service.text().is_empty() {
+        errors.invalid_each(&service, service.text(), dns1123_label(service.text()));
+    }
+    selector_and_template(spec, old, errors);
+    pod::runs_forever(&spec.get("template"), "StatefulSet", errors);
+}
+
+fn selector_and_template(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    if !selector.is_set() {
+        errors.required(&selector, "");
+    } else {
+        selector::validate(&selector, errors);
+        if selector::is_empty(&selector) {
+            let why = "empty selector is invalid for statefulset";
+            errors.invalid(&selector, selector::shown(&selector), why);
+        }
+    }
+    let template = spec.get("template");
+    match selector::matches(&selector, &template.dig(&["metadata", "labels"])) {
+        None => errors.invalid(&selector, selector::shown(&selector), ""),
+        Some(matches) => {
+            if !matches {
+                mismatch(&template, errors);
+            }
+            if old != Old::Invalid {
+                let claims: Vec<&str> = claim_names(spec);
+                pod::template(&template, pod::Owner::StatefulTemplate(&claims), errors);
+            }
+            pod::template_metadata(&template, errors);
+        }
+    }
+}
+
+fn claim_names<'v>(spec: &At<'v, '_>) -> Vec<&'v str> {
+    let mut names = Vec::new();
+    for template in spec.get("volumeClaimTemplates").items() {
+        let name = template.dig(&["metadata", "name"]).text();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
+    let rolling = at.get("rollingUpdate");
+    match at.get("type").text_or("RollingUpdate") {
+        "OnDelete" => {
+            if rolling.is_set() {
+                let shown = Verbatim(shown_rolling(&rolling));
+                errors.invalid(&rolling, shown, "only allowed for updateStrategy 'RollingUpdate'");
+            }
+        }
+        "RollingUpdate" => {
+            errors.not_negative(&rolling.get("partition"));
+            let unavailable = rolling.get("maxUnavailable");
+            if unavailable.is_set() {
+                let unavailable = amount(unavailable, 1);
+                unavailable.check(errors);
+                if unavailable.is_zero() {
+                    errors.invalid(unavailable.at(), unavailable.shown(), "cannot be 0");
+                }
+                unavailable.at_most_all(errors);
+            }
+        }
+        other => {
+            let shown = if rolling.is_set() { shown_rolling(&rolling) } else { "null".to_owned() };
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{shown}}}", gotext::json(&other.into()));
+            errors.invalid(at, Verbatim(shown), "must be 'RollingUpdate' or 'OnDelete'");
+        }
+    }
+}
+
+/// Upstream prints its internal struct.
+fn shown_rolling(rolling: &At<'_, '_>) -> String {
+    let unavailable = gotext::json(rolling.get("maxUnavailable").value());
+    format!("{{\"Partition\":{},\"MaxUnavailable\":{unavailable}}}", rolling.get("partition").int())
+}
+
+pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let status = At::member(new, "status");
+    const COUNTS: [&str; 7] = [
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    ];
+    for name in COUNTS {
+        errors.not_negative(&status.get(name));
+    }
+    replica_counts(&status, &COUNTS[1..5], errors);
+    available_are_ready(&status, "status.readyReplicas", errors);
+    collisions_grow(&status, &At::member(old, "status"), errors);
+}

@@ -1,0 +1,150 @@
+//! The errors of fields, collected in the order in which they are found.
+
+use serde_json::Value;
+
+use super::at::At;
+use crate::api::error::{Cause, CauseReason};
+use crate::gotext;
+
+/// What is wrong with an object (apimachinery `field.ErrorList`).
+#[derive(Default)]
+pub struct Errors {
+    causes: Vec<Cause>,
+}
+
+/// A bad value as Go prints it.
+pub trait Shown {
+    fn show(&self) -> String;
+}
+
+impl Shown for &str {
+    fn show(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for i64 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for bool {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for &Value {
+    fn show(&self) -> String {
+        gotext::json(self)
+    }
+}
+
+/// A text that stands as it is: JSON of a struct that upstream prints under its Go names.
+pub struct Verbatim(pub String);
+
+impl Shown for Verbatim {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl Errors {
+    pub fn into_causes(self) -> Vec<Cause> {
+        self.causes
+    }
+
+    pub fn len(&self) -> usize {
+        self.causes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.causes.is_empty()
+    }
+
+    pub fn push(&mut self, cause: Cause) {
+        self.causes.push(cause);
+    }
+
+    pub fn required(&mut self, at: &At<'_, '_>, detail: &str) {
+        self.push(Cause::required(at.path().to_string(), detail));
+    }
+
+    pub fn invalid(&mut self, at: &At<'_, '_>, value: impl Shown, detail: &str) {
+        self.push(Cause::invalid(at.path().to_string(), value.show(), detail));
+    }
+
+    /// An invalid value that is not told.
+    pub fn invalid_unsaid(&mut self, at: &At<'_, '_>, detail: &str) {
+        let message = format!("Invalid value: {detail}");
+        self.push(Cause::new(CauseReason::Invalid, at.path().to_string(), message));
+    }
+
+    /// One error per message about a text.
+    pub fn invalid_each(&mut self, at: &At<'_, '_>, value: &str, messages: Vec<String>) {
+        for message in messages {
+            self.invalid(at, value, &message);
+        }
+    }
+
+    pub fn forbidden(&mut self, at: &At<'_, '_>, detail: &str) {
+        self.push(Cause::forbidden(at.path().to_string(), detail));
+    }
+
+    pub fn duplicate(&mut self, at: &At<'_, '_>, value: impl Shown) {
+        self.push(Cause::duplicate(at.path().to_string(), value.show()));
+    }
+
+    pub fn not_found(&mut self, at: &At<'_, '_>, value: impl Shown) {
+        let message = format!("Not found: {}", value.show());
+        self.push(Cause::new(CauseReason::NotFound, at.path().to_string(), message));
+    }
+
+    /// `supported` in the order in which upstream lists it.
+    pub fn not_supported(&mut self, at: &At<'_, '_>, value: impl Shown, supported: &[&str]) {
+        self.push(Cause::not_supported(at.path().to_string(), value.show(), supported));
+    }
+
+    pub fn too_long(&mut self, at: &At<'_, '_>, limit: usize) {
+        self.push(Cause::too_long(at.path().to_string(), limit));
+    }
+
+    pub fn too_many(&mut self, at: &At<'_, '_>, found: usize, limit: usize) {
+        let unit = if limit == 1 { "item" } else { "items" };
+        let message = format!("Too many: {found}: must have at most {limit} {unit}");
+        self.push(Cause::new(CauseReason::TooMany, at.path().to_string(), message));
+    }
+
+    /// A text that has to be one of a few; absent ones are the caller's.
+    pub fn one_of(&mut self, at: &At<'_, '_>, value: &str, supported: &[&str]) -> bool {
+        let known = supported.contains(&value);
+        if !known {
+            self.not_supported(at, value, supported);
+        }
+        known
+    }
+
+    /// A number that may not be below zero.
+    pub fn not_negative(&mut self, at: &At<'_, '_>) {
+        if at.int() < 0 {
+            self.invalid(at, at.int(), "must be greater than or equal to 0");
+        }
+    }
+
+    pub fn positive(&mut self, at: &At<'_, '_>) {
+        if at.int() <= 0 {
+            self.invalid(at, at.int(), "must be greater than zero");
+        }
+    }
+
+    pub fn within(&mut self, at: &At<'_, '_>, min: i64, max: i64) {
+        if !(min..=max).contains(&at.int()) {
+            self.invalid(at, at.int(), &format!("must be between {min} and {max}, inclusive"));
+        }
+    }
+
+    pub fn port(&mut self, at: &At<'_, '_>) {
+        self.within(at, 1, 65535);
+    }
+}

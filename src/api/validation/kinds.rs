@@ -1,0 +1,136 @@
+//! Which kind follows which rules.
+
+use super::apps::{daemon_set, deployment, replica_set, revision, stateful_set};
+use super::batch::{cron_job, job};
+use super::config::{config_map, limit_range, namespace, node, quota, secret};
+use super::errors::Errors;
+use super::metadata::finalizers;
+use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_class, policy, service};
+use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
+use super::{
+    OfChange, OfNew, Rules, autoscaling, claim, disruption_budget, flow, lease, pod, priority_class, rbac,
+    runtime_class, signing_request, webhook,
+};
+use crate::api::ObjectMap;
+use crate::schema::resource::ResourceDefinition;
+
+/// Kinds that are not checked yet, and those of others.
+const NONE: Rules = Rules { metadata: any, create: any, update: any_change, status: any_change };
+
+fn any(_: &ObjectMap, _: &mut Errors) {}
+
+fn any_change(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}
+
+/// Rules of kinds whose status has none, or that have no status.
+const fn plain(create: OfNew, update: OfChange) -> Rules {
+    Rules { metadata: finalizers, create, update, status: any_change }
+}
+
+const fn with_status(create: OfNew, update: OfChange, status: OfChange) -> Rules {
+    Rules { metadata: finalizers, create, update, status }
+}
+
+pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
+    match (&*definition.group, &*definition.kind) {
+        ("", kind) => core(kind),
+        ("apps", kind) => apps(kind),
+        ("batch", "Job") => with_status(job::create, job::update, job::status),
+        ("batch", "CronJob") => plain(cron_job::create, cron_job::update),
+        ("networking.k8s.io", kind) => networking(kind),
+        ("storage.k8s.io", kind) => storage(kind),
+        ("rbac.authorization.k8s.io", kind) => rbac(kind),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            with_status(autoscaling::create, autoscaling::update, autoscaling::status)
+        }
+        ("policy", "PodDisruptionBudget") => {
+            with_status(disruption_budget::create, disruption_budget::update, disruption_budget::status)
+        }
+        ("coordination.k8s.io", "Lease") => plain(lease::create, lease::update),
+        ("scheduling.k8s.io", "PriorityClass") => plain(priority_class::create, priority_class::update),
+        ("node.k8s.io", "RuntimeClass") => plain(runtime_class::create, runtime_class::update),
+        ("discovery.k8s.io", "EndpointSlice") => plain(endpoint_slice::create, endpoint_slice::update),
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+        ) => {
+            // The one place where upstream asks nothing of finalizers.
+            Rules { metadata: any, ..plain(webhook::create, webhook::update) }
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            with_status(signing_request::create, signing_request::update, signing_request::status)
+        }
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
+            with_status(flow::create_schema, flow::update_schema, flow::status)
+        }
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            with_status(flow::create_level, flow::update_level, flow::status)
+        }
+        _ => NONE,
+    }
+}
+
+fn core(kind: &str) -> Rules {
+    match kind {
+        "Pod" => with_status(pod::create, pod::update, pod::status),
+        "ReplicationController" => {
+            with_status(replica_set::create_controller, replica_set::update_controller, replica_set::status)
+        }
+        "Service" => with_status(service::create, service::update, service::status),
+        "Endpoints" => plain(endpoints::create, endpoints::update),
+        "ConfigMap" => plain(config_map::create, config_map::update),
+        "Secret" => plain(secret::create, secret::update),
+        "ServiceAccount" => plain(any, any_change),
+        "LimitRange" => plain(limit_range::create, limit_range::update),
+        "ResourceQuota" => with_status(quota::create, quota::update, quota::status),
+        "Namespace" => with_status(namespace::create, namespace::update, namespace::status),
+        "Node" => with_status(node::create, node::update, node::status),
+        "PersistentVolume" => plain(volume::create, volume::update),
+        "PodTemplate" => plain(pod::create_template, pod::update_template),
+        "PersistentVolumeClaim" => with_status(claim::create, claim::update, claim::status),
+        _ => NONE,
+    }
+}
+
+fn networking(kind: &str) -> Rules {
+    match kind {
+        "Ingress" => with_status(ingress::create, ingress::update, ingress::status),
+        "IngressClass" => plain(ingress_class::create, ingress_class::update),
+        "NetworkPolicy" => plain(policy::create, policy::update),
+        "IPAddress" => plain(address::create, address::update),
+        "ServiceCIDR" => plain(address::create_range, address::update_range),
+        _ => NONE,
+    }
+}
+
+fn storage(kind: &str) -> Rules {
+    match kind {
+        "StorageClass" => plain(class::create, class::update),
+        "VolumeAttributesClass" => plain(class::create_attributes, class::update_attributes),
+        "CSIDriver" => plain(csi_driver::create, csi_driver::update),
+        "CSINode" => plain(csi_node::create, csi_node::update),
+        "CSIStorageCapacity" => plain(capacity::create, capacity::update),
+        "VolumeAttachment" => with_status(attachment::create, attachment::update, attachment::update),
+        _ => NONE,
+    }
+}
+
+fn rbac(kind: &str) -> Rules {
+    match kind {
+        "Role" => plain(rbac::create_role, rbac::update_role),
+        "ClusterRole" => plain(rbac::create_cluster_role, rbac::update_cluster_role),
+        "RoleBinding" => plain(rbac::create_binding, rbac::update_binding),
+        "ClusterRoleBinding" => plain(rbac::create_cluster_binding, rbac::update_cluster_binding),
+        _ => NONE,
+    }
+}
+
+fn apps(kind: &str) -> Rules {
+    match kind {
+        "Deployment" => with_status(deployment::create, deployment::update, deployment::status),
+        "ReplicaSet" => with_status(replica_set::create, replica_set::update, replica_set::status),
+        "StatefulSet" => with_status(stateful_set::create, stateful_set::update, stateful_set::status),
+        "DaemonSet" => with_status(daemon_set::create, daemon_set::update, daemon_set::status),
+        "ControllerRevision" => plain(revision::create, revision::update),
+        _ => NONE,
+    }
+}

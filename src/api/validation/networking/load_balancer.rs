@@ -1,0 +1,62 @@
+//! Where load balancers listen, as statuses tell.
+
+use super::super::at::At;
+use super::super::errors::Errors;
+use super::super::format::dns1123_subdomain;
+use super::super::ip;
+
+pub fn service_status(at: &At<'_, '_>, old: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    let places = at.get("ingress");
+    if kind != "LoadBalancer" {
+        if !places.is_empty() {
+            errors.forbidden(&places, "may only be used when `spec.type` is 'LoadBalancer'");
+        }
+        return;
+    }
+    let known = known_addresses(old);
+    for place in places.items() {
+        let (address, mode) = (place.get("ip"), place.get("ipMode"));
+        listed_address(&address, &known, errors);
+        match mode.opt_text() {
+            // Defaulting says VIP.
+            None => {}
+            Some(_) if address.text().is_empty() => {
+                errors.forbidden(&mode, "may not be specified when `ip` is not set");
+            }
+            Some(text) => _ = errors.one_of(&mode, text, &["Proxy", "VIP"]),
+        }
+        host_name(&place.get("hostname"), errors);
+    }
+}
+
+pub fn ingress_status(at: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let known = known_addresses(old);
+    for place in at.get("ingress").items() {
+        listed_address(&place.get("ip"), &known, errors);
+        host_name(&place.get("hostname"), errors);
+    }
+}
+
+fn known_addresses(old: &At<'_, '_>) -> Vec<String> {
+    old.get("ingress").items().map(|place| place.get("ip").text().to_owned()).collect()
+}
+
+fn listed_address(at: &At<'_, '_>, known: &[String], errors: &mut Errors) {
+    if !at.text().is_empty() {
+        ip::legacy(at, at.text(), known.iter().map(String::as_str), errors);
+    }
+}
+
+fn host_name(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.text().is_empty() {
+        return;
+    }
+    errors.invalid_each(at, at.text(), dns1123_subdomain(at.text()));
+    not_an_address(at, errors);
+}
+
+pub fn not_an_address(at: &At<'_, '_>, errors: &mut Errors) {
+    if ip::parse(at.text()).is_some() {
+        errors.invalid(at, at.text(), "must be a DNS name, not an IP address");
+    }
+}

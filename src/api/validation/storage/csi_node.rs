@@ -1,0 +1,67 @@
+//! Drivers of storage on a node.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::at::At;
+use super::super::errors::Errors;
+use super::super::same::same;
+use super::super::volume_source::csi_driver;
+use crate::api::ObjectMap;
+use crate::api::meta::format::label_key;
+
+const NODE_ID_MAX: usize = 192;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let mut names = BTreeSet::new();
+    for driver in spec.get("drivers").items() {
+        let (name, node) = (driver.get("name"), driver.get("nodeID"));
+        csi_driver(&name, errors);
+        if node.text().is_empty() {
+            errors.required(&node, "");
+        }
+        if node.text().len() > NODE_ID_MAX {
+            errors.invalid(&node, node.text(), &format!("must be {NODE_ID_MAX} characters or less"));
+        }
+        errors.not_negative(&driver.dig(&["allocatable", "count"]));
+        if !names.insert(name.text()) {
+            errors.duplicate(&name, name.text());
+        }
+        let mut keys = BTreeSet::new();
+        for key in driver.get("topologyKeys").texts() {
+            if key.is_empty() {
+                errors.required(&driver, "");
+            }
+            if !keys.insert(key) {
+                errors.duplicate(&driver, key);
+            }
+            errors.invalid_each(&driver, key, label_key(key));
+        }
+    }
+}
+
+/// Of a driver that stays, only how much it can do may change.
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
+    let (drivers, old_drivers) = (spec.get("drivers"), before.get("drivers"));
+    for old in old_drivers.items() {
+        for new in drivers.items().filter(|new| new.get("name").text() == old.get("name").text()) {
+            let (new, old) = (without_allocatable(new.value()), without_allocatable(old.value()));
+            if !same(&new, &old) {
+                // Upstream prints its internal struct.
+                errors.invalid(&drivers, &new, "field is immutable");
+            }
+        }
+    }
+}
+
+fn without_allocatable(driver: &Value) -> Value {
+    let mut driver = driver.clone();
+    if let Some(members) = driver.as_object_mut() {
+        members.shift_remove("allocatable");
+    }
+    driver
+}

@@ -1,0 +1,26 @@
+//! Amounts as numbers, for comparison.
+
+use super::{NANO, Parts, suffix::Suffix};
+
+/// Billionths of an amount, rounded away from zero; `None` if the text is no quantity. What does not fit is the
+/// largest or the smallest number there is.
+pub fn nanos(text: &str) -> Option<i128> {
+    let parts = Parts::split(text).ok()?;
+    let suffix = Suffix::parse(parts.suffix)?;
+    let mut amount = parts.amount(&suffix);
+    amount.round_up(NANO);
+    let add = |sum: i128, digit: &u8| sum.checked_mul(10)?.checked_add(i128::from(digit - b'0'));
+    let scale = u32::try_from(amount.exponent - NANO).ok();
+    let number = amount.digits.iter().try_fold(0, add).and_then(|number: i128| {
+        if number == 0 { Some(0) } else { number.checked_mul(10_i128.checked_pow(scale?)?) }
+    });
+    let number = number.unwrap_or(i128::MAX);
+    Some(if amount.negative { -number } else { number })
+}
+
+/// The number of units, rounded away from zero.
+pub fn units(nanos: i128) -> i64 {
+    const UNIT: i128 = 1_000_000_000;
+    let whole = nanos / UNIT + (nanos % UNIT).signum();
+    i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration"
+	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
+	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/deployment"
+	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
+	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
+	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
+	"k8s.io/kubernetes/pkg/registry/batch/job"
+	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
+	"k8s.io/kubernetes/pkg/registry/coordination/lease"
+	"k8s.io/kubernetes/pkg/registry/core/configmap"
+	endpoints "k8s.io/kubernetes/pkg/registry/core/endpoint"
+	"k8s.io/kubernetes/pkg/registry/core/limitrange"
+	"k8s.io/kubernetes/pkg/registry/core/namespace"
+	"k8s.io/kubernetes/pkg/registry/core/node"
+	"k8s.io/kubernetes/pkg/registry/core/persistentvolume"
+	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
+	"k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/pkg/registry/core/podtemplate"
+	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+	"k8s.io/kubernetes/pkg/registry/core/resourcequota"
+	"k8s.io/kubernetes/pkg/registry/core/secret"
+	"k8s.io/kubernetes/pkg/registry/core/service"
+	"k8s.io/kubernetes/pkg/registry/core/serviceaccount"
+	"k8s.io/kubernetes/pkg/registry/discovery/endpointslice"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/flowschema"
+	"k8s.io/kubernetes/pkg/registry/flowcontrol/prioritylevelconfiguration"
+	"k8s.io/kubernetes/pkg/registry/networking/ingress"
+	"k8s.io/kubernetes/pkg/registry/networking/ingressclass"
+	"k8s.io/kubernetes/pkg/registry/networking/ipaddress"
+	"k8s.io/kubernetes/pkg/registry/networking/networkpolicy"
+	"k8s.io/kubernetes/pkg/registry/networking/servicecidr"
+	"k8s.io/kubernetes/pkg/registry/node/runtimeclass"
+	"k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget"
+	"k8s.io/kubernetes/pkg/registry/rbac/clusterrole"
+	"k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding"
+	"k8s.io/kubernetes/pkg/registry/rbac/role"
+	"k8s.io/kubernetes/pkg/registry/rbac/rolebinding"
+	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
+	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
+	"k8s.io/kubernetes/pkg/registry/storage/csinode"
+	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
+	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
+	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
+)
+
+// A strategy is upstream's rules of one kind.
+type strategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+}
+
+type rules struct {
+	main     strategy
+	status   rest.RESTUpdateStrategy
+	resource string
+}
+
+func gk(group, kind string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: kind} }
+
+// strategies of the kinds that can be checked without a server around them.
+var strategies = map[schema.GroupKind]rules{
+	gk("", "Pod"):                   {pod.Strategy, pod.StatusStrategy, "pods"},
+	gk("", "PodTemplate"):           {podtemplate.Strategy, nil, "podtemplates"},
+	gk("", "ReplicationController"): {replicationcontroller.Strategy, replicationcontroller.StatusStrategy, "replicationcontrollers"},
+	gk("", "Service"):               {service.Strategy, service.StatusStrategy, "services"},
+	gk("", "Endpoints"):             {endpoints.Strategy, nil, "endpoints"},
+	gk("", "ConfigMap"):             {configmap.Strategy, nil, "configmaps"},
+	gk("", "Secret"):                {secret.Strategy, nil, "secrets"},
+	gk("", "ServiceAccount"):        {serviceaccount.Strategy, nil, "serviceaccounts"},
+	gk("", "LimitRange"):            {limitrange.Strategy, nil, "limitranges"},
+	gk("", "ResourceQuota"):         {resourcequota.Strategy, resourcequota.StatusStrategy, "resourcequotas"},
+	gk("", "Namespace"):             {namespace.Strategy, namespace.StatusStrategy, "namespaces"},
+	gk("", "Node"):                  {node.Strategy, node.StatusStrategy, "nodes"},
+	gk("", "PersistentVolume"):      {persistentvolume.Strategy, persistentvolume.StatusStrategy, "persistentvolumes"},
+	gk("", "PersistentVolumeClaim"): {persistentvolumeclaim.Strategy, persistentvolumeclaim.StatusStrategy, "persistentvolumeclaims"},
+
+	gk("apps", "Deployment"):         {deployment.Strategy, deployment.StatusStrategy, "deployments"},
+	gk("apps", "ReplicaSet"):         {replicaset.Strategy, replicaset.StatusStrategy, "replicasets"},
+	gk("apps", "StatefulSet"):        {statefulset.Strategy, statefulset.StatusStrategy, "statefulsets"},
+	gk("apps", "DaemonSet"):          {daemonset.Strategy, daemonset.StatusStrategy, "daemonsets"},
+	gk("apps", "ControllerRevision"): {controllerrevision.Strategy, nil, "controllerrevisions"},
+
+	gk("batch", "Job"):     {job.Strategy, job.StatusStrategy, "jobs"},
+	gk("batch", "CronJob"): {cronjob.Strategy, cronjob.StatusStrategy, "cronjobs"},
+
+	gk("autoscaling", "HorizontalPodAutoscaler"): {horizontalpodautoscaler.Strategy, horizontalpodautoscaler.StatusStrategy, "horizontalpodautoscalers"},
+	gk("policy", "PodDisruptionBudget"):          {poddisruptionbudget.Strategy, poddisruptionbudget.StatusStrategy, "poddisruptionbudgets"},
+
+	gk("networking.k8s.io", "Ingress"):       {ingress.Strategy, ingress.StatusStrategy, "ingresses"},
+	gk("networking.k8s.io", "IngressClass"):  {ingressclass.Strategy, nil, "ingressclasses"},
+	gk("networking.k8s.io", "NetworkPolicy"): {networkpolicy.Strategy, nil, "networkpolicies"},
+	gk("networking.k8s.io", "IPAddress"):     {ipaddress.Strategy, nil, "ipaddresses"},
+	gk("networking.k8s.io", "ServiceCIDR"):   {servicecidr.Strategy, servicecidr.StatusStrategy, "servicecidrs"},
+	gk("discovery.k8s.io", "EndpointSlice"):  {endpointslice.Strategy, nil, "endpointslices"},
+
+	gk("storage.k8s.io", "StorageClass"):          {storageclass.Strategy, nil, "storageclasses"},
+	gk("storage.k8s.io", "CSIDriver"):             {csidriver.Strategy, nil, "csidrivers"},
+	gk("storage.k8s.io", "CSINode"):               {csinode.Strategy, nil, "csinodes"},
+	gk("storage.k8s.io", "CSIStorageCapacity"):    {csistoragecapacity.Strategy, nil, "csistoragecapacities"},
+	gk("storage.k8s.io", "VolumeAttachment"):      {volumeattachment.Strategy, volumeattachment.StatusStrategy, "volumeattachments"},
+	gk("storage.k8s.io", "VolumeAttributesClass"): {volumeattributesclass.Strategy, nil, "volumeattributesclasses"},
+
+	gk("rbac.authorization.k8s.io", "Role"):               {role.Strategy, nil, "roles"},
+	gk("rbac.authorization.k8s.io", "ClusterRole"):        {clusterrole.Strategy, nil, "clusterroles"},
+	gk("rbac.authorization.k8s.io", "RoleBinding"):        {rolebinding.Strategy, nil, "rolebindings"},
+	gk("rbac.authorization.k8s.io", "ClusterRoleBinding"): {clusterrolebinding.Strategy, nil, "clusterrolebindings"},
+
+	gk("coordination.k8s.io", "Lease"):                                   {lease.Strategy, nil, "leases"},
+	gk("scheduling.k8s.io", "PriorityClass"):                             {priorityclass.Strategy, nil, "priorityclasses"},
+	gk("node.k8s.io", "RuntimeClass"):                                    {runtimeclass.Strategy, nil, "runtimeclasses"},
+	gk("certificates.k8s.io", "CertificateSigningRequest"):               {certificates.Strategy, certificates.StatusStrategy, "certificatesigningrequests"},
+	gk("flowcontrol.apiserver.k8s.io", "FlowSchema"):                     {flowschema.Strategy, flowschema.StatusStrategy, "flowschemas"},
+	gk("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"):     {prioritylevelconfiguration.Strategy, prioritylevelconfiguration.StatusStrategy, "prioritylevelconfigurations"},
+	gk("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): {validatingwebhookconfiguration.Strategy, nil, "validatingwebhookconfigurations"},
+	gk("admissionregistration.k8s.io", "MutatingWebhookConfiguration"):   {mutatingwebhookconfiguration.Strategy, nil, "mutatingwebhookconfigurations"},
+}
