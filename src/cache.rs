@@ -7,6 +7,7 @@
 //! What holds: `state.revision` is R only if every write ≤ R is in the state and in its resource's log; logs are
 //! appended to before the state is swapped, so a reader of a state finds all later events.
 
+mod account;
 pub mod event;
 mod feed;
 mod freshness;

@@ -1,7 +1,9 @@
 //! Bytes to objects and back: JSON, protobuf, and the form at rest.
 
+pub mod at_rest;
 pub mod depth;
 pub mod json;
+pub mod json_text;
 pub mod object;
 pub mod protobuf;
 pub mod scan;

@@ -58,6 +58,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes have not been read.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next field's tag, `None` at the end of the message.
     pub fn tag(&mut self) -> Result<Option<Tag>, Error> {
         if self.is_empty() {

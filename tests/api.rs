@@ -15,6 +15,8 @@ mod support;
 mod apply;
 #[path = "api/apply_rules.rs"]
 mod apply_rules;
+#[path = "api/at_rest.rs"]
+mod at_rest;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -77,5 +79,7 @@ mod validation;
 mod watch;
 #[path = "api/watch_form.rs"]
 mod watch_form;
+#[path = "api/wire.rs"]
+mod wire;
 #[path = "api/write.rs"]
 mod write;

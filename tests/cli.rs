@@ -84,7 +84,7 @@ fn refusals_are_one_line() {
     std::fs::write(dir.path().join("tokens.csv"), "token,user\n").unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let tokens = dir.path().join("tokens.csv");
-    let cases: [(&[&str], i32, &str); 5] = [
+    let cases: [(&[&str], i32, &str); 6] = [
         (&["--no-such-flag"], 2, "--no-such-flag"),
         (&["--datastore", "mysql://host"], 2, "unknown scheme"),
         (
@@ -93,6 +93,11 @@ fn refusals_are_one_line() {
             "tokens.csv: line 1: must have at least 3 columns",
         ),
         (&["--client-ca-file", tokens.to_str().unwrap()], 1, "tokens.csv is not a certificate"),
+        (
+            &["--storage-media-type=application/cbor"],
+            2,
+            "allowed values: application/json, application/vnd.kubernetes.protobuf, application/yaml",
+        ),
         (&["--token-auth-file", "/nonexistent"], 1, "/nonexistent: No such file"),
     ];
     for (arguments, code, part) in cases {

@@ -13,6 +13,7 @@ use rowplane::api::resource::Resources;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Change, Expect, HighWaterMark, Key, Mutation, Store, Written};
@@ -76,7 +77,11 @@ async fn api_on(database: &Database) -> Arc<Api> {
     Arc::new(Api {
         store: Store::start(backend, sink, mark),
         cache,
-        resources: Resources::new(registry, &names.into_iter().zip(ids).collect()),
+        resources: Resources::new(
+            registry,
+            &names.into_iter().zip(ids).collect(),
+            StorageMediaType::default(),
+        ),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),

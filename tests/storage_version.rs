@@ -29,6 +29,7 @@ use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::{Cache, Range};
 use rowplane::cli::config::{IdentityConfig, Registration};
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::identity::ServerIdentity;
 use rowplane::schema::builtin;
@@ -114,7 +115,11 @@ async fn api_on(database: &Database) -> Arc<Api> {
     Arc::new(Api {
         store: Store::start(backend, sink, mark),
         cache,
-        resources: Resources::new(registry, &resources.into_iter().zip(ids).collect()),
+        resources: Resources::new(
+            registry,
+            &resources.into_iter().zip(ids).collect(),
+            StorageMediaType::default(),
+        ),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),

@@ -53,7 +53,7 @@ async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Ins
     let mut versions = vec![Expect::Absent; KEYS];
     let mut latencies = Vec::new();
     for n in (0..KEYS).cycle() {
-        let draft = Draft::parse("ns", &keys[n].name, value());
+        let draft = Draft::of_json("ns", &keys[n].name, value());
         let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), draft };
         let mutation = Mutation { key: keys[n].clone(), expect: versions[n], change };
         let started = Instant::now();

@@ -17,6 +17,7 @@ const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
 pub const JSON: &str = "application/json";
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub struct Connection {
     sender: Sender,
     authority: String,
     authorization: Option<http::HeaderValue>,
+    accept: &'static str,
 }
 
 enum Sender {
@@ -95,7 +97,12 @@ impl Connection {
             }
         };
         let (authority, authorization) = (target.authority().to_owned(), target.authorization.clone());
-        Ok(Self { sender, authority, authorization })
+        Ok(Self { sender, authority, authorization, accept: JSON })
+    }
+
+    /// Asks for this media type instead of JSON.
+    pub fn accepting(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
     }
 
     /// Sends a request and returns as soon as there are response headers.
@@ -105,7 +112,7 @@ impl Connection {
         path: &str,
         body: Option<(&'static str, Bytes)>,
     ) -> Result<Response<Incoming>> {
-        let request = Request::builder().method(method).header(ACCEPT, JSON);
+        let request = Request::builder().method(method).header(ACCEPT, self.accept);
         let mut request = match &self.sender {
             Sender::Http1(_) => request.uri(path).header(HOST, &self.authority),
             Sender::Http2(_) => request.uri(format!("https://{}{path}", self.authority)),

@@ -284,6 +284,6 @@ fn next_chunk(
 }
 
 fn object(row: storage::Row) -> Arc<Object> {
-    let draft = Draft::parse_untrusted(&row.namespace, &row.name, row.value);
+    let draft = Draft::parse(&row.namespace, &row.name, row.value);
     Arc::new(draft.into_object(row.revision))
 }

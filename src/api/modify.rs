@@ -162,12 +162,16 @@ impl Api {
 
 /// A write of an object in the request's version; 400 for one that could not be read again.
 pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap) -> Result<Mutation, Error> {
+    let resource = target.resource;
     let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
-    let stored = target.resource.to_stored(object)?;
+    let stored = resource.to_stored(object)?;
     if depth::of_object(&stored) > MAX_DEPTH {
         return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
     }
-    let draft = Draft::encode(target.namespace, target.name, &stored);
-    let change = Change::Put { uid, stored_version: target.resource.stored_version.clone(), draft };
+    let mut draft = Draft::encode(target.namespace, target.name, stored, resource.storage_media_type);
+    if !resource.is_read_in_protobuf() {
+        draft = draft.without_message();
+    }
+    let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
     Ok(Mutation { key: target.key(), expect, change })
 }

@@ -1,6 +1,7 @@
 //! `Resource`: a definition together with what verbs look up again and again.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
 use super::validation::Rules;
+use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
@@ -33,13 +35,23 @@ pub struct Resource {
     pub rules: Rules,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
+    /// The form of those rows.
+    pub storage_media_type: StorageMediaType,
     /// From the other version in which a row may be encoded, if the kind has another look.
     from_other: Option<FromOther>,
     /// `None` where the served version is the stored one.
     to_stored: Option<Conversion>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
+    read_in_protobuf: AtomicBool,
     zero: OnceLock<ObjectMap>,
+}
+
+/// What rows are from now on.
+struct StoredAs {
+    version: Arc<str>,
+    media_type: StorageMediaType,
 }
 
 struct FromOther {
@@ -55,22 +67,24 @@ pub struct Resources {
 }
 
 impl Resource {
-    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored_version: Arc<str>) -> Self {
+    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored: StoredAs) -> Self {
         let served = definition.api_version();
         let other = other_version(&served, &definition.kind);
         let from_other = other.and_then(|api_version| {
             Some(FromOther { api_version, conversion: conversion(api_version, &served, &definition.kind)? })
         });
-        let to_stored = conversion(&served, &stored_version, &definition.kind);
+        let to_stored = conversion(&served, &stored.version, &definition.kind);
         Self {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
             rules: Rules::of(&definition),
-            stored_version,
+            stored_version: stored.version,
+            storage_media_type: stored.media_type,
             from_other,
             to_stored,
             schemas: schemas(&definition),
+            read_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
             definition,
         }
@@ -87,6 +101,15 @@ impl Resource {
     /// Whether an object goes out as it is stored, without a conversion.
     pub fn serves_as_stored(&self, object: &Object) -> bool {
         self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.api_version))
+    }
+
+    pub fn is_read_in_protobuf(&self) -> bool {
+        self.read_in_protobuf.load(Ordering::Relaxed)
+    }
+
+    /// Notes that somebody asks for objects as they are, in protobuf.
+    pub fn note_protobuf_reader(&self) {
+        self.read_in_protobuf.store(true, Ordering::Relaxed);
     }
 
     /// Parses a stored object into the served version.
@@ -189,12 +212,17 @@ fn schemas(definition: &ResourceDefinition) -> Vec<(String, OnceLock<Option<Sche
 
 impl Resources {
     /// `ids` tells the store's number of each stored resource.
-    pub fn new(registry: Arc<Registry>, ids: &HashMap<GroupResource, ResourceId>) -> Self {
+    pub fn new(
+        registry: Arc<Registry>,
+        ids: &HashMap<GroupResource, ResourceId>,
+        storage_media_type: StorageMediaType,
+    ) -> Self {
         let mut by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>> = HashMap::new();
         for definition in registry.definitions() {
             let Storage::Table { resource, api_version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let resource = Resource::new(definition.clone(), *id, api_version.clone());
+            let stored = StoredAs { version: api_version.clone(), media_type: storage_media_type };
+            let resource = Resource::new(definition.clone(), *id, stored);
             by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
         }
         Self { registry, by_plural }

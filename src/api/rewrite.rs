@@ -4,6 +4,7 @@ use super::error::Error;
 use super::modify::put_mutation;
 use super::resource::Resource;
 use super::{Api, Target};
+use crate::codec::at_rest::StorageMediaType;
 use crate::revision::Revision;
 use crate::storage::{Expect, Format, Stale, StaleRow, Written};
 
@@ -19,7 +20,11 @@ impl Api {
     /// The rows of a resource, up to a revision, that this server would write in another way.
     pub fn stale(&self, resource: &Resource, through: Revision) -> Stale {
         let api_version = resource.stored_version.clone();
-        Stale { resource: resource.id, api_version, format: Format::Json, through }
+        let format = match resource.storage_media_type {
+            StorageMediaType::Protobuf => Format::Protobuf,
+            StorageMediaType::Json | StorageMediaType::Yaml => Format::Json,
+        };
+        Stale { resource: resource.id, api_version, format, through }
     }
 
     /// Writes an object again, unless it is newer than the row. Its content stays; its revision does not, and watchers

@@ -1,9 +1,11 @@
 //! One change, with everything that watchers share of it.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use super::account::Account;
 use crate::codec::object::Object;
 use crate::revision::Revision;
 
@@ -18,6 +20,7 @@ pub struct Event {
     departed: OnceLock<Arc<Object>>,
     /// By encoding, then by type.
     frames: [[OnceLock<Bytes>; 3]; 2],
+    account: Account,
 }
 
 /// The type of a watch event that carries an object.
@@ -47,7 +50,14 @@ impl EventType {
 
 impl Event {
     pub fn new(revision: Revision, current: Option<Arc<Object>>, previous: Option<Arc<Object>>) -> Self {
-        Self { revision, current, previous, departed: OnceLock::new(), frames: Default::default() }
+        Self {
+            revision,
+            current,
+            previous,
+            departed: OnceLock::new(),
+            frames: Default::default(),
+            account: Account::default(),
+        }
     }
 
     /// The object as an event of this type carries it: a DELETED one is the previous content under this revision.
@@ -73,13 +83,37 @@ impl Event {
         if let Some(frame) = slot.get() {
             return Some(Ok(frame.clone()));
         }
-        let frame = make(self.object(kind)?);
-        Some(frame.map(|frame| slot.get_or_init(|| frame).clone()))
+        let departs = kind == EventType::Deleted && self.departed.get().is_none();
+        let object = self.object(kind)?;
+        let before = object.made_size();
+        let frame = match make(object) {
+            Ok(frame) => frame,
+            Err(error) => return Some(Err(error)),
+        };
+        let departed = if departs { object.size() } else { 0 };
+        let made = departed + frame.len() + object.made_size() - before;
+        if slot.set(frame).is_ok() {
+            self.account.add(made);
+        }
+        slot.get().cloned().map(Ok)
     }
 
-    /// Bytes of objects this event keeps alive beyond the current state.
-    pub fn size(&self) -> usize {
-        let object = |object: &Option<Arc<Object>>| object.as_ref().map_or(0, |object| object.size());
+    /// Bytes of objects this event keeps alive beyond the current state. What is made of them later is told to the
+    /// account that the event is [opened](Event::open_account) with.
+    fn size(&self) -> usize {
+        let object = |object: &Option<Arc<Object>>| {
+            object.as_ref().map_or(0, |object| object.size() + object.made_size())
+        };
         size_of::<Self>() + object(&self.previous) + object(&self.current)
+    }
+
+    /// Adds what the event holds, and from now on what it makes, to the total.
+    pub fn open_account(&self, total: &Arc<AtomicUsize>) {
+        self.account.open(total, self.size());
+    }
+
+    /// Takes all of that from the total again.
+    pub fn close_account(&self) {
+        self.account.close();
     }
 }

@@ -148,7 +148,7 @@ impl Feed {
 impl From<ChangeRow> for Applied {
     fn from(row: ChangeRow) -> Self {
         let object = row.value.map(|value| {
-            let draft = Draft::parse_untrusted(&row.key.namespace, &row.key.name, value);
+            let draft = Draft::parse(&row.key.namespace, &row.key.name, value);
             Arc::new(draft.into_object(row.revision))
         });
         Self { revision: row.revision, key: row.key, object }

@@ -24,7 +24,7 @@ async fn load_resource(backend: &dyn Backend, resource: ResourceId, at: Revision
     let mut rows = backend.scan(Scan::all(resource), at).await?;
     while let Some(row) = rows.next().await {
         let row = row?;
-        let draft = Draft::parse_untrusted(&row.namespace, &row.name, row.value);
+        let draft = Draft::parse(&row.namespace, &row.name, row.value);
         let object = draft.into_object(row.revision);
         if let Err(error) = object.json() {
             tracing::error!(%error, "kept as it is; reading it fails, deleting it works");

@@ -1,6 +1,7 @@
 //! The window of recent events of one resource.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 use tokio::sync::watch;
@@ -22,7 +23,8 @@ pub struct Log {
 struct Window {
     floor: Revision,
     events: VecDeque<Arc<Event>>,
-    bytes: usize,
+    /// Of all events in the window: grows also when watchers make something of them.
+    bytes: Arc<AtomicUsize>,
 }
 
 /// The cursor stands before the window.
@@ -30,7 +32,7 @@ pub struct OutOfWindow;
 
 impl Log {
     pub fn new(floor: Revision) -> Self {
-        let window = Window { floor, events: VecDeque::new(), bytes: 0 };
+        let window = Window { floor, events: VecDeque::new(), bytes: Arc::default() };
         Self { window: RwLock::new(window), newest: watch::Sender::new(floor) }
     }
 
@@ -39,12 +41,12 @@ impl Log {
         let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
         for event in events {
             debug_assert!(window.events.back().is_none_or(|last| last.revision < event.revision));
-            window.bytes += event.size();
+            event.open_account(&window.bytes);
             window.events.push_back(event);
         }
-        while window.events.len() > MAX_EVENTS || (window.bytes > MAX_BYTES && window.events.len() > 1) {
+        while window.is_full() {
             let Some(gone) = window.events.pop_front() else { break };
-            window.bytes -= gone.size();
+            gone.close_account();
             window.floor = gone.revision;
         }
     }
@@ -71,15 +73,26 @@ impl Log {
     /// Forgets everything: what happened up to `floor` was not seen.
     pub fn reset(&self, floor: Revision) {
         let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
-        *window = Window { floor, events: VecDeque::new(), bytes: 0 };
+        *window = Window { floor, events: VecDeque::new(), bytes: Arc::default() };
         drop(window);
         self.announce(floor);
     }
 }
 
+impl Window {
+    fn is_full(&self) -> bool {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.events.len() > MAX_EVENTS || (bytes > MAX_BYTES && self.events.len() > 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
+    use super::super::event::{EventType, FrameEncoding};
     use super::*;
+    use crate::codec::object::Draft;
 
     fn event(revision: u64) -> Arc<Event> {
         Arc::new(Event::new(Revision(revision), None, None))
@@ -97,6 +110,33 @@ mod tests {
         assert_eq!(revisions(log.after(Revision(13), 1)), Some(vec![15]));
         assert_eq!(revisions(log.after(Revision(99), 9)), Some(vec![]));
         assert_eq!(revisions(log.after(Revision(9), 9)), None);
+    }
+
+    /// A log of few large events gives some up once watchers have had frames and messages made of them.
+    #[test]
+    fn what_watchers_make_counts() {
+        let log = Log::new(Revision(0));
+        let object = |revision| {
+            let payload = "x".repeat(MAX_BYTES / 16);
+            let json = format!(
+                r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"a"}},"data":{{"a":"{payload}"}}}}"#
+            );
+            Arc::new(Draft::of_json("", "a", json.into()).into_object(Revision(revision)))
+        };
+        let events: Vec<_> =
+            (1..=6).map(|n| Arc::new(Event::new(Revision(n), Some(object(n)), None))).collect();
+        log.append(events.iter().cloned());
+        assert_eq!(revisions(log.after(Revision(0), 9)).map(|all| all.len()), Some(6));
+        for event in &events {
+            let frame = event.frame(EventType::Added, FrameEncoding::Protobuf, |object| {
+                object.protobuf().map(|message| Bytes::copy_from_slice(message))
+            });
+            assert!(frame.is_some_and(|frame| frame.is_ok()));
+        }
+        log.append([event(7)].into_iter());
+        // Each is three times as large now.
+        assert!(log.after(Revision(0), 9).is_err());
+        assert_eq!(revisions(log.after(Revision(6), 9)), Some(vec![7]));
     }
 
     #[test]

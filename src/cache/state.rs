@@ -177,7 +177,7 @@ mod tests {
     use crate::codec::object::Draft;
 
     fn object(namespace: &str, name: &str) -> Arc<Object> {
-        let draft = Draft::parse(namespace, name, Bytes::from_static(b"{\"metadata\":{}}"));
+        let draft = Draft::of_json(namespace, name, Bytes::from_static(b"{\"metadata\":{}}"));
         Arc::new(draft.into_object(Revision(1)))
     }
 

@@ -74,9 +74,8 @@ impl Watcher {
 
 fn event(row: ChangeRow) -> Event {
     let ChangeRow { revision, key, value, previous, .. } = row;
-    let object = |revision, value| {
-        Arc::new(Draft::parse_untrusted(&key.namespace, &key.name, value).into_object(revision))
-    };
+    let object =
+        |revision, value| Arc::new(Draft::parse(&key.namespace, &key.name, value).into_object(revision));
     let current = value.map(|value| object(revision, value));
     let previous = previous.map(|(revision, value)| object(revision, value));
     Event::new(revision, current, previous)

@@ -69,7 +69,7 @@ pub async fn build_on(
     let api = Arc::new(Api {
         store,
         cache,
-        resources: Resources::new(registry.clone(), &ids),
+        resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
         config: api::Config {

@@ -14,6 +14,7 @@ use super::feature_gates::FeatureGates;
 use crate::api::meta::format;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
+use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::gotext;
 use crate::schema::builtin;
@@ -119,6 +120,12 @@ pub struct ServeArgs {
     /// The port to listen on; 0 takes a free one
     #[arg(long, env = "ROWPLANE_SECURE_PORT", value_name = "PORT", default_value_t = 6443)]
     secure_port: u16,
+
+    /// The form objects are written to the database in: application/vnd.kubernetes.protobuf, application/json or
+    /// application/yaml. All of them can be read at any time
+    #[arg(long, env = "ROWPLANE_STORAGE_MEDIA_TYPE", value_name = "TYPE",
+        default_value = StorageMediaType::default().as_str(), value_parser = StorageMediaType::parse)]
+    storage_media_type: StorageMediaType,
 
     /// Lines of token,user,uid,"group1,group2" that authenticate bearer tokens
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
@@ -238,6 +245,7 @@ impl ServeArgs {
             bind_address: self.bind_address,
             secure_port: self.secure_port,
             datastore,
+            storage_media_type: self.storage_media_type,
             token_auth_file: self.token_auth_file,
             certificates: Overrides { client_ca_file: self.client_ca_file, serving },
             extra_names: self.tls_san,

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use super::datastore::Datastore;
 use crate::api::services;
 use crate::auth::pki::Overrides;
+use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::schema::names::GroupResource;
 use crate::storage::Compaction;
@@ -21,6 +22,8 @@ pub struct ServeConfig {
     /// 0 takes a free one.
     pub secure_port: u16,
     pub datastore: Datastore,
+    /// Of what is written from now on.
+    pub storage_media_type: StorageMediaType,
     pub token_auth_file: Option<PathBuf>,
     pub certificates: Overrides,
     /// More names for the serving certificate.

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use super::json_text::write_string;
 use crate::protowire;
 use crate::quantity;
 use crate::schema::types::{MessageId, Types};
@@ -14,12 +15,16 @@ mod decode;
 mod encode;
 mod envelope;
 mod format;
+mod print;
 mod slots;
+mod version;
 
 use decode::Decoder;
 use encode::Encoder;
+use print::Printer;
 
 pub use envelope::{Envelope, watch_frame};
+pub use version::with_version;
 
 /// JSON levels of an object; serde_json reads 127, and what is taken in must be readable again.
 const MAX_DEPTH: usize = 126;
@@ -75,6 +80,24 @@ pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map<String, V
 pub fn encode(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     Encoder::new(types).encode(find(types, api_version, kind)?, members)
+}
+
+/// As [`encode`], in its envelope.
+pub fn envelop(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
+    let types = Types::built_in();
+    Encoder::new(types).envelop(find(types, api_version, kind)?, (api_version, kind), members)
+}
+
+/// The object of `kind` as JSON, as [`decode`] and printing would yield it.
+pub fn print(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    let types = Types::built_in();
+    let id = find(types, api_version, kind)?;
+    let mut out = Vec::with_capacity(raw.len() * 5 / 2 + 64);
+    for (name, claim) in [(&b"{\"kind\":"[..], kind), (b",\"apiVersion\":", api_version)] {
+        out.extend_from_slice(name);
+        write_string(&mut out, claim);
+    }
+    Printer::new(types, out).finish(id, raw)
 }
 
 /// The number of the field that holds the items of a list.

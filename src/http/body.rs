@@ -108,16 +108,22 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     Ok(Body::from(encode(&value, media, pretty)?))
 }
 
-/// A list in protobuf says first how long it is, so everything is encoded before the first byte is sent. What is held
-/// meanwhile are references to what all lists share.
+/// A list in protobuf says first how long it is: a sum where the messages are there, else they are made before the
+/// first byte is sent. What is held meanwhile are references to what all lists share.
 async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let mut items = Vec::new();
     while let Some(objects) = list.items.next().await {
-        for object in objects? {
+        let objects = objects?;
+        let made = objects.iter().all(|object| object.made_size() > 0);
+        for object in objects {
             items.push(encoder.protobuf_item(&object)?);
         }
+        // Making them takes a while, and other requests have work for this thread.
+        if !made {
+            tokio::task::yield_now().await;
+        }
     }
-    let head = encoder.protobuf_list_head(&list, &items)?;
+    let head = encoder.protobuf_list_head(&list, items.iter().map(Bytes::len))?;
     let mut writer =
         ProtobufWriter { out: head.bytes, items_number: head.items_number, items: items.into_iter() };
     let first = writer.fill();

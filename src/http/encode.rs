@@ -19,7 +19,8 @@ use crate::api::list::List;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{Event, EventType, FrameEncoding};
-use crate::codec::object::{Object, Undecodable, write_json};
+use crate::codec::json_text::{write_indented, write_json};
+use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::revision::Revision;
 
@@ -61,7 +62,11 @@ impl Encoder {
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
-        Ok(Self { resource, form, media: negotiated.media, pretty })
+        let encoder = Self { resource, form, media: negotiated.media, pretty };
+        if encoder.media == MediaType::Protobuf && matches!(encoder.form, Form::Object) {
+            encoder.resource.note_protobuf_reader();
+        }
+        Ok(encoder)
     }
 
     /// One object as the whole answer.
@@ -235,10 +240,11 @@ pub fn encode(value: &Value, media: MediaType, pretty: bool) -> Result<Vec<u8>, 
 
 /// JSON as the object encoder writes it: compact with a line end, or indented without one.
 pub fn encode_json(value: &Value, pretty: bool) -> Vec<u8> {
-    if pretty {
-        return format!("{value:#}").into_bytes();
-    }
     let mut out = Vec::with_capacity(512);
+    if pretty {
+        write_indented(&mut out, value);
+        return out;
+    }
     write_json(&mut out, value);
     out.push(b'\n');
     out

@@ -5,21 +5,22 @@ use super::{BYTES, FIXED64, VARINT};
 /// Builds one message. What is to stand last is written first.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// Backwards.
+    /// Filled from its end; what is before `start` is free.
     bytes: Vec<u8>,
+    start: usize,
 }
 
-/// Where an embedded message ends.
+/// Where an embedded message ends, counted from the end of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
 impl Writer {
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes) }
+        Self { bytes: vec![0; bytes], start: bytes }
     }
 
     pub fn finish(mut self) -> Vec<u8> {
-        self.bytes.reverse();
+        self.bytes.drain(..self.start);
         self.bytes
     }
 
@@ -41,13 +42,32 @@ impl Writer {
 
     /// Ends an embedded message; its fields follow, then [`Writer::open`].
     pub fn close(&self) -> Mark {
-        Mark(self.bytes.len())
+        Mark(self.written())
     }
 
     /// Begins the embedded message that ends at the mark.
     pub fn open(&mut self, number: i32, end: Mark) {
-        self.raw_varint((self.bytes.len() - end.0) as u64);
+        self.raw_varint(self.since(end) as u64);
         self.tag(number, BYTES);
+    }
+
+    /// How many bytes there are before the mark.
+    pub fn since(&self, end: Mark) -> usize {
+        self.written() - end.0
+    }
+
+    /// Puts bytes before all that has been written.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.start {
+            self.grow(bytes.len());
+        }
+        let end = self.start;
+        self.start -= bytes.len();
+        self.bytes[self.start..end].copy_from_slice(bytes);
+    }
+
+    fn written(&self) -> usize {
+        self.bytes.len() - self.start
     }
 
     fn tag(&mut self, number: i32, wire: u8) {
@@ -55,12 +75,20 @@ impl Writer {
     }
 
     fn raw_varint(&mut self, value: u64) {
+        if value < 0x80 {
+            return self.raw(&[value as u8]);
+        }
         let (bytes, length) = varint(value);
         self.raw(&bytes[..length]);
     }
 
-    fn raw(&mut self, bytes: &[u8]) {
-        self.bytes.extend(bytes.iter().rev());
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let more = self.bytes.len().max(needed).max(64);
+        let mut bytes = vec![0; more + self.bytes.len()];
+        bytes[more + self.start..].copy_from_slice(&self.bytes[self.start..]);
+        self.bytes = bytes;
+        self.start += more;
     }
 }
 

@@ -50,8 +50,10 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
     pub members: Box<[Member]>,
-    /// Number and index in `fields`, sorted.
-    by_number: Vec<(i32, u16)>,
+    /// Indices in `fields`, in the order of the numbers.
+    by_number: Box<[u16]>,
+    /// By number, the index in `fields` and 1; 0 where there is no such field.
+    index: Box<[u16]>,
 }
 
 /// Whether a message has kind and apiVersion.
@@ -218,8 +220,8 @@ impl Message {
 
     /// The index of the field with this number.
     pub fn index_of(&self, number: i32) -> Option<usize> {
-        let found = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        Some(usize::from(self.by_number[found].1))
+        let found = *self.index.get(usize::try_from(number).ok()?)?;
+        usize::from(found).checked_sub(1)
     }
 
     /// As Go prints it: `v1.PodSpec`.
@@ -230,7 +232,12 @@ impl Message {
 
     /// The fields in the order of their numbers, which is that of the wire.
     pub fn by_number(&self) -> impl DoubleEndedIterator<Item = &Field> {
-        self.by_number.iter().map(|(_, index)| &self.fields[usize::from(*index)])
+        self.indices_by_number().map(|index| &self.fields[index])
+    }
+
+    /// As [`Message::by_number`], but indices.
+    pub fn indices_by_number(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.by_number.iter().map(|index| usize::from(*index))
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
 
     fn mutation(name: &str, expect: Expect, put: bool) -> Mutation {
         let change = if put {
-            let draft = Draft::parse("", name, Bytes::from_static(b"{\"metadata\":{}}"));
+            let draft = Draft::of_json("", name, Bytes::from_static(b"{\"metadata\":{}}"));
             Change::Put { uid: "u".into(), stored_version: "v1".into(), draft }
         } else {
             Change::Delete

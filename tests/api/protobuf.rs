@@ -17,7 +17,7 @@ on_both_databases! {
     a_write_and_what_it_answers,
     an_object_in_another_version,
     lists_and_pages,
-    watches,
+    c63_watches,
     a_watch_that_is_too_late,
     metadata_alone,
     reviews_and_scales,
@@ -162,7 +162,7 @@ async fn lists_and_pages(setup: Setup) {
     );
 }
 
-async fn watches(setup: Setup) {
+async fn c63_watches(setup: Setup) {
     let server = setup.start().await;
     let created = server.create("a", json!({"k": "v"})).await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";

@@ -15,6 +15,7 @@ on_both_databases! {
     a_collection_that_cannot_be_listed_is_not_deleted,
     a_namespace_is_emptied_of_it,
     a_watch_that_meets_it_ends_with_an_error,
+    messages_that_are_none,
 }
 
 /// A server with the ConfigMaps `a`, `bad` and `c` in `t`, all labelled, whose `bad` is not JSON in the database.
@@ -124,4 +125,30 @@ async fn a_watch_that_meets_it_ends_with_an_error(setup: Setup) {
     for watch in [&mut elsewhere, &mut again] {
         assert_eq!(watch.expect_named("MODIFIED", "c").await, written);
     }
+}
+
+/// Values that begin as protobuf does: cut, of a kind that nobody knows, or with content that is not its kind's.
+async fn messages_that_are_none(setup: Setup) {
+    let server = with_bad_row(&setup).await;
+    server.stop().await;
+    for garbage in [
+        "6b387300",
+        "6b38730012ff",
+        "6b3873000a090a02763112034e6f6e1200",
+        "6b3873000a0f0a0276311209436f6e6669674d6170120208051a002200",
+    ] {
+        let value = if setup.is_sqlite() { format!("x'{garbage}'") } else { format!("'\\x{garbage}'") };
+        setup.database.execute(&format!("UPDATE objects SET value = {value} WHERE name = 'bad'")).await;
+        let server = setup.start().await;
+        names_it(&server.get(format!("{CONFIGMAPS}/bad")).await);
+        names_it(&server.get(CONFIGMAPS).await);
+        names_it(
+            &server.get(CONFIGMAPS).accept("application/vnd.kubernetes.protobuf,application/json").await,
+        );
+        assert_eq!(server.get(format!("{CONFIGMAPS}/a")).await.ok()["data"], json!({"k": "v"}));
+        server.stop().await;
+    }
+    let server = setup.start().await;
+    assert_eq!(server.delete(format!("{CONFIGMAPS}/bad")).await.ok()["status"], "Success");
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["a", "c"]);
 }

@@ -160,7 +160,7 @@ pub async fn large_values_in_one_batch(database: &Database) {
     let tasks: Vec<_> = (0..6)
         .map(|n| {
             let key = Key::new(resource, "ns", &n.to_string());
-            let draft = Draft::parse("ns", &key.name, blob(n));
+            let draft = Draft::of_json("ns", &key.name, blob(n));
             let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
             let store = store.clone();
             tokio::spawn(async move {

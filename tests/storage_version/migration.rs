@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::config::Kubeconfig;
 use rowplane::cli::status::inventory;
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::names::GroupResource;
 use serde_json::{Value, json};
 
@@ -22,6 +23,7 @@ on_both_databases! {
     an_object_that_cannot_be_read_fails_it,
     a_disagreement_in_the_middle_aborts_it,
     a_kill_in_the_middle_costs_nothing,
+    another_media_type_is_another_encoding,
 }
 
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
@@ -377,5 +379,27 @@ async fn a_rolling_upgrade_of_three_replicas() {
     assert_eq!(seen, ["autoscaling/v2", "", "autoscaling/v1"]);
     for replica in replicas {
         replica.stop().await;
+    }
+}
+
+/// The version stays, the bytes are others, and back again.
+async fn another_media_type_is_another_encoding(mut setup: Setup) {
+    setup.storage_media_type = StorageMediaType::Json;
+    filled(&mut setup, 30).await;
+    let start =
+        if setup.is_sqlite() { "hex(substr(o.value, 1, 4))" } else { "encode(substr(o.value, 1, 4), 'hex')" };
+    let in_protobuf = format!("{STALE} AND lower({start}) = '6b387300'");
+    for (name, media, count) in
+        [("there", StorageMediaType::Protobuf, 30), ("back", StorageMediaType::Json, 0)]
+    {
+        assert_eq!(setup.database.number(&in_protobuf).await, 30 - count);
+        setup.storage_media_type = media;
+        let server = setup.start().await;
+        let (before, _) = objects(&server).await;
+        let mut watch = migrate(&server, name).await;
+        until(&mut watch, "Succeeded").await;
+        assert_eq!(setup.database.number(&in_protobuf).await, count);
+        assert_eq!(objects(&server).await.0, before);
+        server.stop().await;
     }
 }

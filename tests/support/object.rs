@@ -16,7 +16,7 @@ pub fn value(n: u64) -> Bytes {
 
 /// A write of [`value`]`(n)`.
 pub fn put(key: &Key, expect: Expect, n: u64) -> Mutation {
-    let draft = Draft::parse(&key.namespace, &key.name, value(n));
+    let draft = Draft::of_json(&key.namespace, &key.name, value(n));
     Mutation {
         key: key.clone(),
         expect,

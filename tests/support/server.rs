@@ -8,6 +8,7 @@ use kube::config::Kubeconfig;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::serve::Server;
+use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
@@ -28,6 +29,8 @@ pub struct Setup {
     pub database: Database,
     pub limits: ApiLimits,
     pub compaction: Option<Compaction>,
+    /// What the servers write from now on.
+    pub storage_media_type: StorageMediaType,
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual.
@@ -46,7 +49,15 @@ impl Setup {
             event_ttl: Duration::from_secs(3600),
             migration_rate: 8000,
         };
-        Self { database, limits, compaction: None, identity: None, storage_versions: Vec::new(), data }
+        Self {
+            database,
+            limits,
+            compaction: None,
+            storage_media_type: StorageMediaType::default(),
+            identity: None,
+            storage_versions: Vec::new(),
+            data,
+        }
     }
 
     pub fn is_sqlite(&self) -> bool {
@@ -84,6 +95,7 @@ impl Setup {
             bind_address: [127, 0, 0, 1].into(),
             secure_port: 0,
             datastore: self.database.datastore(),
+            storage_media_type: self.storage_media_type,
             token_auth_file: Some(self.data.path().join("tokens.csv")),
             certificates: Default::default(),
             extra_names: Vec::new(),

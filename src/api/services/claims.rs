@@ -12,6 +12,7 @@ use crate::api::options::DryRun;
 use crate::api::options::write::WriteOptions;
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
+use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object};
 use crate::schema::names::GroupResource;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
@@ -206,7 +207,7 @@ impl Api {
         let change = Change::Put {
             uid: uid.as_str().into(),
             stored_version: PORT_VERSION.into(),
-            draft: Draft::encode("", &name, &object),
+            draft: Draft::encode("", &name, object, StorageMediaType::Json),
         };
         let key = Key::new(self.port_claims, "", &name);
         let mutation = Mutation { key, expect: Expect::Absent, change };

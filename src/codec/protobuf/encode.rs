@@ -2,47 +2,94 @@
 //!
 //! Everything is written from its end, see [`crate::protowire::write`].
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Error;
+use super::envelope::Envelope;
 use crate::gotext::decode_base64;
 use crate::protowire::write::Writer;
 use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 
-/// Encodes one object.
-pub(super) struct Encoder<'t> {
+/// Encodes one object, whose members are `'v`.
+pub(super) struct Encoder<'t, 'v> {
     types: &'t Types,
     out: Writer,
+    /// The members of each message that is being written, by field; the innermost last.
+    slots: Vec<&'v Value>,
 }
 
-impl<'t> Encoder<'t> {
+static ABSENT: Value = Value::Null;
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+impl<'t, 'v> Encoder<'t, 'v> {
     pub fn new(types: &'t Types) -> Self {
-        Self { types, out: Writer::with_capacity(1024) }
+        Self { types, out: Writer::with_capacity(2048), slots: Vec::with_capacity(128) }
     }
 
     /// The bytes of a top-level object.
-    pub fn encode(mut self, id: MessageId, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
+    pub fn encode(mut self, id: MessageId, members: &'v Map<String, Value>) -> Result<Vec<u8>, Error> {
         self.members(self.types.message(id), members)?;
         Ok(self.out.finish())
     }
 
-    fn members(&mut self, message: &Message, members: &Map<String, Value>) -> Result<(), Error> {
-        for field in message.by_number().rev() {
+    /// As [`Encoder::encode`], in its envelope.
+    pub fn envelop(
+        mut self,
+        id: MessageId,
+        (api_version, kind): (&str, &str),
+        members: &'v Map<String, Value>,
+    ) -> Result<Vec<u8>, Error> {
+        self.out.raw(Envelope::TAIL);
+        let end = self.out.close();
+        self.members(self.types.message(id), members)?;
+        let length = self.out.since(end);
+        self.out.raw(&Envelope::head(api_version, kind, length));
+        Ok(self.out.finish())
+    }
+
+    fn members(&mut self, message: &'t Message, members: &'v Map<String, Value>) -> Result<(), Error> {
+        let slots = self.slots.len();
+        self.place(message, members);
+        for index in message.indices_by_number().rev() {
+            let field = &message.fields[index];
             if let (true, FieldKind::Message(id)) = (field.inline, field.kind) {
                 let end = self.out.close();
                 self.members(self.types.message(id), members)?;
                 self.out.open(field.number, end);
                 continue;
             }
-            let value = members.get(&*field.json_name).unwrap_or(&Value::Null);
+            let value = self.slots[slots + index];
             self.field(field, value).map_err(|error| error.within(&field.json_name))?;
         }
+        self.slots.truncate(slots);
         Ok(())
     }
 
-    fn field(&mut self, field: &Field, value: &Value) -> Result<(), Error> {
+    /// Lays the members out by field. Most objects have them in about the order of the fields, so that each is found
+    /// near the one before.
+    fn place(&mut self, message: &Message, members: &'v Map<String, Value>) {
+        let slots = self.slots.len();
+        self.slots.resize(slots + message.fields.len(), &ABSENT);
+        let mut next = 0;
+        for (name, value) in members {
+            let is_it = |field: &Field| !field.inline && *field.json_name == **name;
+            let (before, after) = message.fields.split_at(next);
+            let found = match after.iter().position(is_it) {
+                Some(found) => Some(next + found),
+                None => before.iter().position(is_it),
+            };
+            if let Some(found) = found {
+                self.slots[slots + found] = value;
+                next = found + 1;
+            }
+        }
+    }
+
+    fn field(&mut self, field: &Field, value: &'v Value) -> Result<(), Error> {
         match (field.cardinality, value) {
             (Cardinality::List | Cardinality::Map, Value::Null) => Ok(()),
             (Cardinality::List, Value::Array(items)) => self.items(field, items),
@@ -63,7 +110,7 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    fn items(&mut self, field: &Field, items: &[Value]) -> Result<(), Error> {
+    fn items(&mut self, field: &Field, items: &'v [Value]) -> Result<(), Error> {
         for (index, item) in items.iter().enumerate().rev() {
             let written = self.one(field.kind, field.number, item);
             written.map_err(|error| error.within(&format!("[{index}]")))?;
@@ -71,7 +118,7 @@ impl<'t> Encoder<'t> {
         Ok(())
     }
 
-    fn entries(&mut self, field: &Field, entries: &Map<String, Value>) -> Result<(), Error> {
+    fn entries(&mut self, field: &Field, entries: &'v Map<String, Value>) -> Result<(), Error> {
         let mut entries: Vec<(&String, &Value)> = entries.iter().collect();
         entries.sort_unstable_by_key(|(key, _)| *key);
         for (key, value) in entries.into_iter().rev() {
@@ -86,7 +133,7 @@ impl<'t> Encoder<'t> {
     }
 
     /// One value with its tag; null is the zero value.
-    fn one(&mut self, kind: FieldKind, number: i32, value: &Value) -> Result<(), Error> {
+    fn one(&mut self, kind: FieldKind, number: i32, value: &'v Value) -> Result<(), Error> {
         match (kind, value) {
             (FieldKind::Message(id), value) => {
                 let end = self.out.close();
@@ -122,9 +169,9 @@ impl<'t> Encoder<'t> {
     }
 
     /// What stands in a message, without its tag and length.
-    fn message(&mut self, message: &Message, value: &Value) -> Result<(), Error> {
+    fn message(&mut self, message: &'t Message, value: &'v Value) -> Result<(), Error> {
         match (message.format, value) {
-            (Format::Object, Value::Null) => self.members(message, &Map::new()),
+            (Format::Object, Value::Null) => self.members(message, &EMPTY),
             (Format::Object, Value::Object(members)) => self.members(message, members),
             (Format::Object, _) => Err(unfit("an object")),
             (Format::Quantity, value) => self.quantity(value),
@@ -186,7 +233,7 @@ impl<'t> Encoder<'t> {
     }
 
     /// Whichever field takes the value; a boolean beside a schema says that the schema counts.
-    fn alternative(&mut self, message: &Message, value: &Value) -> Result<(), Error> {
+    fn alternative(&mut self, message: &'t Message, value: &'v Value) -> Result<(), Error> {
         for field in message.by_number().rev() {
             match (field.cardinality, field.kind, value) {
                 (_, FieldKind::Bool, value) => {

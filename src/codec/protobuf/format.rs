@@ -1,7 +1,8 @@
 //! Messages whose JSON is not an object of their fields.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::decode::Decoder;
@@ -13,6 +14,8 @@ use crate::schema::types::{FieldKind, Format, Message};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
 const ZERO_TIME: i64 = -62_135_596_800;
+/// From the year 0 to 9999, which is what RFC 3339 has digits for.
+const PRINTABLE: Range<i64> = -62_167_219_200..253_402_300_800;
 
 impl Decoder<'_> {
     pub(super) fn formatted(
@@ -25,8 +28,11 @@ impl Decoder<'_> {
         match message.format {
             // The zero time is the empty message; one of zeros is 1970.
             Format::Time | Format::MicroTime if bytes.is_empty() => Ok(Value::Null),
-            Format::Time => time(integer(&slots, 0)),
-            Format::MicroTime => micro_time(integer(&slots, 0), integer(&slots, 1)),
+            Format::Time => Ok(time(integer(&slots, 0))?.map(|time| time.to_string()).into()),
+            Format::MicroTime => {
+                let time = micro_time(integer(&slots, 0), integer(&slots, 1))?;
+                Ok(time.map(|time| format!("{time:.6}")).into())
+            }
             Format::Quantity => quantity(octets(&slots, 0)),
             Format::IntOrString => match integer(&slots, 0) {
                 0 => Ok(integer(&slots, 1).into()),
@@ -122,27 +128,29 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-fn time(seconds: i64) -> Result<Value, Error> {
+/// `None` is Go's zero time.
+pub(super) fn time(seconds: i64) -> Result<Option<Timestamp>, Error> {
     if seconds == ZERO_TIME {
-        return Ok(Value::Null);
+        return Ok(None);
     }
-    Ok(in_range(Timestamp::from_second(seconds))?.to_string().into())
+    if !PRINTABLE.contains(&seconds) {
+        return Err(Error::Time);
+    }
+    Timestamp::from_second(seconds).map(Some).map_err(|_| Error::Time)
 }
 
-fn micro_time(seconds: i64, nanos: i64) -> Result<Value, Error> {
+/// As [`time`], with microseconds.
+pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<Timestamp>, Error> {
     let micros = nanos / 1000;
     if (seconds, micros) == (ZERO_TIME, 0) {
-        return Ok(Value::Null);
+        return Ok(None);
     }
     let micros = i128::from(seconds) * 1_000_000 + i128::from(micros);
     let micros = i64::try_from(micros).map_err(|_| Error::Time)?;
-    Ok(format!("{:.6}", in_range(Timestamp::from_microsecond(micros))?).into())
-}
-
-fn in_range(timestamp: Result<Timestamp, jiff::Error>) -> Result<Timestamp, Error> {
-    let timestamp = timestamp.map_err(|_| Error::Time)?;
-    let year = timestamp.to_zoned(TimeZone::UTC).year();
-    if (0..=9999).contains(&year) { Ok(timestamp) } else { Err(Error::Time) }
+    if !PRINTABLE.contains(&micros.div_euclid(1_000_000)) {
+        return Err(Error::Time);
+    }
+    Timestamp::from_microsecond(micros).map(Some).map_err(|_| Error::Time)
 }
 
 /// Absent is zero.

@@ -78,7 +78,7 @@ impl<'a> Scalar<'a> {
 }
 
 /// Integral values have no fraction in Go's JSON.
-fn number(value: f64) -> Result<Value, Error> {
+pub(super) fn number(value: f64) -> Result<Value, Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         return Ok((value as i64).into());

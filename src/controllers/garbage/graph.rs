@@ -128,7 +128,7 @@ mod tests {
     fn object(name: &str, uid: &str, owners: &[&str]) -> (Node, Object) {
         let owners: Vec<_> = owners.iter().map(|uid| json!({"uid": uid, "kind": "K", "name": "o"})).collect();
         let object = json!({"metadata": {"name": name, "uid": uid, "ownerReferences": owners}});
-        let draft = Draft::encode("ns", name, object.as_object().expect("object"));
+        let draft = Draft::of_json("ns", name, object.to_string().into());
         let object = draft.into_object(Revision(1));
         (Node { resource: ResourceId(1), key: object.key().into() }, object)
     }

@@ -41,13 +41,17 @@ impl Encoder {
         Ok(message(&self.formed(self.decode(object)?))?.into())
     }
 
-    /// The list without its items, whose sizes have to be known beforehand.
-    pub fn protobuf_list_head(&self, list: &List, items: &[Bytes]) -> Result<ListHead, Error> {
+    /// The list without its items, whose lengths have to be known beforehand.
+    pub fn protobuf_list_head(
+        &self,
+        list: &List,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<ListHead, Error> {
         let head = self.list_value(list);
         let (api_version, kind) = claims(&head);
         let items_number = protobuf::items_number(api_version, kind).map_err(|why| failed(kind, &why))?;
         let list = message(&head)?;
-        let length: usize = items.iter().map(|item| size_of_bytes(items_number, item.len())).sum();
+        let length: usize = lengths.map(|length| size_of_bytes(items_number, length)).sum();
         let mut bytes = Envelope::head(api_version, kind, list.len() + length);
         bytes.extend_from_slice(&list);
         Ok(ListHead { bytes, items_number })

@@ -231,9 +231,9 @@ fn field(bytes: &[u8]) -> Result<RawField, protowire::Error> {
 impl RawMessage {
     fn resolve(&self, ids: &HashMap<&str, MessageId>, entries: &HashMap<String, RawField>) -> Message {
         let fields: Vec<Field> = self.fields.iter().map(|field| field.resolve(ids, entries)).collect();
-        let mut by_number: Vec<(i32, u16)> =
-            fields.iter().enumerate().map(|(index, field)| (field.number, index as u16)).collect();
-        by_number.sort_unstable();
+        let mut by_number: Box<[u16]> = (0..fields.len() as u16).collect();
+        by_number.sort_unstable_by_key(|index| fields[usize::from(*index)].number);
+        let index = index_of(&fields);
         Message {
             name: self.name.as_str().into(),
             package: self.package.clone(),
@@ -244,6 +244,7 @@ impl RawMessage {
             fields,
             members: Box::default(),
             by_number,
+            index,
         }
     }
 }
@@ -311,6 +312,16 @@ impl RawField {
             other => unreachable!("proto/generate writes no fields of type {other}"),
         }
     }
+}
+
+/// Numbers are small: they are counted up as fields are added.
+fn index_of(fields: &[Field]) -> Box<[u16]> {
+    let numbers = fields.iter().map(|field| field.number as usize);
+    let mut index = vec![0; numbers.clone().max().map_or(0, |max| max + 1)].into_boxed_slice();
+    for (place, number) in (1..).zip(numbers) {
+        index[number] = place;
+    }
+    index
 }
 
 fn format(number: u64) -> Format {

@@ -1,0 +1,64 @@
+//! What stored values look like.
+
+use super::protobuf::Envelope;
+
+/// The form in which objects are written to the database; all of them are read at any time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StorageMediaType {
+    Json,
+    Yaml,
+    #[default]
+    Protobuf,
+}
+
+impl StorageMediaType {
+    const ALL: [Self; 3] = [Self::Json, Self::Protobuf, Self::Yaml];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// Reads the value of kube-apiserver's flag `--storage-media-type`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|media| media.as_str() == text);
+        found.ok_or_else(|| format!("allowed values: {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+
+    /// The form a stored value is in, by its first bytes. A guess where it is not protobuf.
+    pub fn of(value: &[u8]) -> Self {
+        if Envelope::recognizes(value) {
+            return Self::Protobuf;
+        }
+        if value.trim_ascii_start().starts_with(b"{") { Self::Json } else { Self::Yaml }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag() {
+        for media in StorageMediaType::ALL {
+            assert_eq!(StorageMediaType::parse(media.as_str()), Ok(media));
+        }
+        for bad in ["", "application/cbor", "application/JSON", "application/json;a=b"] {
+            let error = StorageMediaType::parse(bad).expect_err(bad);
+            assert_eq!(
+                error,
+                "allowed values: application/json, application/vnd.kubernetes.protobuf, application/yaml"
+            );
+        }
+    }
+
+    #[test]
+    fn values_tell_what_they_are() {
+        assert_eq!(StorageMediaType::of(b"k8s\0\x0a"), StorageMediaType::Protobuf);
+        assert_eq!(StorageMediaType::of(b" {\"kind\":\"K\"}"), StorageMediaType::Json);
+        assert_eq!(StorageMediaType::of(b"kind: K\n"), StorageMediaType::Yaml);
+    }
+}

@@ -1,0 +1,165 @@
+//! JSON text as Go's `encoding/json` writes it: compact, and with what HTML could misread escaped.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
+
+/// Bytes looked at together where most need no escape.
+const BLOCK: usize = 32;
+
+/// Appends the JSON of a value whose map keys are strings, which cannot fail on a `Vec`.
+pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    write(out, value, CompactFormatter);
+}
+
+/// As [`write_json`], indented by two blanks.
+pub fn write_indented<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    write(out, value, PrettyFormatter::new());
+}
+
+fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T, layout: impl Formatter) {
+    let mut serializer = Serializer::with_formatter(out, GoText { layout });
+    value.serialize(&mut serializer).expect("JSON values with string keys serialize into memory");
+}
+
+/// Appends a string with its quotes.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    escape(out, text.as_bytes());
+    out.push(b'"');
+}
+
+/// Some layout with the escapes that `serde_json` leaves out.
+struct GoText<F> {
+    layout: F,
+}
+
+/// Methods that the layout has a say in.
+macro_rules! laid_out {
+    ($($method:ident($($argument:ident: $kind:ty)?)),* $(,)?) => {
+        $(fn $method<W: io::Write + ?Sized>(&mut self, writer: &mut W $(, $argument: $kind)?) -> io::Result<()> {
+            self.layout.$method(writer $(, $argument)?)
+        })*
+    };
+}
+
+impl<F: Formatter> Formatter for GoText<F> {
+    laid_out! {
+        begin_array(), end_array(), begin_array_value(first: bool), end_array_value(),
+        begin_object(), end_object(), begin_object_key(first: bool), begin_object_value(), end_object_value(),
+    }
+
+    fn write_string_fragment<W: io::Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        if fragment.bytes().all(|byte| !is_special(byte)) {
+            return writer.write_all(fragment.as_bytes());
+        }
+        let mut escaped = Vec::with_capacity(fragment.len() + 16);
+        escape(&mut escaped, fragment.as_bytes());
+        writer.write_all(&escaped)
+    }
+}
+
+/// Bytes that are escaped, and the one that begins the line separators U+2028 and U+2029.
+fn is_special(byte: u8) -> bool {
+    (byte < 0x20) | matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2)
+}
+
+fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    // Up to here it is written.
+    let mut written = 0;
+    let mut at = 0;
+    while at < text.len() {
+        if let Some(block) = text.get(at..at + BLOCK)
+            && !block.iter().fold(false, |found, byte| found | is_special(*byte))
+        {
+            at += BLOCK;
+            continue;
+        }
+        let end = text.len().min(at + BLOCK);
+        while at < end {
+            if let Some((escaped, length)) = escaped(&text[at..]) {
+                out.extend_from_slice(&text[written..at]);
+                out.extend_from_slice(&escaped[..if escaped[1] == b'u' { 6 } else { 2 }]);
+                at += length;
+                written = at;
+            } else {
+                at += 1;
+            }
+        }
+    }
+    out.extend_from_slice(&text[written..]);
+}
+
+/// What stands for the first character, and how many bytes of it; `None` for characters that stand for themselves.
+fn escaped(text: &[u8]) -> Option<([u8; 6], usize)> {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let short = |letter| Some(([b'\\', letter, 0, 0, 0, 0], 1));
+    match text {
+        [b'"', ..] => short(b'"'),
+        [b'\\', ..] => short(b'\\'),
+        [b'\n', ..] => short(b'n'),
+        [b'\r', ..] => short(b'r'),
+        [b'\t', ..] => short(b't'),
+        [0x08, ..] => short(b'b'),
+        [0x0c, ..] => short(b'f'),
+        [byte @ (..0x20 | b'<' | b'>' | b'&'), ..] => {
+            let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+            Some(([b'\\', b'u', b'0', b'0', digits[0], digits[1]], 1))
+        }
+        [0xe2, 0x80, last @ (0xa8 | 0xa9), ..] => {
+            Some(([b'\\', b'u', b'2', b'0', b'2', last - 0xa8 + b'8'], 3))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn both(text: &str) -> String {
+        let (mut string, mut value) = (Vec::new(), Vec::new());
+        write_string(&mut string, text);
+        write_json(&mut value, &Value::from(text));
+        assert_eq!(string, value, "{text:?}");
+        String::from_utf8(string).expect("UTF-8")
+    }
+
+    #[test]
+    fn strings_are_escaped_as_go_escapes_them() {
+        let long = "a".repeat(BLOCK * 2 - 1);
+        for (text, want) in [
+            ("", ""),
+            ("plain/\u{7f}é", "plain/\u{7f}é"),
+            ("\"\\\n\r\t\u{8}\u{c}\u{1}\u{1f}", "\\\"\\\\\\n\\r\\t\\b\\f\\u0001\\u001f"),
+            ("<a&b>", "\\u003ca\\u0026b\\u003e"),
+            ("\u{2028}\u{2029}\u{202a}â", "\\u2028\\u2029\u{202a}â"),
+        ] {
+            assert_eq!(both(text), format!("\"{want}\""));
+            assert_eq!(both(&format!("{long}{text}{long}")), format!("\"{long}{want}{long}\""));
+        }
+    }
+
+    #[test]
+    fn escapes_are_read_back() {
+        let text: String = (0..0x3000).filter_map(char::from_u32).collect();
+        for start in 0..64 {
+            let text: String = text.chars().skip(start).collect();
+            assert_eq!(serde_json::from_str::<String>(&both(&text)).expect("JSON"), text);
+        }
+        let mut out = Vec::new();
+        write_json(&mut out, &json!({"<": [1, 1.5, null, "&"]}));
+        assert_eq!(String::from_utf8_lossy(&out), r#"{"\u003c":[1,1.5,null,"\u0026"]}"#);
+        out.clear();
+        write_indented(&mut out, &json!({"a": [1, {"b": "<"}], "c": {}, "d": []}));
+        let want = "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"\\u003c\"\n    }\n  ],\n  \"c\": {},\n  \"d\": []\n}";
+        assert_eq!(String::from_utf8_lossy(&out), want);
+    }
+}

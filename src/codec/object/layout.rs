@@ -1,0 +1,116 @@
+//! Where things are in the JSON of an object.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::tree::BEFORE_VERSION;
+use crate::codec::scan::{self, Members, key_is, raw_string};
+use crate::revision::Revision;
+
+/// Offsets into the JSON of an object. 32 bits suffice: bodies are limited to a few MiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Where `"metadata"` begins, if `kind` and `apiVersion` stand before it; what a list item starts with.
+    pub body: u32,
+    /// Where `"resourceVersion":"…"` goes in.
+    slot: u32,
+    /// A comma is due: before the new member, after it, or not at all.
+    comma: Comma,
+    /// The labels object, or an empty span.
+    labels: (u32, u32),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Comma {
+    #[default]
+    None,
+    Before,
+    After,
+}
+
+impl Layout {
+    pub fn find(value: &[u8]) -> Option<Self> {
+        let mut members = Members::new(value, 0)?;
+        let mut body = None;
+        while let Some(member) = members.step()? {
+            if key_is(value, &member.key, "metadata") {
+                let body = body.unwrap_or(member.key.start);
+                return Self::in_metadata(value, body, &member.value);
+            }
+            let typed = key_is(value, &member.key, "kind") || key_is(value, &member.key, "apiVersion");
+            if !typed {
+                body.get_or_insert(member.key.start);
+            }
+        }
+        None
+    }
+
+    fn in_metadata(value: &[u8], body: usize, metadata: &Range<usize>) -> Option<Self> {
+        let mut members = Members::new(value, metadata.start)?;
+        let mut slot = metadata.start + 1;
+        let mut comma = Comma::None;
+        let mut passed = false;
+        let mut labels = (0, 0);
+        while let Some(member) = members.step()? {
+            let before = BEFORE_VERSION.iter().any(|name| key_is(value, &member.key, name));
+            if before && !passed {
+                (slot, comma) = (member.value.end, Comma::Before);
+            } else {
+                passed = true;
+                if comma == Comma::None {
+                    comma = Comma::After;
+                }
+            }
+            if key_is(value, &member.key, "labels") {
+                labels = (u32::try_from(member.value.start).ok()?, u32::try_from(member.value.end).ok()?);
+            }
+        }
+        Some(Self { body: u32::try_from(body).ok()?, slot: u32::try_from(slot).ok()?, comma, labels })
+    }
+
+    /// The text with a resourceVersion where there is none yet.
+    pub fn put_version(self, json: &[u8], revision: Revision) -> (Bytes, Self) {
+        self.splice(json, 0, &self.version_member(revision))
+    }
+
+    /// The text with the resourceVersion `to` in place of `from`.
+    pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (Bytes, Self) {
+        self.splice(json, self.version_member(from).len(), &self.version_member(to))
+    }
+
+    /// The raw text of one label's value.
+    pub fn label<'j>(&self, json: &'j [u8], name: &str) -> Option<&'j str> {
+        let (start, end) = self.labels;
+        if start == end {
+            return None;
+        }
+        let text = &json[..end as usize];
+        let span = scan::member(text, start as usize, name)?;
+        raw_string(text, &span)
+    }
+
+    fn version_member(&self, revision: Revision) -> String {
+        match self.comma {
+            Comma::None => format!("\"resourceVersion\":\"{revision}\""),
+            Comma::Before => format!(",\"resourceVersion\":\"{revision}\""),
+            Comma::After => format!("\"resourceVersion\":\"{revision}\","),
+        }
+    }
+
+    /// Puts `member` in place of the `old` bytes at the slot.
+    fn splice(self, json: &[u8], old: usize, member: &str) -> (Bytes, Self) {
+        let slot = self.slot as usize;
+        let mut spliced = Vec::with_capacity(json.len() + member.len() - old);
+        spliced.extend_from_slice(&json[..slot]);
+        spliced.extend_from_slice(member.as_bytes());
+        spliced.extend_from_slice(&json[slot + old..]);
+        let shift = |at: u32| match at as usize {
+            0 => 0,
+            at if at >= slot => (at - old + member.len()) as u32,
+            at => at as u32,
+        };
+        let labels = (shift(self.labels.0), shift(self.labels.1));
+        (Bytes::from(spliced), Self { labels, ..self })
+    }
+}
