@@ -169,7 +169,7 @@ pub async fn is_told_what_is_wrong(kubectl: &Kubectl) {
         [
             "The Pod \"p\" is invalid: ",
             "* spec.containers[0].image: Required value",
-            "* spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"Never\", \"OnFailure\"",
+            "* spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
         ]
     );
     kubectl.run("create -f web.yaml").await;

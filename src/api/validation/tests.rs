@@ -100,10 +100,15 @@ fn is_empty(value: &Value) -> bool {
 fn shown(verdict: &Verdict) -> Verdict {
     let shorten = |(kind, field, text): &(String, String, String)| {
         // What is empty is absent as soon as a request has been read.
-        let text = text.replace(": []:", ": null:").replace(": {}:", ": null:").replace(":[]}", ":null}");
+        let text = text
+            .replace(": []:", ": null:")
+            .replace(": {}:", ": null:")
+            .replace(":[]}", ":null}")
+            .replace(":[],", ":null,");
         let text = match text.rsplit_once(['}', ']']) {
-            Some((_, why)) if INTERNAL.iter().any(|prefix| is_at(field, prefix)) => why.to_owned(),
-            _ => text.clone(),
+            _ if !INTERNAL.iter().any(|prefix| is_at(field, prefix)) => text,
+            Some((_, why)) => why.to_owned(),
+            None => text.trim_start_matches("Invalid value: null").to_owned(),
         };
         (kind.clone(), field.clone(), text)
     };
