@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod apply;
+mod binding;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -13,6 +14,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
+mod eviction;
 pub mod fields;
 pub mod gate;
 pub mod get;
@@ -26,8 +28,10 @@ pub mod registration;
 pub mod rescale;
 pub mod resource;
 pub mod reviews;
+pub mod rewrite;
 pub mod scale;
 pub mod selector;
+pub mod services;
 pub mod storage_version;
 pub mod strategy;
 pub mod strictness;
@@ -45,7 +49,7 @@ use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use crate::cache::Cache;
 use crate::codec::object::Object;
-use crate::storage::{Key, Store};
+use crate::storage::{Key, ResourceId, Store};
 
 /// What verbs work with. Cheap to share behind an `Arc`.
 pub struct Api {
@@ -53,6 +57,8 @@ pub struct Api {
     pub cache: Cache,
     pub resources: Resources,
     pub token_keys: ArcSwap<TokenKeys>,
+    /// Where the store keeps claims of node ports.
+    pub port_claims: ResourceId,
     pub config: Config,
 }
 
@@ -61,6 +67,7 @@ pub struct Api {
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
+    pub services: services::Config,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

@@ -10,6 +10,7 @@ mod logging;
 mod replica;
 pub mod serve;
 mod signals;
+pub mod status;
 pub mod transfer;
 
 use std::ffi::OsString;
@@ -64,6 +65,10 @@ where
         Command::Restore(arguments) => {
             let (file, datastore) = arguments.into_config()?;
             runtime()?.block_on(transfer::restore(&file, &datastore))?.print()
+        }
+        Command::Status(arguments) => {
+            let inventory = runtime()?.block_on(status::inventory(&arguments.datastore()?))?;
+            status::print(&inventory).map_err(Error::Output)
         }
         Command::Migrate(arguments) => {
             let (from, to) = arguments.into_config()?;

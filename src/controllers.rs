@@ -1,5 +1,5 @@
-//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, and keep the
-//! leases by which servers know of each other.
+//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, sweep up what
+//! Services had been given, and keep the leases by which servers know of each other.
 //!
 //! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
 
@@ -9,8 +9,10 @@ mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
 pub mod leader;
+pub mod migration;
 mod namespaces;
 mod registration;
+mod service_claims;
 mod storage_version_gc;
 
 use std::sync::Arc;
@@ -38,6 +40,7 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last seen.
     pub event_ttl: Duration,
+    pub migration: migration::Config,
 }
 
 /// How servers tell each other that they are alive.
@@ -68,6 +71,8 @@ impl Runner<'_> {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
+        self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
+        self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 

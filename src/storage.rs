@@ -13,12 +13,14 @@
 pub mod backup;
 mod commit;
 mod compactor;
+pub mod inventory;
 mod judge;
 mod mark;
 mod migrations;
 pub mod postgres;
 mod registration;
 pub mod sqlite;
+mod stale;
 mod stream;
 mod token_key;
 pub mod transfer;
@@ -39,6 +41,7 @@ pub use commit::{Change, Commit, Expect, Mutation, Outcome};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
+pub use stale::{Format, Stale, StaleRow};
 pub use writer::{Store, Together, Written};
 
 /// The store's own number for a group and plural; see [`Backend::resource_ids`].
@@ -273,6 +276,17 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How many live rows `scan` has as of `at`; its limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
+
+    /// The first `limit` rows in another encoding after a (namespace, name), in key order. Read from the newest state.
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error>;
+
+    /// How many rows are in another encoding.
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error>;
 
     /// Up to `limit` changes after a revision that was committed once, of one resource or of all.
     async fn changes(

@@ -140,3 +140,31 @@ fn a_store_is_backed_up_beside_its_server_and_restored_elsewhere() {
         "{text}"
     );
 }
+
+/// Which storage versions there are is told while the server runs, and what is no storage version is refused.
+#[test]
+fn storage_versions_on_the_command_line() {
+    let dir = TempDir::new().unwrap();
+    let flag = "--storage-version=autoscaling/horizontalpodautoscalers";
+    for (value, why) in [
+        ("=v3", "can only be decoded in autoscaling/v1, autoscaling/v2"),
+        ("", "must be <group>/<resource>=<version>"),
+    ] {
+        let (code, message) = refused(dir.path(), &[&format!("{flag}{value}")]);
+        assert_eq!(code, Some(2));
+        assert!(message.contains(why), "{message}");
+    }
+    let (_, message) = refused(dir.path(), &["--storage-version=core/nothing=v1"]);
+    assert!(message.contains("no resource nothing is stored"), "{message}");
+
+    let _server = Server::start(dir.path());
+    let mut status = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    let Output { status, stdout, .. } =
+        status.arg("status").arg("--data-dir").arg(dir.path()).output().unwrap();
+    let text = String::from_utf8(stdout).unwrap();
+    assert!(status.success());
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+    assert!(line("server ").contains("apiserver-"), "{text}");
+    let cells: Vec<String> = line("namespaces ").split_whitespace().map(str::to_owned).collect();
+    assert_eq!(cells, ["namespaces", "4", "v1", "json", "(4)", "v1", "1"], "{text}");
+}

@@ -12,8 +12,12 @@ mod gate;
 mod identity;
 #[path = "storage_version/leaving.rs"]
 mod leaving;
+#[path = "storage_version/migration.rs"]
+mod migration;
 #[path = "storage_version/registration.rs"]
 mod registration;
+#[path = "storage_version/validation.rs"]
+mod validation;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +25,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::resource::Resources;
+use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::{Cache, Range};
 use rowplane::cli::config::{IdentityConfig, Registration};
@@ -102,6 +107,7 @@ async fn api_on(database: &Database) -> Arc<Api> {
     let registry = Arc::new(Registry::new(builtin::definitions()));
     let resources: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     let ids = backend.resource_ids(&resources).await.expect("ids");
+    let port_claims = backend.resource_ids(&[port_claims()]).await.expect("an id")[0];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
     let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
@@ -113,6 +119,7 @@ async fn api_on(database: &Database) -> Arc<Api> {
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
-        config: api::Config { min_request_timeout: Duration::from_secs(1800) },
+        port_claims,
+        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
     })
 }

@@ -36,16 +36,19 @@ impl Api {
         for attempt in 1.. {
             // Only an attempt that may be followed by another needs a copy.
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
-            let candidate = prepared(resource, body, generate.then_some(&*prefix), user)?;
+            let mut candidate = prepared(resource, body, generate.then_some(&*prefix), user)?;
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
             admission::admit_create(self, target, in_path).await?;
             validate(resource, &candidate, &name)?;
+            let allocation = self.allocate(target, &mut candidate, None, options.dry_run).await?;
             if options.dry_run == DryRun::Yes {
                 return self.try_create(target, candidate).await;
             }
-            match self.store.write(put_mutation(target, Expect::Absent, candidate)?).await? {
+            let written = self.put_new(target, candidate).await;
+            self.settle(target, allocation, &written).await;
+            match written? {
                 Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
                 Written::Committed { object: None, .. } => break,
                 Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}
@@ -56,6 +59,10 @@ impl Api {
             }
         }
         Err(Error::Internal("a write came back without its object".to_owned()))
+    }
+
+    async fn put_new(&self, target: Target<'_>, object: ObjectMap) -> Result<Written, Error> {
+        Ok(self.store.write(put_mutation(target, Expect::Absent, object)?).await?)
     }
 
     /// A dry run: everything but the write.

@@ -74,6 +74,9 @@ pub enum Error {
     /// 429; seconds.
     #[error("{message}")]
     TooManyRequests { message: String, retry_after: u32 },
+    /// 429 of an eviction; seconds, 0 if nobody knows when to try again.
+    #[error("Cannot evict pod as it would violate the pod's disruption budget.")]
+    Disruption { cause: Cause, retry_after: u32 },
     /// 500 with reason InternalError.
     #[error("Internal error occurred: {0}")]
     Internal(String),
@@ -206,6 +209,7 @@ pub enum CauseReason {
     FieldManagerConflict,
     ResourceVersionTooLarge,
     Internal,
+    DisruptionBudget,
 }
 
 impl CauseReason {
@@ -224,6 +228,7 @@ impl CauseReason {
             CauseReason::FieldManagerConflict => "FieldManagerConflict",
             CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
             CauseReason::Internal => "InternalError",
+            CauseReason::DisruptionBudget => "DisruptionBudget",
         }
     }
 }

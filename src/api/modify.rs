@@ -106,16 +106,22 @@ impl Api {
         &self,
         target: Target<'_>,
         current: Option<&Current>,
-        object: ObjectMap,
+        mut object: ObjectMap,
         dry_run: DryRun,
     ) -> Result<Result<Modified, Revision>, Error> {
+        let old = current.map(|current| &current.object);
+        let allocation = self.allocate(target, &mut object, old, dry_run).await?;
         let outcome = if current.is_some() { Outcome::Updated } else { Outcome::Created };
         if dry_run == DryRun::Yes {
             return Ok(Ok(Modified { answer: Answer::Unstored(object), outcome }));
         }
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
-        let mutation = put_mutation(target, expect, object)?;
-        Ok(match self.store.write(mutation).await? {
+        let written = match put_mutation(target, expect, object) {
+            Ok(mutation) => self.store.write(mutation).await.map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        self.settle(target, allocation, &written).await;
+        Ok(match written? {
             Written::Committed { object: Some(object), .. } => {
                 Ok(Modified { answer: Answer::Stored(object), outcome })
             }
@@ -141,6 +147,7 @@ impl Api {
         let mutation = Mutation { key: target.key(), expect: Expect::At(found), change: Change::Delete };
         Ok(match self.store.write(mutation).await? {
             Written::Committed { revision, .. } => {
+                self.release_all(target, &current.object).await;
                 let last = answer.unwrap_or_else(|| {
                     let mut last = current.object;
                     metadata_mut(&mut last).insert("resourceVersion".into(), revision.to_string().into());

@@ -22,9 +22,29 @@ pub enum Part {
     Finalize,
     /// The subresource `scale`, which is a view of the object.
     Scale,
+    /// The subresource `approval` of certificate signing requests.
+    Approval,
+    /// The subresource `ephemeralcontainers` of pods.
+    EphemeralContainers,
+    /// The subresource `resize` of pods.
+    Resize,
 }
 
 impl Part {
+    /// The part that a subresource of that name is; `None` for those that are no part of the object.
+    pub fn of(subresource: Option<&str>) -> Option<Self> {
+        let Some(name) = subresource else { return Some(Part::Main) };
+        let parts = [
+            Part::Status,
+            Part::Finalize,
+            Part::Scale,
+            Part::Approval,
+            Part::EphemeralContainers,
+            Part::Resize,
+        ];
+        parts.into_iter().find(|part| part.subresource() == name)
+    }
+
     /// As URLs have it; empty for the main resource.
     pub fn subresource(self) -> &'static str {
         match self {
@@ -32,6 +52,9 @@ impl Part {
             Part::Status => "status",
             Part::Finalize => "finalize",
             Part::Scale => "scale",
+            Part::Approval => "approval",
+            Part::EphemeralContainers => "ephemeralcontainers",
+            Part::Resize => "resize",
         }
     }
 }
@@ -105,7 +128,7 @@ fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> V
     let judge = |old: &ObjectMap| match part {
         Part::Main | Part::Scale => resource.rules.update(new, old),
         Part::Status => resource.rules.status(new, old),
-        Part::Finalize => Vec::new(),
+        Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
     };
     let causes = judge(old);
     if causes.is_empty() {
@@ -144,6 +167,9 @@ pub(super) fn next_version(
         Part::Main | Part::Scale => resource.strategy.prepare_update(&mut new, &current.object),
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
+        Part::Approval => resource.strategy.prepare_approval(&mut new, &current.object, &writer),
+        Part::EphemeralContainers => resource.strategy.prepare_debugging(&mut new, &current.object),
+        Part::Resize => resource.strategy.prepare_resize(&mut new, &current.object),
     }
     let mut causes = meta::update::validate(
         super::metadata(&new).unwrap_or(&empty),
@@ -151,6 +177,7 @@ pub(super) fn next_version(
         resource.definition.scope,
     );
     causes.extend(judge(resource, change.part, &new, &current.object));
+    causes.extend(resource.strategy.part_causes(change.part, &new, &current.object));
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
     }

@@ -30,6 +30,8 @@ mod same;
 mod selector;
 mod signing_request;
 mod storage;
+mod storage_migration;
+mod storage_version;
 mod volume_source;
 mod webhook;
 

@@ -18,10 +18,12 @@ use super::serve::{Application, BuildError, Environment};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::resource::Resources;
+use crate::api::services::port_claims;
 use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::leader::Election;
+use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
@@ -59,7 +61,8 @@ pub async fn build_on(
 
     let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
     let ids = resource_ids(&*backend, &registry).await?;
-    let mut loaded: Vec<_> = ids.values().copied().collect();
+    let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
+    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone()).await?;
     let store = Store::start(backend.clone(), sink, mark.clone());
@@ -68,7 +71,11 @@ pub async fn build_on(
         cache,
         resources: Resources::new(registry.clone(), &ids),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
-        config: api::Config { min_request_timeout: config.limits.min_request_timeout },
+        port_claims,
+        config: api::Config {
+            min_request_timeout: config.limits.min_request_timeout,
+            services: config.services.clone(),
+        },
     });
     controllers::create_system_namespaces(&api).await?;
 
@@ -79,7 +86,9 @@ pub async fn build_on(
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
     let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
-    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl }, &gate, &election);
+    let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
+    let migration = migration::Config { rate: config.limits.migration_rate, agreement };
+    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl, migration }, &gate, &election);
     if let Some(replica) = &replica {
         replica.spawn(&runner, &mut health);
     }

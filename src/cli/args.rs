@@ -1,6 +1,7 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::datastore::Datastore;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use crate::api::meta::format;
+use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
 use crate::controllers::IdentityLeases;
 use crate::gotext;
@@ -43,6 +45,8 @@ pub enum Command {
     Backup(BackupArgs),
     /// Fill a new store from a backup
     Restore(BackupArgs),
+    /// Show in which versions objects are stored, and who writes them, also while servers run
+    Status(StoreArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
 }
@@ -94,7 +98,7 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    fn datastore(&self) -> Result<Datastore, Error> {
+    pub fn datastore(&self) -> Result<Datastore, Error> {
         match &self.datastore {
             Some(url) => Datastore::parse(url),
             None => Ok(Datastore::in_data_dir(&self.data_dir)),
@@ -135,6 +139,14 @@ pub struct ServeArgs {
     /// More names or addresses for the issued serving certificate
     #[arg(long, env = "ROWPLANE_TLS_SAN", value_name = "HOST", value_delimiter = ',')]
     tls_san: Vec<String>,
+
+    /// The network that Services get their addresses from; two with a comma, one of each family, for both
+    #[arg(long, env = "ROWPLANE_SERVICE_CLUSTER_IP_RANGE", value_name = "CIDR", default_value = "10.0.0.0/24", value_parser = networks)]
+    service_cluster_ip_range: ServiceNetworks,
+
+    /// The ports of nodes that Services get
+    #[arg(long, env = "ROWPLANE_SERVICE_NODE_PORT_RANGE", value_name = "FIRST-LAST", default_value = "30000-32767", value_parser = port_range)]
+    service_node_port_range: RangeInclusive<u16>,
 
     /// How long events are kept
     #[arg(long, env = "ROWPLANE_EVENT_TTL", value_name = "DURATION", default_value = "1h", value_parser = duration)]
@@ -181,6 +193,11 @@ pub struct ServeArgs {
     /// How often the leases of servers that are gone are looked for
     #[arg(long, env = "ROWPLANE_IDENTITY_LEASE_GC_PERIOD", value_name = "DURATION", default_value = "1h", value_parser = positive_duration)]
     identity_lease_gc_period: Duration,
+
+    /// How many objects a migration of stored objects writes per second
+    #[arg(long, env = "ROWPLANE_STORAGE_MIGRATION_RATE", value_name = "OBJECTS", default_value_t = 8000,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    storage_migration_rate: u32,
 
     /// Stores a resource in this version, where there are several: autoscaling/horizontalpodautoscalers=autoscaling/v1
     #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
@@ -229,6 +246,11 @@ impl ServeArgs {
                 request_timeout: self.request_timeout,
                 min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
                 event_ttl: self.event_ttl,
+                migration_rate: self.storage_migration_rate,
+            },
+            services: services::Config {
+                networks: self.service_cluster_ip_range.0,
+                node_ports: self.service_node_port_range,
             },
             compaction: compaction(self.compaction_interval, self.compaction_history),
             shutdown_grace: self.shutdown_grace_period,
@@ -237,6 +259,28 @@ impl ServeArgs {
             log: LogConfig { verbosity: self.v, format: self.log_format },
         })
     }
+}
+
+/// The value of `--service-cluster-ip-range`.
+#[derive(Clone, Debug)]
+struct ServiceNetworks(Vec<Network>);
+
+fn networks(text: &str) -> Result<ServiceNetworks, String> {
+    let parse =
+        |text: &str| Network::parse(text.trim()).ok_or_else(|| format!("{text:?} is no network with room"));
+    let networks: Vec<Network> = text.split(',').map(parse).collect::<Result<_, _>>()?;
+    match networks.as_slice() {
+        [_] => {}
+        [one, other] if one.family() != other.family() => {}
+        _ => return Err("one network, or one of IPv4 and one of IPv6".to_owned()),
+    }
+    Ok(ServiceNetworks(networks))
+}
+
+fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+    let range = text.split_once('-').and_then(|(first, last)| Some(port(first)?..=port(last)?));
+    range.filter(|range| !range.is_empty()).ok_or_else(|| format!("{text:?} is no range of ports"))
 }
 
 fn compaction(interval: Duration, history: Duration) -> Option<Compaction> {

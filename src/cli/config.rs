@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::datastore::Datastore;
+use crate::api::services;
 use crate::auth::pki::Overrides;
 use crate::controllers::IdentityLeases;
 use crate::schema::names::GroupResource;
@@ -25,6 +26,7 @@ pub struct ServeConfig {
     /// More names for the serving certificate.
     pub extra_names: Vec<String>,
     pub limits: ApiLimits,
+    pub services: services::Config,
     /// `None`: history is kept for good.
     pub compaction: Option<Compaction>,
     /// How long requests may finish after a signal.
@@ -59,6 +61,8 @@ pub struct ApiLimits {
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
+    /// Objects that a migration of stored objects writes per second.
+    pub migration_rate: u32,
 }
 
 /// How this server shows the others that it is there.

@@ -9,6 +9,7 @@ use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
 use crate::api::{Api, Target};
 use crate::controllers::leader::{self, Election};
+use crate::controllers::migration::Agreement;
 use crate::controllers::{IdentityLeases, Runner, identity_lease_gc};
 use crate::http::health::HealthChecks;
 use crate::identity::ServerIdentity;
@@ -39,6 +40,11 @@ impl Replica {
         }
         let gate = if own.is_some() { Gate::closed() } else { Gate::open() };
         Self { identity, leases: config.leases, own, gate, election: Arc::new(election) }
+    }
+
+    /// Whether servers say how they encode.
+    pub fn agreement(&self) -> Agreement {
+        if self.own.is_some() { Agreement::Registered } else { Agreement::Unknown }
     }
 
     /// Starts what keeps this server among the others; its hooks are done as upstream's are.

@@ -1,7 +1,7 @@
 //! Registers this server's storage versions: after its lease is there, and again when they are found missing.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::identity_lease_gc::{is_server, leases};
 use crate::api::Api;
@@ -20,8 +20,10 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, gate: Gate) -> Result
     loop {
         // Without a lease the collector would take the entries for those of a server that is gone.
         lease(&api, own.server()).await?;
+        let started = Instant::now();
         match api.register(&own, extent).await {
             Ok(()) => {
+                tracing::info!(server = own.server(), took = ?started.elapsed(), "registered storage versions");
                 gate.registered();
                 backoff = FIRST_BACKOFF;
                 extent = tokio::select! {

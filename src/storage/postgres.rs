@@ -2,26 +2,31 @@
 
 mod batch;
 mod error;
+mod fate;
 mod listener;
+mod pool;
 mod reads;
 mod registration;
+mod stale;
+mod timeline;
 mod transfer;
 mod upkeep;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::Instant;
 
 use self::batch::Failure;
-use self::error::unavailable;
+use self::fate::Fate;
 use self::listener::Listener;
-use super::judge::judge_under;
+use self::pool::{Lent, Pool, long, short};
+use super::judge::{Write, judge_under};
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms,
-    TokenKey, migrations,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -32,19 +37,16 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres
 const CONNECTIONS: u32 = 6;
 /// Lists from SQL have connections of their own: a slow client that reads one must not hold up a write.
 const SCANS: u32 = 4;
-/// A connection that has rested longer is asked whether it is still there before it is used.
-const TRUSTED: Duration = Duration::from_millis(250);
 /// A second batch gathers its lock while the first commits: about a fifth more throughput (measured).
 const BATCHES_IN_FLIGHT: usize = 2;
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the outcome of a broken COMMIT is asked for before the writer is told that nobody knows.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
-    pool: PgPool,
-    scans: PgPool,
+    pool: Pool,
+    scans: Pool,
     listener: Listener,
     channel: String,
 }
@@ -58,10 +60,9 @@ impl Postgres {
             .map_err(|error: sqlx::Error| OpenError::Url { url: shown.clone(), reason: error.to_string() })?;
         let options = options.application_name("rowplane").disable_statement_logging();
         let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
-        let pool = pool_options(CONNECTIONS).connect_with(options.clone()).await.map_err(unreachable)?;
-        let scans = pool_options(SCANS).connect_lazy_with(options);
-        let mut connection = pool.acquire().await.map_err(unreachable)?;
-        migrations::apply(&MIGRATIONS, &mut *connection, &shown).await?;
+        migrate(&options, &shown).await?;
+        let (pool, scans) = (Pool::new(options.clone(), CONNECTIONS), Pool::new(options.clone(), SCANS));
+        let mut connection = pool.try_acquire().await.map_err(unreachable)?;
         // By number, for a channel's name is limited to the length of a schema's.
         let channel: String = sqlx::query_scalar(
             "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
@@ -70,44 +71,55 @@ impl Postgres {
         .await
         .map_err(unreachable)?;
         drop(connection);
-        Ok(Self { listener: Listener::spawn(pool.clone(), channel.clone()), pool, scans, channel })
+        Ok(Self { listener: Listener::spawn(options, channel.clone()), pool, scans, channel })
     }
 
-    /// Asks the database what became of a transaction, until it answers.
-    async fn settle(&self, transaction: &str, error: Error) -> Result<(), Error> {
+    /// Asks the database what became of a batch, until it answers.
+    async fn settle(
+        &self,
+        transaction: &str,
+        mutations: &[Mutation],
+        writes: &[Write],
+        error: Error,
+    ) -> Result<(), Error> {
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         loop {
-            match batch::status(&self.pool, transaction).await {
-                Ok(batch::Status::Committed) => return Ok(()),
-                Ok(batch::Status::Aborted) => return Err(error),
-                Ok(batch::Status::InProgress) | Err(_) if Instant::now() < deadline => {
+            match self.fate(transaction, mutations, writes).await {
+                Ok(Fate::Committed) => return Ok(()),
+                Ok(Fate::Aborted) => return Err(error),
+                Ok(Fate::InProgress) | Err(_) if Instant::now() < deadline => {
                     tokio::time::sleep(SETTLE_PAUSE).await;
                 }
-                Ok(batch::Status::InProgress) | Err(_) => {
+                Ok(Fate::InProgress | Fate::Forgotten) | Err(_) => {
                     return Err(Error::Unknown(error.to_string().into()));
                 }
             }
         }
     }
+
+    async fn fate(&self, transaction: &str, mutations: &[Mutation], writes: &[Write]) -> Result<Fate, Error> {
+        let mut connection = self.pool.acquire().await?;
+        let fate = short(fate::of(&mut connection, transaction, mutations, writes)).await;
+        checked(connection, fate)
+    }
 }
 
-fn pool_options(connections: u32) -> PgPoolOptions {
-    PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        // Testing every time would cost each batch a round trip; not at all, a request per dead connection.
-        .test_before_acquire(false)
-        .before_acquire(|connection, meta| {
-            Box::pin(async move { Ok(meta.idle_for < TRUSTED || connection.ping().await.is_ok()) })
-        })
-        .after_connect(|connection, _| Box::pin(insist_on_durability(connection)))
-}
-
-/// An answered write is durable, whatever is the default of the role or the database. Stronger settings stay.
-async fn insist_on_durability(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let sql = "SELECT set_config('synchronous_commit', 'on', false) \
-               WHERE current_setting('synchronous_commit') = 'off'";
-    sqlx::query(sql).execute(connection).await.map(drop)
+/// Brings the schema up to date.
+async fn migrate(options: &PgConnectOptions, shown: &str) -> Result<(), OpenError> {
+    let unreachable = |source| OpenError::Unreachable { url: shown.to_owned(), source };
+    let mut connection = pool::connect(options).await.map_err(unreachable)?;
+    // Only what really changes the schema may take its time.
+    let newest = pool::short(reads::newest_migration(&mut connection)).await.ok();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let applied = migrations::apply(&MIGRATIONS, &mut connection, shown);
+    if newest.is_some() && newest == known {
+        let silent = |_| unreachable(sqlx::Error::PoolTimedOut);
+        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)??;
+    } else {
+        applied.await?;
+    }
+    let _ = connection.close().await;
+    Ok(())
 }
 
 /// A URL that may be shown and logged.
@@ -138,12 +150,12 @@ impl Backend for Postgres {
 
     async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
         let floor = terms.floor;
-        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
-        let begun = batch::begin(&mut connection, mutations, terms.fence).await;
+        let mut connection = self.pool.acquire().await?;
+        let begun = short(batch::begin(&mut connection, mutations, terms.fence)).await;
         let begun = match begun {
             Ok(begun) if begun.base >= floor => begun,
             other => {
-                let _ = connection.close().await;
+                connection.discard();
                 return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
             }
         };
@@ -151,7 +163,7 @@ impl Backend for Postgres {
         let (verdict, registry) = match judged {
             Ok(judged) => judged,
             Err(error) => {
-                let _ = connection.close().await;
+                connection.discard();
                 return Err(error);
             }
         };
@@ -161,20 +173,21 @@ impl Backend for Postgres {
         match finished {
             Ok(()) => Ok(commit),
             Err(Failure::Before(error)) => {
-                let _ = connection.close().await;
+                connection.discard();
                 Err(error)
             }
             Err(Failure::During(error)) => {
-                let _ = connection.close().await;
-                self.settle(&begun.transaction, error).await.map(|()| commit)
+                connection.discard();
+                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
+                settled.map(|()| commit)
             }
         }
     }
 
     async fn clock(&self) -> Result<Clock, Error> {
-        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
-        let clock = reads::clock(&mut connection).await;
-        checked(connection, clock).await
+        let mut connection = self.pool.acquire().await?;
+        let clock = short(reads::clock(&mut connection)).await;
+        checked(connection, clock)
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
@@ -182,7 +195,20 @@ impl Backend for Postgres {
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        reads::count(&self.pool, scan, at).await
+        long(reads::count(&self.pool, scan, at)).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        long(stale::rows(&self.pool, stale, after, limit)).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        long(stale::count(&self.pool, stale)).await
     }
 
     async fn changes(
@@ -191,15 +217,15 @@ impl Backend for Postgres {
         resource: Option<ResourceId>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        reads::changes(&self.pool, after, resource, limit).await
+        long(reads::changes(&self.pool, after, resource, limit)).await
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        upkeep::compact(&self.pool, to).await
+        short(upkeep::compact(&self.pool, to)).await
     }
 
     async fn sweep(&self, limit: u32) -> Result<u64, Error> {
-        upkeep::sweep(&self.pool, limit).await
+        long(upkeep::sweep(&self.pool, limit)).await
     }
 
     /// Autovacuum does it.
@@ -208,15 +234,15 @@ impl Backend for Postgres {
     }
 
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        upkeep::advance_clock(&self.pool, floor).await
+        short(upkeep::advance_clock(&self.pool, floor)).await
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        upkeep::resource_ids(&self.pool, resources).await
+        short(upkeep::resource_ids(&self.pool, resources)).await
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        upkeep::token_keys(&self.pool, now, max_age).await
+        short(upkeep::token_keys(&self.pool, now, max_age)).await
     }
 
     async fn hint(&self) {
@@ -230,13 +256,10 @@ impl Backend for Postgres {
     }
 }
 
-/// Keeps a connection that failed out of the pool: the pool does not test connections before it lends them.
-async fn checked<T>(
-    connection: sqlx::pool::PoolConnection<sqlx::Postgres>,
-    result: Result<T, Error>,
-) -> Result<T, Error> {
+/// Keeps a connection that failed out of the pool.
+fn checked<T>(connection: Lent, result: Result<T, Error>) -> Result<T, Error> {
     if result.is_err() {
-        let _ = connection.close().await;
+        connection.discard();
     }
     result
 }

@@ -8,6 +8,7 @@ mod error;
 mod lock;
 mod reads;
 mod registration;
+mod stale;
 mod transfer;
 mod upkeep;
 
@@ -29,7 +30,8 @@ use self::lock::FileLock;
 use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Terms, TokenKey,
+    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -205,6 +207,19 @@ impl Backend for Sqlite {
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
         reads::count(&self.readers, scan, at).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        stale::rows(&self.readers, stale, after, limit).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        stale::count(&self.readers, stale).await
     }
 
     async fn changes(

@@ -91,3 +91,19 @@ pub async fn changes_deployments(kubectl: &Kubectl) {
     let env = field(kubectl, ".spec.template.spec.containers[*].env[*].name").await;
     assert!(env.contains("MODE") && env.contains("COLOR"), "{env}");
 }
+
+pub async fn refuses_typos(kubectl: &Kubectl) {
+    let typo = web("nginx:1", 2).replace("image: nginx:1", "imagePullpolicy: Always\n        image: nginx:1");
+    let unknown = r#"unknown field "spec.template.spec.containers[0].imagePullpolicy""#;
+    for validate in ["", "--validate=strict"] {
+        let refused = kubectl.end_of(&format!("apply {validate} -f -"), &typo).await;
+        assert!(!refused.success && refused.stderr.contains("Error from server (BadRequest)"), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("strict decoding error: {unknown}")), "{refused:?}");
+    }
+    let warned = kubectl.end_of("apply --validate=warn -f -", &typo).await;
+    assert_eq!((warned.success, &*warned.stdout), (true, "deployment.apps/web created\n"), "{warned:?}");
+    assert!(warned.stderr.contains(&format!("Warning: {unknown}")), "{warned:?}");
+    let ignored = kubectl.end_of("apply --validate=ignore -f -", &typo).await;
+    assert!(ignored.success && !ignored.stderr.contains("Warning"), "{ignored:?}");
+    assert_eq!(field(kubectl, ".spec.template.spec.containers[0].imagePullPolicy").await, "IfNotPresent");
+}

@@ -89,7 +89,7 @@ Events:  <none>"
         ("pod web-0", "    Image:        nginx:1"),
         (
             "deployment web",
-            "Replicas:           3 desired | 0 updated | 0 total | 0 available | 0 unavailable",
+            "Replicas:               3 desired | 0 updated | 0 total | 0 available | 0 unavailable",
         ),
         ("namespace team", "Status:       Active"),
         ("ingress web", "  example.com  "),

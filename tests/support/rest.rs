@@ -27,7 +27,17 @@ pub struct Broken(pub String);
 
 impl Client {
     pub async fn of(kubeconfig: &Path) -> Self {
-        let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig");
+        Self::new(Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig")).await
+    }
+
+    /// A client that reaches its server at another address than the kubeconfig says.
+    pub async fn at(kubeconfig: &Path, server: &str) -> Self {
+        let mut kubeconfig = Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig");
+        kubeconfig.clusters[0].cluster.as_mut().expect("a cluster").server = Some(server.to_owned());
+        Self::new(kubeconfig).await
+    }
+
+    async fn new(kubeconfig: Kubeconfig) -> Self {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let mut config = config.expect("understand the kubeconfig");
         config.default_retry = false;

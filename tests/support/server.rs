@@ -44,6 +44,7 @@ impl Setup {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
+            migration_rate: 8000,
         };
         Self { database, limits, compaction: None, identity: None, storage_versions: Vec::new(), data }
     }
@@ -87,6 +88,7 @@ impl Setup {
             certificates: Default::default(),
             extra_names: Vec::new(),
             limits: self.limits,
+            services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),

@@ -1,7 +1,10 @@
-//! Webhooks and admission policies (`pkg/apis/admissionregistration/v1/defaults.go`).
+//! What extends the server: webhooks, admission policies, custom resources (`pkg/apis/admissionregistration/v1` and
+//! apiextensions-apiserver's `defaults.go`).
 
-use super::set::{empty, if_absent};
-use crate::api::ObjectMap;
+use serde_json::json;
+
+use super::set::{empty, if_absent, if_zero, text};
+use crate::api::{ObjectMap, fields};
 
 const HTTPS: i64 = 443;
 const SECONDS: i64 = 10;
@@ -23,6 +26,16 @@ pub(super) fn rule(rule: &mut ObjectMap) {
 
 pub(super) fn service_reference(reference: &mut ObjectMap) {
     if_absent(reference, "port", HTTPS);
+}
+
+pub(super) fn custom_resource(spec: &mut ObjectMap) {
+    let names = fields::object_mut(spec, "names");
+    let kind = text(names, "kind").to_owned();
+    if_zero(names, "singular", kind.to_lowercase());
+    if !kind.is_empty() {
+        if_zero(names, "listKind", format!("{kind}List"));
+    }
+    if_absent(spec, "conversion", json!({"strategy": "None"}));
 }
 
 pub(super) fn policy(policy: &mut ObjectMap) {

@@ -6,6 +6,11 @@ use super::{
 
 /// The rule of a struct of upstream's; `package` as in `k8s.io.api.apps.v1`.
 pub(super) fn of(package: &str, name: &str) -> Option<Rule> {
+    if package.starts_with("k8s.io.apiextensions_apiserver.")
+        || package.starts_with("k8s.io.kube_aggregator.")
+    {
+        return extension(name);
+    }
     Some(match (package.strip_prefix("k8s.io.api.")?, name) {
         ("core.v1", name) => return core_group(name),
         ("apps.v1", "Deployment") => workloads::deployment,
@@ -40,6 +45,14 @@ pub(super) fn of(package: &str, name: &str) -> Option<Rule> {
         ("flowcontrol.v1", "QueuingConfiguration") => flowcontrol::queuing,
         ("resource.v1", "ExactDeviceRequest" | "DeviceSubRequest") => scheduling::device_request,
         ("resource.v1", "DeviceTaint") => scheduling::device_taint,
+        _ => return None,
+    })
+}
+
+fn extension(name: &str) -> Option<Rule> {
+    Some(match name {
+        "CustomResourceDefinitionSpec" => admission::custom_resource,
+        "ServiceReference" => admission::service_reference,
         _ => return None,
     })
 }

@@ -44,6 +44,8 @@ fn names(definition: &ResourceDefinition) -> NameFormat {
         | ("apiregistration.k8s.io", _)
         // Anything goes for requests; bundles are named after a signer: `example.com:signer:name`.
         | ("certificates.k8s.io", "CertificateSigningRequest" | "ClusterTrustBundle")
+        // `group.resource`, which is a rule of its own.
+        | ("internal.apiserver.k8s.io", _)
         // IPv6 addresses have colons.
         | ("networking.k8s.io", "IPAddress")
         // Upstream's validation of budgets and of old events does not look at the name.
@@ -117,6 +119,7 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "Pod") => Special::Pod,
         ("", "PersistentVolume") => Special::PersistentVolume,
         ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
+        ("", "Service") => Special::Service,
         ("batch", "Job") => Special::Job,
         ("apps", "DaemonSet") => Special::DaemonSet,
         ("certificates.k8s.io", "CertificateSigningRequest") => Special::CertificateSigningRequest,

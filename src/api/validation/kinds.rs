@@ -9,7 +9,7 @@ use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_cla
 use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
 use super::{
     OfChange, OfNew, Rules, autoscaling, claim, disruption_budget, flow, lease, pod, priority_class, rbac,
-    runtime_class, signing_request, webhook,
+    runtime_class, signing_request, storage_migration, storage_version, webhook,
 };
 use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
@@ -58,6 +58,12 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
         }
         ("certificates.k8s.io", "CertificateSigningRequest") => {
             with_status(signing_request::create, signing_request::update, signing_request::status)
+        }
+        ("internal.apiserver.k8s.io", "StorageVersion") => {
+            with_status(storage_version::create, storage_version::update, storage_version::status)
+        }
+        ("storagemigration.k8s.io", "StorageVersionMigration") => {
+            with_status(storage_migration::create, storage_migration::update, storage_migration::status)
         }
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
             with_status(flow::create_schema, flow::update_schema, flow::status)

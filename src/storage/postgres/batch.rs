@@ -1,10 +1,12 @@
 //! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. Four round trips; more where servers
 //! come and go.
 
-use sqlx::postgres::{PgConnection, PgPool};
+use futures_util::TryFutureExt;
+use sqlx::postgres::PgConnection;
 use sqlx::{Executor, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::pool::short;
 use super::registration;
 use crate::revision::Revision;
 use crate::storage::judge::Write;
@@ -27,13 +29,6 @@ pub enum Failure {
     Before(Error),
     /// COMMIT was sent and not answered.
     During(Error),
-}
-
-/// The fate of a transaction.
-pub enum Status {
-    Committed,
-    Aborted,
-    InProgress,
 }
 
 /// Opens a transaction, takes the clock's lock, and then reads: the read must not share the lock's snapshot, or it
@@ -81,19 +76,20 @@ pub async fn finish(
     writes: &[Write],
     registry: Option<&RegistryChange>,
 ) -> Result<(), Failure> {
-    let before = |error| Failure::Before(unavailable(error));
     if writes.is_empty() && registry.is_none() {
-        let ended = connection.execute(sqlx::raw_sql("ROLLBACK")).await;
-        return ended.map(drop).map_err(before);
+        let ended = connection.execute(sqlx::raw_sql("ROLLBACK"));
+        return short(ended.map_err(unavailable)).await.map(drop).map_err(Failure::Before);
     }
     if !writes.is_empty() {
-        insert(connection, channel, mutations, writes).await.map_err(before)?;
+        let inserted = insert(connection, channel, mutations, writes);
+        short(inserted.map_err(unavailable)).await.map_err(Failure::Before)?;
     }
     if let Some(change) = registry {
-        registration::change(connection, change).await.map_err(before)?;
+        let changed = registration::change(connection, change);
+        short(changed.map_err(unavailable)).await.map_err(Failure::Before)?;
     }
-    let committed = connection.execute(sqlx::raw_sql("COMMIT")).await;
-    committed.map(drop).map_err(|error| Failure::During(unavailable(error)))
+    let committed = connection.execute(sqlx::raw_sql("COMMIT"));
+    short(committed.map_err(unavailable)).await.map(drop).map_err(Failure::During)
 }
 
 async fn insert(
@@ -139,20 +135,5 @@ fn stored_version(change: &Change) -> &str {
     match change {
         Change::Put { stored_version, .. } => stored_version,
         Change::Delete => "",
-    }
-}
-
-/// What became of a transaction, by its id.
-pub async fn status(pool: &PgPool, transaction: &str) -> Result<Status, Error> {
-    let status: Option<String> = sqlx::query_scalar("SELECT pg_xact_status($1::text::xid8)")
-        .bind(transaction)
-        .fetch_one(pool)
-        .await
-        .map_err(unavailable)?;
-    match status.as_deref() {
-        Some("committed") => Ok(Status::Committed),
-        Some("in progress") => Ok(Status::InProgress),
-        // An id that the server no longer knows is so old that it cannot be ours; one it never knew was lost.
-        _ => Ok(Status::Aborted),
     }
 }

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgListener, PgPool};
+use sqlx::Executor;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 /// A hint comes at least this often, so a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
 const RECONNECT: Duration = Duration::from_millis(250);
+/// After so long without a notification the connection is asked whether it is still there.
+const QUIET: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(5);
 
 pub struct Listener {
     notified: Arc<Notify>,
@@ -17,9 +22,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn spawn(pool: PgPool, channel: String) -> Self {
+    pub fn spawn(options: PgConnectOptions, channel: String) -> Self {
         let notified = Arc::new(Notify::new());
-        let task = tokio::spawn(listen(pool, channel, notified.clone())).abort_handle();
+        let task = tokio::spawn(listen(options, channel, notified.clone())).abort_handle();
         Self { notified, task }
     }
 
@@ -39,22 +44,37 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(pool: PgPool, channel: String, notified: Arc<Notify>) {
+async fn listen(options: PgConnectOptions, channel: String, notified: Arc<Notify>) {
     loop {
-        if let Err(error) = listen_once(&pool, &channel, &notified).await {
+        if let Err(error) = listen_once(&options, &channel, &notified).await {
             tracing::debug!(%error, "LISTEN connection lost, polling until it is back");
         }
         tokio::time::sleep(RECONNECT).await;
     }
 }
 
-async fn listen_once(pool: &PgPool, channel: &str, notified: &Notify) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(channel).await?;
+async fn listen_once(
+    options: &PgConnectOptions,
+    channel: &str,
+    notified: &Notify,
+) -> Result<(), sqlx::Error> {
+    // A pool for this connection alone: sqlx gives a listener's connection back without any limit of time.
+    let pool =
+        PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER).connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&pool).await?;
+    timeout(ANSWER, listener.listen(channel)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     // Something may have been committed before LISTEN took effect.
     notified.notify_one();
-    while listener.try_recv().await?.is_some() {
-        notified.notify_one();
+    loop {
+        match timeout(QUIET, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => notified.notify_one(),
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            // Nobody has written, or the peer has silently gone.
+            Err(_) => {
+                let alive = timeout(ANSWER, listener.execute("SELECT 1")).await;
+                alive.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            }
+        }
     }
-    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Reads on PostgreSQL. Each opens a read transaction, checks the clock in it, and reads from that one snapshot.
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt};
-use sqlx::postgres::{PgConnection, PgPool, PgRow};
-use sqlx::{Postgres, Row as _, Transaction};
-use tokio::sync::mpsc;
+use futures_util::{TryFutureExt, TryStreamExt};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Connection, Postgres, Row as _, Transaction};
+use tokio::sync::{mpsc, oneshot};
 
 use super::error::{corrupt, unavailable};
+use super::pool::{Pool, long, short};
 use crate::revision::Revision;
 use crate::storage::stream::{ROWS_AHEAD, stream};
 use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
@@ -22,10 +23,22 @@ pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
 }
 
-pub async fn scan(pool: &PgPool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-    let mut transaction = snapshot(pool, at).await?;
+/// Of the schema; an error if there is none yet.
+pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Error> {
+    let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+    newest.fetch_one(connection).await.map_err(unavailable)
+}
+
+pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+    let mut connection = pool.acquire().await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-    Ok(stream(receiver, async move {
+    let (begin, begun) = oneshot::channel();
+    let rows = stream(receiver, async move {
+        let mut transaction = match short(snapshot(&mut connection, at)).await {
+            Ok(transaction) => transaction,
+            Err(error) => return drop(begin.send(Err(error))),
+        };
+        let _ = begin.send(Ok(()));
         let sql = match scan.namespace {
             None => include_str!("../sql/postgres/list_at_revision.sql"),
             Some(_) => include_str!("../sql/postgres/list_namespace_at_revision.sql"),
@@ -39,18 +52,26 @@ pub async fn scan(pool: &PgPool, scan: Scan, at: Revision) -> Result<RowStream, 
             .bind(name)
             .bind(limit)
             .fetch(&mut *transaction);
-        while let Some(row) = rows.next().await {
-            let row = row.map_err(unavailable).and_then(live_row);
+        loop {
+            let row = match long(rows.try_next().map_err(unavailable)).await {
+                Ok(Some(row)) => live_row(row),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
             let failed = row.is_err();
             if sender.send(row).await.is_err() || failed {
                 return;
             }
         }
-    }))
+    });
+    // Whoever drops the sender has died.
+    begun.await.map_err(|_| Error::Closed)??;
+    Ok(rows)
 }
 
-pub async fn count(pool: &PgPool, scan: &Scan, at: Revision) -> Result<u64, Error> {
-    let mut transaction = snapshot(pool, at).await?;
+pub async fn count(pool: &Pool, scan: &Scan, at: Revision) -> Result<u64, Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = snapshot(&mut connection, at).await?;
     let sql = match scan.namespace {
         None => include_str!("../sql/postgres/count_at_revision.sql"),
         Some(_) => include_str!("../sql/postgres/count_namespace_at_revision.sql"),
@@ -68,12 +89,13 @@ pub async fn count(pool: &PgPool, scan: &Scan, at: Revision) -> Result<u64, Erro
 }
 
 pub async fn changes(
-    pool: &PgPool,
+    pool: &Pool,
     after: Revision,
     resource: Option<ResourceId>,
     limit: u32,
 ) -> Result<Changes, Error> {
-    let mut transaction = pool.begin_with(SNAPSHOT).await.map_err(unavailable)?;
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin_with(SNAPSHOT).await.map_err(unavailable)?;
     let clock = clock(&mut transaction).await?;
     clock.check_feed(after)?;
     let query = match resource {
@@ -93,8 +115,8 @@ pub async fn changes(
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
-async fn snapshot(pool: &PgPool, at: Revision) -> Result<Transaction<'static, Postgres>, Error> {
-    let mut transaction = pool.begin_with(SNAPSHOT).await.map_err(unavailable)?;
+async fn snapshot(connection: &mut PgConnection, at: Revision) -> Result<Transaction<'_, Postgres>, Error> {
+    let mut transaction = connection.begin_with(SNAPSHOT).await.map_err(unavailable)?;
     clock(&mut transaction).await?.check(at)?;
     Ok(transaction)
 }

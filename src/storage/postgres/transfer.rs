@@ -9,6 +9,8 @@ use super::error::{corrupt, unavailable};
 use super::{MIGRATIONS, Postgres, reads, without_password};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
+use crate::storage::inventory::{self, Inventory};
+use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::{ROWS_AHEAD, stream};
 use crate::storage::transfer::{
     Counts, Error, Export, RECORDS_AT_ONCE, Record, StoredObject, clock_after, compare,
@@ -18,17 +20,7 @@ use crate::storage::{self, OpenError, TokenKey, migrations};
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
     pub async fn export(url: &str) -> Result<Export, Error> {
-        let shown = without_password(url);
-        let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
-        let options: PgConnectOptions = url.parse().map_err(unreachable)?;
-        let options = options.application_name("rowplane").disable_statement_logging();
-        let mut connection = options.connect().await.map_err(unreachable)?;
-        let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
-        let newest: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
-        migrations::refuse_newer(&MIGRATIONS, newest)?;
-
-        sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
-        let revision = reads::clock(&mut connection).await?.revision;
+        let Snapshot { mut connection, revision, .. } = snapshot(url).await?;
         let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
         let records = stream(receiver, async move {
             if let Err(error) = send(&mut connection, &sender).await {
@@ -38,11 +30,48 @@ impl Postgres {
         Ok(Export { revision, records })
     }
 
+    /// What is in the store, from one snapshot. Takes no lock either.
+    pub async fn inventory(url: &str) -> Result<Inventory, Error> {
+        let Snapshot { mut connection, revision, schema } = snapshot(url).await?;
+        let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
+        let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
+        let registered = match schema >= inventory::REGISTRY {
+            true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
+                .fetch_all(&mut connection)
+                .await
+                .map_err(unavailable)?,
+            false => Vec::new(),
+        };
+        Ok(Inventory::new(revision, stored, registered))
+    }
+
     /// Fills this store, which has to be new. All of it is one transaction.
     pub async fn import(&self, export: Export) -> Result<Counts, Error> {
-        let mut connection = self.pool.acquire().await.map_err(unavailable)?;
+        let mut connection = self.pool.acquire().await?;
         import(&mut connection, export).await
     }
+}
+
+/// A connection that holds a snapshot of a store that is only read.
+struct Snapshot {
+    connection: PgConnection,
+    revision: Revision,
+    /// The newest migration of its schema.
+    schema: i64,
+}
+
+async fn snapshot(url: &str) -> Result<Snapshot, Error> {
+    let shown = without_password(url);
+    let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
+    let options: PgConnectOptions = url.parse().map_err(unreachable)?;
+    let options = options.application_name("rowplane").disable_statement_logging();
+    let mut connection = options.connect().await.map_err(unreachable)?;
+    let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+    let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
+    migrations::refuse_newer(&MIGRATIONS, schema)?;
+    sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
+    let revision = reads::clock(&mut connection).await?.revision;
+    Ok(Snapshot { connection, revision, schema })
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.
@@ -83,6 +112,11 @@ async fn send(
 
 async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts, Error> {
     let mut transaction = connection.begin().await.map_err(unavailable)?;
+    // The records may be slow to come.
+    sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
     // The clock's lock comes first: a server that starts on this database now waits, and finds it filled.
     let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
         .fetch_one(&mut *transaction)

@@ -1,9 +1,10 @@
 //! Compaction, the clock's repair, and the small tables on PostgreSQL. Every replica may call these at any time.
 
-use sqlx::postgres::PgPool;
-use sqlx::{Row as _, Transaction};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Row as _, Transaction};
 
 use super::error::{corrupt, unavailable};
+use super::pool::Pool;
 use super::reads;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -12,23 +13,24 @@ use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 /// Advisory lock of the replica that is sweeping; any number will do, as long as it stays the same.
 const SWEEP_LOCK: i64 = 0x726f_7770_6c61_6e65;
 
-async fn begin(pool: &PgPool) -> Result<Transaction<'static, sqlx::Postgres>, Error> {
-    pool.begin().await.map_err(unavailable)
+async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Postgres>, Error> {
+    connection.begin().await.map_err(unavailable)
 }
 
-pub async fn compact(pool: &PgPool, to: Revision) -> Result<Clock, Error> {
+pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
+    let mut connection = pool.acquire().await?;
     sqlx::query("UPDATE clock SET compacted = LEAST(revision, $1) WHERE compacted < LEAST(revision, $1)")
         .bind(to.0 as i64)
-        .execute(pool)
+        .execute(&mut *connection)
         .await
         .map_err(unavailable)?;
-    let mut connection = pool.acquire().await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }
 
 /// One replica sweeps at a time; to the others there is nothing left to do.
-pub async fn sweep(pool: &PgPool, limit: u32) -> Result<u64, Error> {
-    let mut transaction = begin(pool).await?;
+pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = begin(&mut connection).await?;
     let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
         .bind(SWEEP_LOCK)
         .fetch_one(&mut *transaction)
@@ -60,26 +62,28 @@ pub async fn sweep(pool: &PgPool, limit: u32) -> Result<u64, Error> {
     Ok(swept as u64)
 }
 
-pub async fn advance_clock(pool: &PgPool, floor: Revision) -> Result<Clock, Error> {
+pub async fn advance_clock(pool: &Pool, floor: Revision) -> Result<Clock, Error> {
+    let mut connection = pool.acquire().await?;
     sqlx::query("UPDATE clock SET revision = $1, compacted = $1 WHERE revision < $1")
         .bind(floor.0 as i64)
-        .execute(pool)
+        .execute(&mut *connection)
         .await
         .map_err(unavailable)?;
-    let mut connection = pool.acquire().await.map_err(unavailable)?;
     reads::clock(&mut connection).await
 }
 
-pub async fn resource_ids(pool: &PgPool, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+    let mut connection = pool.acquire().await?;
     let groups: Vec<&str> = resources.iter().map(|resource| &*resource.group).collect();
     let plurals: Vec<&str> = resources.iter().map(|resource| &*resource.plural).collect();
     sqlx::query(
-        "INSERT INTO resources (api_group, plural) SELECT * FROM unnest($1::text[], $2::text[]) \
+        // In one order, whoever asks: servers that start at once would otherwise wait for each other's rows.
+        "INSERT INTO resources (api_group, plural) SELECT * FROM unnest($1::text[], $2::text[]) ORDER BY 1, 2 \
          ON CONFLICT DO NOTHING",
     )
     .bind(&groups)
     .bind(&plurals)
-    .execute(pool)
+    .execute(&mut *connection)
     .await
     .map_err(unavailable)?;
     let ids: Vec<i32> = sqlx::query_scalar(
@@ -88,14 +92,15 @@ pub async fn resource_ids(pool: &PgPool, resources: &[GroupResource]) -> Result<
     )
     .bind(&groups)
     .bind(&plurals)
-    .fetch_all(pool)
+    .fetch_all(&mut *connection)
     .await
     .map_err(unavailable)?;
     Ok(ids.into_iter().map(ResourceId).collect())
 }
 
-pub async fn token_keys(pool: &PgPool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-    let mut transaction = begin(pool).await?;
+pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = begin(&mut connection).await?;
     // Replicas that rotate at the same moment have to see each other's key.
     sqlx::query("LOCK TABLE token_keys IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)

@@ -11,6 +11,8 @@ use super::error::{corrupt, unavailable};
 use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
+use crate::storage::inventory::{self, Inventory};
+use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::{ROWS_AHEAD, stream};
 use crate::storage::transfer::{
     Counts, Error, Export, RECORDS_AT_ONCE, Record, StoredObject, clock_after, compare,
@@ -20,17 +22,7 @@ use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations};
 impl Sqlite {
     /// The newest state of the store in this file, from one snapshot. Takes no lock: a server goes on writing.
     pub async fn export(path: &Path) -> Result<Export, Error> {
-        let url = format!("sqlite:{}", path.display());
-        let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
-        let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
-        let options = options.disable_statement_logging();
-        let mut connection = options.connect().await.map_err(unreachable)?;
-        let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
-        let newest: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
-        migrations::refuse_newer(&MIGRATIONS, newest)?;
-
-        sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
-        let revision = reads::clock(&mut connection).await?.revision;
+        let Snapshot { mut connection, revision, .. } = snapshot(path).await?;
         let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
         let records = stream(receiver, async move {
             if let Err(error) = send(&mut connection, &sender).await {
@@ -40,6 +32,21 @@ impl Sqlite {
         Ok(Export { revision, records })
     }
 
+    /// What is in the store, from one snapshot. Takes no lock either.
+    pub async fn inventory(path: &Path) -> Result<Inventory, Error> {
+        let Snapshot { mut connection, revision, schema } = snapshot(path).await?;
+        let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
+        let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
+        let registered = match schema >= inventory::REGISTRY {
+            true => sqlx::query_as(include_str!("../sql/registered_versions.sql"))
+                .fetch_all(&mut connection)
+                .await
+                .map_err(unavailable)?,
+            false => Vec::new(),
+        };
+        Ok(Inventory::new(revision, stored, registered))
+    }
+
     /// Fills this store, which has to be new. All of it is one transaction.
     pub async fn import(&self, export: Export) -> Result<Counts, Error> {
         let mut turn = self.turn().await?;
@@ -47,6 +54,28 @@ impl Sqlite {
         turn.done();
         Ok(counts)
     }
+}
+
+/// A connection that holds a snapshot of a store that is only read.
+struct Snapshot {
+    connection: SqliteConnection,
+    revision: Revision,
+    /// The newest migration of its schema.
+    schema: i64,
+}
+
+async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
+    let url = format!("sqlite:{}", path.display());
+    let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+    let options = options.disable_statement_logging();
+    let mut connection = options.connect().await.map_err(unreachable)?;
+    let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+    let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
+    migrations::refuse_newer(&MIGRATIONS, schema)?;
+    sqlx::query("BEGIN").execute(&mut connection).await.map_err(unavailable)?;
+    let revision = reads::clock(&mut connection).await?.revision;
+    Ok(Snapshot { connection, revision, schema })
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.

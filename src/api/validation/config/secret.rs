@@ -42,10 +42,8 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         }
         "kubernetes.io/dockercfg" => json_file(&data, &texts, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => json_file(&data, &texts, ".dockerconfigjson", errors),
-        "kubernetes.io/basic-auth" => {
-            if !has("username") && !has("password") {
-                require(&["username", "password"], errors);
-            }
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            require(&["username", "password"], errors);
         }
         "kubernetes.io/ssh-auth" => {
             let key = "ssh-privatekey";

@@ -93,7 +93,8 @@ pub fn changes(service: &Service<'_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
     let (headless, was_headless) = (is_headless(spec), is_headless(old));
     let addresses = addresses(spec);
-    if !(headless && was_headless) && !addresses.is_empty() {
+    let stays_headless = headless && was_headless;
+    if !stays_headless && !addresses.is_empty() {
         address_changes(spec, &addresses, old, errors);
     }
     if !headless && !was_headless && !spec.get("ipFamilies").is_empty() {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::super::at::At;
 use super::super::errors::Errors;
-use super::super::format::{dns1123_label, dns1123_subdomain};
+use super::super::format::{Check, dns1123_label, dns1123_subdomain};
 use super::super::same::{immutable_text, same};
 use super::super::{ip, selector};
 use super::PROTOCOLS;
@@ -135,8 +135,7 @@ fn domain(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
 
 /// Who had better use an endpoint.
 fn hints(at: &At<'_, '_>, errors: &mut Errors) {
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] =
-        [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    let checks: [(&str, Check); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (name, check) in checks {
         let list = at.get(name);
         if list.len() > HINTS {

@@ -2,7 +2,7 @@
 
 use super::super::at::At;
 use super::super::errors::Errors;
-use super::super::format::{config_key, dns1123_label, dns1123_subdomain, env_name};
+use super::super::format::{Check, config_key, dns1123_label, dns1123_subdomain, env_name};
 use super::super::path_text::no_backsteps;
 use super::super::resource;
 use crate::api::meta::format::label_key;
@@ -26,9 +26,11 @@ pub fn env(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+type Rule = fn(&At<'_, '_>, &mut Errors);
+
 fn value_from(from: &At<'_, '_>, value: &str, errors: &mut Errors) {
     let mut found = 0;
-    let rules: [(&str, fn(&At<'_, '_>, &mut Errors)); 5] = [
+    let rules: [(&str, Rule); 5] = [
         ("fieldRef", env_field),
         ("resourceFieldRef", |at, errors| resource_reference(at, ReferenceIn::Env, errors)),
         ("configMapKeyRef", key_reference),
@@ -200,7 +202,7 @@ fn key_reference(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn file_reference(at: &At<'_, '_>, errors: &mut Errors) {
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] = [("key", env_name), ("volumeName", dns1123_label)];
+    let checks: [(&str, Check); 2] = [("key", env_name), ("volumeName", dns1123_label)];
     for (name, check) in checks {
         let field = at.get(name);
         if field.text().is_empty() {

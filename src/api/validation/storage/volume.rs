@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::at::At;
 use super::super::claim::{VOLUME_MODES, access_modes, basic_amount, class};
 use super::super::errors::{Errors, Verbatim};
-use super::super::format::{dns1123_label, dns1123_subdomain};
+use super::super::format::{Check, dns1123_label, dns1123_subdomain};
 use super::super::path_text::no_backsteps;
 use super::super::same::{IMMUTABLE, same};
 use super::super::volume_source as source;
@@ -228,8 +228,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
         "nodeExpandSecretRef",
     ];
     for secret in SECRETS.iter().map(|name| at.get(name)).filter(At::is_set) {
-        let checks: [(&str, fn(&str) -> Vec<String>); 2] =
-            [("name", dns1123_subdomain), ("namespace", dns1123_label)];
+        let checks: [(&str, Check); 2] = [("name", dns1123_subdomain), ("namespace", dns1123_label)];
         for (name, check) in checks {
             let field = secret.get(name);
             if field.text().is_empty() {

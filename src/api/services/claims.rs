@@ -1,0 +1,331 @@
+//! Claims as objects of the store: who creates one has what it stands for.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::ranges::Family;
+use super::wants::Want;
+use super::{Claim, is_service};
+use crate::api::error::Error;
+use crate::api::options::DryRun;
+use crate::api::options::write::WriteOptions;
+use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::cache::{Range, State};
+use crate::codec::object::{Draft, Object};
+use crate::schema::names::GroupResource;
+use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
+use crate::user::User;
+
+/// Under what the store keeps claims of node ports: nobody serves them.
+pub const PORT_CLAIMS: (&str, &str) = ("internal.rowplane.dev", "nodeports");
+const PORT_VERSION: &str = "internal.rowplane.dev/v1";
+const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
+const MANAGER: &str = "ipallocator.k8s.io";
+
+/// Why there is no claim.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Taken(Claim),
+    OutOfRange {
+        claim: Claim,
+        range: String,
+    },
+    /// Of addresses, or else of ports.
+    Full {
+        addresses: bool,
+    },
+    Failed(Error),
+}
+
+impl Refusal {
+    /// What is wrong with the value that was asked for.
+    pub fn of_value(&self) -> Option<String> {
+        Some(match self {
+            Self::Taken(Claim::Address(ip)) => {
+                format!("failed to allocate IP {ip}: provided IP is already allocated")
+            }
+            Self::Taken(Claim::Port(_)) => "provided port is already allocated".to_owned(),
+            Self::OutOfRange { claim: Claim::Address(ip), range } => {
+                format!("failed to allocate IP {ip}: {range}")
+            }
+            Self::OutOfRange { claim: Claim::Port(_), range } => {
+                format!("provided port is not in the valid range. The range of valid ports is {range}")
+            }
+            Self::Full { .. } | Self::Failed(_) => return None,
+        })
+    }
+
+    /// Where no field is to blame.
+    pub fn into_error(self, service: &str) -> Error {
+        let why = self.of_value().unwrap_or_default();
+        Error::Internal(match self {
+            Self::Failed(error) => return error,
+            Self::Taken(Claim::Port(port)) | Self::OutOfRange { claim: Claim::Port(port), .. } => {
+                format!("failed to allocate requested HealthCheck NodePort {port}: {why}")
+            }
+            Self::Taken(_) | Self::OutOfRange { .. } => why,
+            Self::Full { addresses: true } => {
+                format!("failed to allocate a serviceIP for Service \"{service}\": range is full")
+            }
+            Self::Full { addresses: false } => "failed to allocate a nodePort: range is full".to_owned(),
+        })
+    }
+}
+
+impl Api {
+    /// Claims something for the Service `target`.
+    pub(super) async fn claim(
+        &self,
+        target: Target<'_>,
+        want: Want,
+        dry_run: DryRun,
+    ) -> Result<Claim, Refusal> {
+        match want {
+            Want::This(claim) => {
+                self.check_range(claim)?;
+                let taken = match dry_run {
+                    DryRun::Yes => self.is_claimed(&self.cache.any(), claim),
+                    DryRun::No => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
+                };
+                if taken { Err(Refusal::Taken(claim)) } else { Ok(claim) }
+            }
+            Want::AnyAddress(family) => {
+                let full = Refusal::Full { addresses: true };
+                let Some(network) = self.config.services.network(family) else { return Err(full) };
+                if dry_run == DryRun::Yes {
+                    // As upstream has it: nobody gets this one.
+                    return Ok(Claim::Address(network.base()));
+                }
+                let candidates = network.candidates(rand::random()).map(Claim::Address);
+                self.claim_any(target, candidates, dry_run).await?.ok_or(full)
+            }
+            Want::AnyPort => {
+                let ports = self.config.services.node_ports.clone();
+                let (first, count) = (u32::from(*ports.start()), ports.len() as u32);
+                let start = rand::random::<u32>() % count.max(1);
+                let nth = move |step: u32| Claim::Port((first + (start + step) % count) as u16);
+                let found = self.claim_any(target, (0..count).map(nth), dry_run).await?;
+                found.ok_or(Refusal::Full { addresses: false })
+            }
+        }
+    }
+
+    async fn claim_any(
+        &self,
+        target: Target<'_>,
+        candidates: impl Iterator<Item = Claim> + Send,
+        dry_run: DryRun,
+    ) -> Result<Option<Claim>, Refusal> {
+        let state = self.cache.any();
+        for candidate in candidates {
+            if self.is_claimed(&state, candidate) {
+                continue;
+            }
+            if dry_run == DryRun::Yes || self.try_claim(target, candidate).await.map_err(Refusal::Failed)? {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_range(&self, claim: Claim) -> Result<(), Refusal> {
+        let config = &self.config.services;
+        let range = match claim {
+            Claim::Port(port) if config.node_ports.contains(&port) => return Ok(()),
+            Claim::Port(_) => format!("{}-{}", config.node_ports.start(), config.node_ports.end()),
+            Claim::Address(address) => match config.network(Family::of(address)) {
+                Some(network) if network.contains(address) => return Ok(()),
+                _ => "the provided network does not match the current range".to_owned(),
+            },
+        };
+        Err(Refusal::OutOfRange { claim, range })
+    }
+
+    fn is_claimed(&self, state: &State, claim: Claim) -> bool {
+        self.claim_object(state, claim).is_some()
+    }
+
+    fn claim_object(&self, state: &State, claim: Claim) -> Option<std::sync::Arc<Object>> {
+        let (resource, name) = self.claim_key(claim)?;
+        state.get(resource, "", &name)
+    }
+
+    fn claim_key(&self, claim: Claim) -> Option<(ResourceId, String)> {
+        Some(match claim {
+            Claim::Port(port) => (self.port_claims, port.to_string()),
+            Claim::Address(address) => {
+                let addresses = self.resources.get("networking.k8s.io", "v1", "ipaddresses")?;
+                (addresses.id, address.to_string())
+            }
+        })
+    }
+
+    /// Whether the claim is now the Service's.
+    async fn try_claim(&self, target: Target<'_>, claim: Claim) -> Result<bool, Error> {
+        match claim {
+            Claim::Address(address) => self.try_claim_address(target, address).await,
+            Claim::Port(port) => self.try_claim_port(target, port).await,
+        }
+    }
+
+    async fn try_claim_address(&self, target: Target<'_>, address: IpAddr) -> Result<bool, Error> {
+        let Some(addresses) = self.resources.get("networking.k8s.io", "v1", "ipaddresses") else {
+            return Ok(false);
+        };
+        let object = json!({
+            "kind": "IPAddress",
+            "apiVersion": "networking.k8s.io/v1",
+            "metadata": {
+                "name": address.to_string(),
+                "labels": {FAMILY_LABEL: Family::of(address).as_str(), MANAGER_LABEL: MANAGER},
+            },
+            "spec": {"parentRef": parent_of(target)},
+        });
+        let Value::Object(object) = object else { return Ok(false) };
+        let (options, user) = (WriteOptions::default(), User::apiserver());
+        // An address is no Service: this goes no deeper.
+        match Box::pin(self.create(addresses, "", object, &options, &user)).await {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn try_claim_port(&self, target: Target<'_>, port: u16) -> Result<bool, Error> {
+        let name = port.to_string();
+        let uid = uuid::Uuid::new_v4().to_string();
+        let object = json!({
+            "kind": "NodePort",
+            "apiVersion": PORT_VERSION,
+            "metadata": {"name": name, "uid": uid, "creationTimestamp": now()},
+            "spec": {"parentRef": parent_of(target)},
+        });
+        let Value::Object(object) = object else { return Ok(false) };
+        let change = Change::Put {
+            uid: uid.as_str().into(),
+            stored_version: PORT_VERSION.into(),
+            draft: Draft::encode("", &name, &object),
+        };
+        let key = Key::new(self.port_claims, "", &name);
+        let mutation = Mutation { key, expect: Expect::Absent, change };
+        match self.store.write(mutation).await? {
+            Written::Committed { .. } => Ok(true),
+            Written::Conflict { judged_at, .. } => {
+                self.cache.at_least(judged_at).await?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Gives claims of a Service back. What fails here is found by the sweep.
+    pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
+        if claims.is_empty() {
+            return;
+        }
+        let Ok(state) = self.cache.fresh().await else { return };
+        for claim in claims {
+            let Some((resource, name)) = self.claim_key(*claim) else { continue };
+            let Some(object) = state.get(resource, "", &name) else { continue };
+            if !is_parent(&object, target.namespace, target.name) {
+                continue;
+            }
+            if let Err(error) = self.drop_claim(resource, &object).await {
+                tracing::warn!(%error, name, "cannot release what a Service had");
+            }
+        }
+    }
+
+    async fn drop_claim(&self, resource: ResourceId, object: &Object) -> Result<(), Error> {
+        let key = Key::new(resource, "", object.name());
+        let mutation = Mutation { key, expect: Expect::At(object.revision()), change: Change::Delete };
+        self.store.write(mutation).await?;
+        Ok(())
+    }
+
+    /// Claims that no Service knows of, as this server sees it.
+    pub fn orphaned_claims(&self, state: &State) -> Vec<Orphan> {
+        let Some(services) = self.resources.get("", "v1", "services") else { return Vec::new() };
+        let addresses =
+            self.resources.get("networking.k8s.io", "v1", "ipaddresses").map(|addresses| addresses.id);
+        let mut orphans = Vec::new();
+        for resource in addresses.into_iter().chain([self.port_claims]) {
+            for object in state.objects(resource).range(&Range::of(None)) {
+                let claimed = resource == self.port_claims || object.label(MANAGER_LABEL) == Some(MANAGER);
+                let Some((namespace, name)) = parent(object).filter(|_| claimed) else { continue };
+                let service = state.get(services.id, &namespace, &name);
+                let holds = service.is_some_and(|service| {
+                    let spec = service.to_map().ok().and_then(|map| fields::object(&map, "spec").cloned());
+                    spec.is_some_and(|spec| {
+                        super::wants::held(&spec).iter().any(|claim| claim.name() == object.name())
+                    })
+                });
+                if !holds {
+                    orphans.push(Orphan { resource, object: object.clone() });
+                }
+            }
+        }
+        orphans
+    }
+
+    /// Takes back what nobody holds, unless it has been written meanwhile.
+    pub async fn sweep(&self, orphan: &Orphan) -> Result<(), Error> {
+        self.drop_claim(orphan.resource, &orphan.object).await
+    }
+
+    /// Gives back what a Service had that is gone.
+    pub(in crate::api) async fn release_all(&self, target: Target<'_>, last: &ObjectMap) {
+        if is_service(target.resource)
+            && let Some(spec) = fields::object(last, "spec")
+        {
+            self.release(target, &super::wants::held(spec)).await;
+        }
+    }
+}
+
+/// A claim without a Service.
+#[derive(Clone, Debug)]
+pub struct Orphan {
+    resource: ResourceId,
+    object: std::sync::Arc<Object>,
+}
+
+impl Orphan {
+    /// A claim by the same name that was made later is another one.
+    pub fn is(&self, other: &Self) -> bool {
+        self.resource == other.resource
+            && self.object.name() == other.object.name()
+            && self.object.revision() == other.object.revision()
+    }
+}
+
+impl Claim {
+    fn name(self) -> String {
+        match self {
+            Self::Address(address) => address.to_string(),
+            Self::Port(port) => port.to_string(),
+        }
+    }
+}
+
+/// The resource that holds claims of ports.
+pub fn port_claims() -> GroupResource {
+    let (group, plural) = PORT_CLAIMS;
+    GroupResource { group: group.into(), plural: plural.into() }
+}
+
+fn parent_of(target: Target<'_>) -> Value {
+    json!({"resource": "services", "namespace": target.namespace, "name": target.name})
+}
+
+fn parent(object: &Object) -> Option<(String, String)> {
+    let map = object.to_map().ok()?;
+    let reference = fields::at(&map, &["spec", "parentRef"])?.as_object()?;
+    let text = |name: &str| fields::text(reference, &[name]).to_owned();
+    (text("resource") == "services" && text("group").is_empty()).then(|| (text("namespace"), text("name")))
+}
+
+fn is_parent(object: &Object, namespace: &str, name: &str) -> bool {
+    parent(object).is_some_and(|parent| (&*parent.0, &*parent.1) == (namespace, name))
+}

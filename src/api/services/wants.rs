@@ -1,0 +1,176 @@
+//! What a Service needs that nobody has given it yet, and what it holds.
+
+use serde_json::{Value, json};
+
+use super::families::{families, texts};
+use super::patch::{checks_health, has_addresses, has_node_ports, ports_mut};
+use super::ranges::Family;
+use super::{Claim, Reason};
+use crate::api::{ObjectMap, fields};
+
+/// Something to claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    This(Claim),
+    AnyAddress(Family),
+    AnyPort,
+}
+
+/// Where in the spec a claim goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Address(usize),
+    Port(usize),
+    HealthCheckPort,
+}
+
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub place: Place,
+    pub want: Want,
+    pub reason: Reason,
+}
+
+impl Place {
+    pub fn put(self, spec: &mut ObjectMap, claim: Claim) {
+        match (self, claim) {
+            (Self::Address(index), Claim::Address(address)) => {
+                let text = Value::from(address.to_string());
+                if index == 0 {
+                    spec.insert("clusterIP".to_owned(), text.clone());
+                }
+                let list = spec.entry("clusterIPs").or_insert_with(|| json!([]));
+                if !list.is_array() {
+                    *list = json!([]);
+                }
+                let Value::Array(list) = list else { return };
+                match list.get_mut(index) {
+                    Some(slot) => *slot = text,
+                    None => list.push(text),
+                }
+            }
+            (Self::Port(index), Claim::Port(number)) => {
+                if let Some(port) = ports_mut(spec).nth(index) {
+                    port.insert("nodePort".to_owned(), number.into());
+                }
+            }
+            (Self::HealthCheckPort, Claim::Port(number)) => {
+                spec.insert("healthCheckNodePort".to_owned(), number.into());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// In the order in which upstream allocates.
+pub(super) fn of(spec: &ObjectMap, old: Option<&ObjectMap>) -> Vec<Wanted> {
+    let had = old.map(held).unwrap_or_default();
+    let mut wanted = addresses(spec, old, &had);
+    wanted.extend(ports(spec, &had));
+    if checks_health(spec) {
+        let want = match number(spec.get("healthCheckNodePort")) {
+            Some(port) if had.contains(&Claim::Port(port)) => None,
+            Some(port) => Some(Want::This(Claim::Port(port))),
+            None => Some(Want::AnyPort),
+        };
+        let place = Place::HealthCheckPort;
+        wanted.extend(want.map(|want| Wanted { place, want, reason: Reason::HealthCheckPort }));
+    }
+    wanted
+}
+
+fn addresses(spec: &ObjectMap, old: Option<&ObjectMap>, had: &[Claim]) -> Vec<Wanted> {
+    let headless = |spec: &ObjectMap| texts(spec, "clusterIPs").first() == Some(&"None");
+    if !has_addresses(spec) || headless(spec) || old.is_some_and(headless) {
+        return Vec::new();
+    }
+    let sent = texts(spec, "clusterIPs");
+    let want = |(index, family): (usize, Family)| {
+        let want = match sent.get(index).and_then(|text| text.parse().ok()).map(Claim::Address) {
+            Some(claim) if had.contains(&claim) => return None,
+            Some(claim) => Want::This(claim),
+            None => Want::AnyAddress(family),
+        };
+        Some(Wanted { place: Place::Address(index), want, reason: Reason::Addresses })
+    };
+    families(spec).into_iter().enumerate().filter_map(want).collect()
+}
+
+/// A number of the Service that has a node port lends it to its other protocols; see [`share_ports`].
+fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
+    let on_demand = spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
+    if !has_node_ports(spec) {
+        return Vec::new();
+    }
+    let list = fields::items(spec, &["ports"]);
+    let asked: Vec<Option<u16>> = list.iter().map(|port| number(port.get("nodePort"))).collect();
+    let mut claimed = had.to_vec();
+    let mut served: Vec<&Value> = Vec::new();
+    let mut wanted = Vec::new();
+    for (index, port) in list.iter().enumerate() {
+        let own = port.get("port").unwrap_or(&Value::Null);
+        let lent = served.contains(&own)
+            || list
+                .iter()
+                .zip(&asked)
+                .any(|(other, asked)| asked.is_some() && other.get("port") == Some(own));
+        let want = match asked[index] {
+            Some(port) if claimed.contains(&Claim::Port(port)) => None,
+            Some(port) => {
+                claimed.push(Claim::Port(port));
+                Some(Want::This(Claim::Port(port)))
+            }
+            None if lent || !on_demand => None,
+            None => {
+                served.push(own);
+                Some(Want::AnyPort)
+            }
+        };
+        wanted.extend(want.map(|want| Wanted {
+            place: Place::Port(index),
+            want,
+            reason: Reason::Port(index),
+        }));
+    }
+    wanted
+}
+
+/// Gives protocols of one number the same node port.
+pub(super) fn share_ports(spec: &mut ObjectMap) {
+    let on_demand = spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
+    if !has_node_ports(spec) || !on_demand {
+        return;
+    }
+    let list = fields::items(spec, &["ports"]).iter();
+    let numbers: Vec<(Value, u16)> =
+        list.filter_map(|port| Some((port.get("port")?.clone(), number(port.get("nodePort"))?))).collect();
+    for port in ports_mut(spec) {
+        if number(port.get("nodePort")).is_none() {
+            let shared = numbers.iter().find(|(own, _)| port.get("port") == Some(own));
+            if let Some((_, number)) = shared {
+                port.insert("nodePort".to_owned(), (*number).into());
+            }
+        }
+    }
+}
+
+/// Everything a Service has been given.
+pub(super) fn held(spec: &ObjectMap) -> Vec<Claim> {
+    let addresses =
+        texts(spec, "clusterIPs").into_iter().filter_map(|text| text.parse().ok()).map(Claim::Address);
+    let ports = fields::items(spec, &["ports"]).iter().map(|port| port.get("nodePort"));
+    let ports = ports.chain([spec.get("healthCheckNodePort")]).filter_map(number).map(Claim::Port);
+    let mut held: Vec<Claim> = if has_addresses(spec) { addresses.collect() } else { Vec::new() };
+    for port in ports {
+        if !held.contains(&port) {
+            held.push(port);
+        }
+    }
+    held
+}
+
+/// A port that is one; what does not fit in 16 bits is refused as out of range.
+fn number(value: Option<&Value>) -> Option<u16> {
+    let number = value?.as_i64().filter(|number| *number != 0)?;
+    Some(u16::try_from(number).unwrap_or(1))
+}

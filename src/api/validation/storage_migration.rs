@@ -1,0 +1,131 @@
+//! StorageVersionMigrations (`pkg/apis/storagemigration/validation`), and conditions as metav1 has them.
+
+use std::collections::BTreeSet;
+
+use super::at::At;
+use super::errors::{Errors, Verbatim};
+use super::format::{dns1035_label, dns1123_subdomain};
+use super::same::{IMMUTABLE, same};
+use crate::api::ObjectMap;
+use crate::api::meta::format::{label_key, regex_text};
+use crate::gotext;
+
+const REASON_MAX: usize = 1024;
+const MESSAGE_MAX: usize = 32 * 1024;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let (resource, group) = (spec.dig(&["resource", "resource"]), spec.dig(&["resource", "group"]));
+    if resource.text().is_empty() {
+        errors.required(&resource, "resource is required to be set");
+    } else {
+        joined(&resource, dns1035_label(resource.text()), errors);
+    }
+    if !group.text().is_empty() {
+        joined(&group, dns1123_subdomain(group.text()), errors);
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    if !same(new.value(), old.value()) {
+        // The struct of the spec has Go's name for its only field.
+        let text = |name: &str| gotext::json(&new.dig(&["resource", name]).text().into());
+        let (group, resource) = (text("group"), text("resource"));
+        let shown = format!("{{\"Resource\":{{\"group\":{group},\"resource\":{resource}}}}}");
+        errors.invalid(&new, Verbatim(shown), IMMUTABLE);
+    }
+}
+
+pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let (new, old) = (At::member(new, "status"), At::member(old, "status"));
+    let (version, before) = (new.get("resourceVersion"), old.get("resourceVersion"));
+    if !version.text().is_empty() && !is_well_formed(version.text()) {
+        let why = format!("resource version is not well formed: {}", version.text());
+        errors.invalid(&version, version.text(), &why);
+    }
+    let all = new.get("conditions");
+    conditions(&all, errors);
+    if !before.text().is_empty() && before.text() != version.text() {
+        errors.invalid(&version, version.text(), IMMUTABLE);
+    }
+    let is = |status: &At<'_, '_>, kind: &str| {
+        let all = status.get("conditions");
+        all.items().any(|c| c.get("type").text() == kind && c.get("status").text() == "True")
+    };
+    if is(&new, "Succeeded") && is(&new, "Failed") {
+        let why = "Both success and failed conditions cannot be true at the same time";
+        errors.invalid(&all, all.value(), why);
+    }
+    for (kind, word) in [("Succeeded", "Success"), ("Failed", "Failed")] {
+        if is(&old, kind) && !is(&new, kind) {
+            let why = format!("{word} condition cannot be set to false once it is true");
+            errors.invalid(&all, all.value(), &why);
+        }
+    }
+}
+
+/// A number without leading zeros, and not zero itself.
+fn is_well_formed(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn joined(at: &At<'_, '_>, messages: Vec<String>, errors: &mut Errors) {
+    if !messages.is_empty() {
+        errors.invalid(at, at.text(), &messages.join(","));
+    }
+}
+
+/// apimachinery `ValidateConditions`.
+fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for condition in list.items() {
+        let kind = condition.get("type");
+        if !seen.insert(kind.text()) {
+            errors.duplicate(&condition, kind.text());
+        }
+        match kind.text() {
+            "" => errors.required(&kind, "is required"),
+            text => errors.invalid_each(&kind, text, label_key(text)),
+        }
+        let status = condition.get("status");
+        match status.text() {
+            "" => errors.required(&status, ""),
+            text => drop(errors.one_of(&status, text, &["False", "True", "Unknown"])),
+        }
+        let generation = condition.get("observedGeneration");
+        if generation.int() < 0 {
+            errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
+        }
+        let time = condition.get("lastTransitionTime");
+        if time.text().is_empty() {
+            errors.required(&time, "");
+        }
+        reason(&condition.get("reason"), errors);
+        let message = condition.get("message");
+        if message.text().len() > MESSAGE_MAX {
+            errors.too_long(&message, MESSAGE_MAX);
+        }
+    }
+}
+
+fn reason(at: &At<'_, '_>, errors: &mut Errors) {
+    let text = at.text();
+    if text.is_empty() {
+        return errors.required(at, "");
+    }
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let bytes = text.as_bytes();
+    let fits = bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(|b| inner(*b))
+        && bytes.iter().all(|b| inner(*b) || matches!(b, b',' | b':'));
+    if !fits {
+        let rule = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'";
+        let examples = ["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"];
+        errors.invalid(at, text, &regex_text(rule, "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", &examples));
+    }
+    if text.len() > REASON_MAX {
+        errors.too_long(at, REASON_MAX);
+    }
+}

@@ -1,0 +1,116 @@
+//! `rowplane status`: which objects a store holds, in which encodings, and what its servers encode in.
+
+use std::io::{self, Write as _};
+
+use super::datastore::Datastore;
+use super::error::Error;
+use crate::storage::Format;
+use crate::storage::inventory::{Holdings, Inventory, Stored};
+use crate::storage::postgres::Postgres;
+use crate::storage::sqlite::Sqlite;
+
+const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
+
+/// Reads a store that servers may be running on.
+pub async fn inventory(datastore: &Datastore) -> Result<Inventory, Error> {
+    Ok(match datastore {
+        Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
+        Datastore::Postgres(url) => Postgres::inventory(url).await?,
+    })
+}
+
+pub fn print(inventory: &Inventory) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text(inventory).as_bytes())?;
+    out.flush()
+}
+
+/// A row for each resource that has objects, or that servers encode.
+fn text(inventory: &Inventory) -> String {
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(inventory.resources.iter().map(|(resource, holdings)| row(&resource.to_string(), holdings)));
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    let widths: [usize; 5] = std::array::from_fn(width);
+    let mut text = format!("revision {}\n", inventory.revision);
+    for server in inventory.servers() {
+        text.push_str(&format!("server   {server}\n"));
+    }
+    text.push('\n');
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(resource: &str, holdings: &Holdings) -> [String; 5] {
+    let stored: Vec<String> = holdings.stored.iter().map(encoding).collect();
+    let common = match (holdings.common_encoding(), holdings.encodings.len()) {
+        (Some(common), _) => common,
+        (None, 0) => "<none>",
+        (None, _) => "<unset>",
+    };
+    let stored = if stored.is_empty() { "<none>".to_owned() } else { stored.join(", ") };
+    let (objects, servers) = (holdings.objects().to_string(), holdings.encodings.len().to_string());
+    [resource.to_owned(), objects, stored, common.to_owned(), servers]
+}
+
+fn encoding(stored: &Stored) -> String {
+    let format = match stored.format {
+        Format::Json => "json",
+        Format::Protobuf => "protobuf",
+    };
+    format!("{} {format} ({})", stored.api_version, stored.objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::revision::Revision;
+    use crate::schema::names::GroupResource;
+
+    #[test]
+    fn the_table() {
+        let stored = |api_version: &str, format, objects| Stored {
+            api_version: api_version.to_owned(),
+            format,
+            objects,
+        };
+        let encodings = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(server, version)| ((*server).to_owned(), (*version).to_owned())).collect()
+        };
+        let inventory = Inventory {
+            revision: Revision(7),
+            resources: BTreeMap::from([
+                (
+                    GroupResource::new("", "pods"),
+                    Holdings {
+                        stored: vec![stored("v1", Format::Json, 2), stored("v1", Format::Protobuf, 1)],
+                        encodings: encodings(&[("b", "v1"), ("a", "v1")]),
+                    },
+                ),
+                (
+                    GroupResource::new("apps", "deployments"),
+                    Holdings {
+                        stored: Vec::new(),
+                        encodings: encodings(&[("a", "apps/v1"), ("b", "apps/v2")]),
+                    },
+                ),
+            ]),
+        };
+        let expected = "\
+revision 7
+server   a
+server   b
+
+RESOURCE          OBJECTS  STORED VERSIONS               COMMON ENCODING VERSION  SERVERS
+pods              3        v1 json (2), v1 protobuf (1)  v1                       2
+deployments.apps  0        <none>                        <unset>                  2
+";
+        assert_eq!(text(&inventory), expected);
+    }
+}

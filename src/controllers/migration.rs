@@ -1,0 +1,187 @@
+//! StorageVersionMigrations: rows that are stored in an encoding of old are written again, through the ordinary write
+//! path, at a bounded rate.
+//!
+//! What is left to do stands in the database (`objects.stored_version`), and how far a migration is in its status: whoever
+//! leads next goes on. Upstream's three controllers are one here.
+
+mod report;
+mod svm;
+mod work;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use self::report::Reporter;
+use self::svm::{Migration, Next, Step};
+use self::work::Work;
+use crate::api::Api;
+use crate::api::error::Error;
+use crate::api::resource::Resource;
+use crate::cache::{Range, State};
+use crate::schema::names::GroupResource;
+use crate::schema::resource::Verb;
+
+/// What cannot go on yet is looked at again after this.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How migrations are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Objects written per second, by each migration.
+    pub rate: u32,
+    pub agreement: Agreement,
+}
+
+/// Whether servers say how they encode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// In StorageVersions: nothing is migrated before all of them say the same.
+    Registered,
+    Unknown,
+}
+
+pub async fn run(api: Arc<Api>, config: Config) -> Result<(), Error> {
+    let migrations = api.resources.get("storagemigration.k8s.io", "v1", "storageversionmigrations");
+    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+    let (Some(migrations), Some(versions)) = (migrations.cloned(), versions.cloned()) else { return Ok(()) };
+    let start = api.cache.any().revision;
+    let mut changes = (api.cache.watch(migrations.id, start), api.cache.watch(versions.id, start));
+    let mut migrator = Migrator {
+        reporter: Reporter { api: api.clone(), resource: migrations },
+        api,
+        config,
+        working: JoinSet::new(),
+        busy: HashSet::new(),
+    };
+    loop {
+        while !changes.0.next().await?.is_empty() {}
+        while !changes.1.next().await?.is_empty() {}
+        let waits = migrator.look().await?;
+        tokio::select! {
+            () = changes.0.changed() => {}
+            () = changes.1.changed() => {}
+            Some(ended) = migrator.working.join_next() => migrator.ended(ended)?,
+            () = tokio::time::sleep(RETRY), if waits => {}
+        }
+    }
+}
+
+struct Migrator {
+    api: Arc<Api>,
+    config: Config,
+    reporter: Reporter,
+    /// Ends with the controller.
+    working: JoinSet<(GroupResource, Result<(), Error>)>,
+    busy: HashSet<GroupResource>,
+}
+
+/// Whether something can only be done later.
+type Waits = bool;
+
+impl Migrator {
+    /// Does or starts what is to be done by now.
+    async fn look(&mut self) -> Result<Waits, Error> {
+        let state = self.api.cache.fresh().await?;
+        let mut by_resource: BTreeMap<GroupResource, Vec<Migration>> = BTreeMap::new();
+        for object in state.objects(self.reporter.resource.id).range(&Range::of(None)) {
+            let migration = object.to_map().ok().and_then(|object| Migration::of(&object));
+            if let Some(migration) = migration {
+                by_resource.entry(migration.resource.clone()).or_default().push(migration);
+            }
+        }
+        let mut waits = false;
+        for (resource, migrations) in by_resource {
+            if self.busy.contains(&resource) {
+                continue;
+            }
+            match svm::next(&migrations) {
+                Some(Next::CleanUp(migration)) => self.reporter.step(&migration.name, &Step::CleanUp).await?,
+                Some(Next::Promote(migration)) => self.reporter.step(&migration.name, &Step::Start).await?,
+                Some(Next::Work(migration)) => waits |= self.work(&state, migration).await?,
+                None => {}
+            }
+        }
+        Ok(waits)
+    }
+
+    async fn work(&mut self, state: &State, migration: &Migration) -> Result<Waits, Error> {
+        let resource = match self.find(&migration.resource) {
+            Found::Resource(resource) => resource,
+            Found::Nothing if migration.is_young(Timestamp::now()) => return Ok(true),
+            Found::Nothing => {
+                return self.fail(migration, "resource does not exist in discovery".to_owned()).await;
+            }
+            Found::Unfit(why) => return self.fail(migration, why).await,
+        };
+        if let Err(hindrance) = work::agreement(&self.api, state, &resource, self.config.agreement) {
+            let report = Step::Report { progress: Default::default(), hindrance: Some(hindrance) };
+            self.reporter.step(&migration.name, &report).await?;
+            // The StorageVersion will change.
+            return Ok(false);
+        }
+        let Some(checkpoint) = migration.checkpoint else {
+            // Whoever writes from now on writes in the version all agree on.
+            let now = self.api.cache.clock().await?.revision;
+            self.reporter.step(&migration.name, &Step::Checkpoint(now.0)).await?;
+            return Ok(false);
+        };
+        let work = Work {
+            api: self.api.clone(),
+            config: self.config,
+            reporter: self.reporter.clone(),
+            name: migration.name.clone(),
+            resource,
+        };
+        let resource = migration.resource.clone();
+        self.busy.insert(resource.clone());
+        self.working.spawn(async move { (resource, work.run(checkpoint).await) });
+        Ok(false)
+    }
+
+    async fn fail(&self, migration: &Migration, why: String) -> Result<Waits, Error> {
+        self.reporter.step(&migration.name, &Step::Fail(why)).await?;
+        Ok(false)
+    }
+
+    /// The resource in the version in which it is stored.
+    fn find(&self, name: &GroupResource) -> Found {
+        let resources = &self.api.resources;
+        let versions = resources.registry().group(&name.group).map(|group| &group.versions[..]);
+        let served = versions
+            .unwrap_or_default()
+            .iter()
+            .find_map(|version| resources.registry().lookup(&name.group, &version.version, &name.plural));
+        let Some(served) = served else { return Found::Nothing };
+        if [Verb::Update, Verb::Patch, Verb::List].into_iter().any(|verb| !served.allows(verb)) {
+            let (group, version, plural) = (&served.group, &served.version, &served.plural);
+            return Found::Unfit(format!(
+                "resource \"{group}/{version}, Resource={plural}\" does not support discovery operations: [update patch list]"
+            ));
+        }
+        let id = resources.get(&name.group, &served.version, &name.plural).map(|resource| resource.id);
+        match resources.stored().find(|resource| Some(resource.id) == id) {
+            Some(resource) => Found::Resource(resource.clone()),
+            None => Found::Nothing,
+        }
+    }
+
+    fn ended(
+        &mut self,
+        ended: Result<(GroupResource, Result<(), Error>), tokio::task::JoinError>,
+    ) -> Result<(), Error> {
+        let (resource, result) = ended.map_err(|error| Error::Internal(error.to_string()))?;
+        self.busy.remove(&resource);
+        result
+    }
+}
+
+enum Found {
+    Resource(Arc<Resource>),
+    Nothing,
+    /// It is served, and cannot be migrated.
+    Unfit(String),
+}

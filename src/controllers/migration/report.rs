@@ -1,0 +1,101 @@
+//! Where a migration says how it goes: its status, and events.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::svm::{self, Step};
+use crate::api::error::Error;
+use crate::api::options::write::WriteOptions;
+use crate::api::options::{GetOptions, ReadAt};
+use crate::api::resource::Resource;
+use crate::api::update::Part;
+use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::user::User;
+
+const MANAGER: &str = "storage-version-migrator-controller";
+/// Events about cluster-scoped objects are here.
+const NAMESPACE: &str = "default";
+
+#[derive(Clone)]
+pub struct Reporter {
+    pub api: Arc<Api>,
+    /// StorageVersionMigrations.
+    pub resource: Arc<Resource>,
+}
+
+impl Reporter {
+    /// Takes a step in the status of a migration that is still there.
+    pub async fn step(&self, name: &str, step: &Step) -> Result<(), Error> {
+        let target = Target { resource: &self.resource, namespace: "", name };
+        loop {
+            let found = match self.api.get(target, GetOptions { at: ReadAt::Latest }).await {
+                Ok(found) => found,
+                Err(Error::NotFound { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let mut object = self.resource.decode(&found)?;
+            svm::take(&mut object, step, &now());
+            let event = event(&object, step);
+            let (options, user) = (options(), User::apiserver());
+            match self.api.update(target, Part::Status, object, &options, &user).await {
+                Ok(_) => {
+                    if let Some(event) = event {
+                        self.tell(event).await;
+                    }
+                    return Ok(());
+                }
+                Err(Error::NotFound { .. }) => return Ok(()),
+                // Somebody else wrote it; what is to be said stays the same.
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether the migration is still there.
+    pub fn exists(&self, name: &str) -> bool {
+        self.api.cache.any().get(self.resource.id, "", name).is_some()
+    }
+
+    async fn tell(&self, event: ObjectMap) {
+        let Some(events) = self.api.resources.get("", "v1", "events") else { return };
+        if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), &User::apiserver()).await {
+            tracing::debug!(%error, "cannot create an event about a migration");
+        }
+    }
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { field_manager: Some(MANAGER.to_owned()), ..WriteOptions::default() }
+}
+
+fn event(migration: &ObjectMap, step: &Step) -> Option<ObjectMap> {
+    let (kind, reason, message) = match step {
+        Step::Start => ("Normal", "MigrationRunning", "The migration is running".to_owned()),
+        Step::Succeed(progress) => (
+            "Normal",
+            "MigrationSucceeded",
+            format!("Migration completed, {} objects were stale", progress.all),
+        ),
+        Step::Fail(why) => ("Warning", "MigrationFailed", why.clone()),
+        Step::Checkpoint(_) | Step::Report { .. } | Step::CleanUp => return None,
+    };
+    let metadata = metadata(migration)?;
+    let (name, now) = (meta::text(metadata, "name"), now());
+    let event = json!({
+        "kind": "Event", "apiVersion": "v1",
+        "metadata": {"name": format!("{name}.{:016x}", rand::random::<u64>()), "namespace": NAMESPACE},
+        "involvedObject": {
+            "kind": "StorageVersionMigration", "apiVersion": "storagemigration.k8s.io/v1",
+            "name": name, "uid": meta::text(metadata, "uid"),
+        },
+        "type": kind, "reason": reason, "message": message, "count": 1,
+        "firstTimestamp": now, "lastTimestamp": now,
+        "source": {"component": MANAGER}, "reportingComponent": MANAGER,
+    });
+    match event {
+        Value::Object(event) => Some(event),
+        _ => None,
+    }
+}

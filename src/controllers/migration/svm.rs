@@ -1,0 +1,254 @@
+//! A StorageVersionMigration as its controllers see it: what it asks for, how far it is, and what is to be done next.
+//!
+//! Conditions, reasons and messages are those of upstream's `pkg/controller/storageversionmigrator`.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::api::{ObjectMap, meta, metadata};
+use crate::schema::names::GroupResource;
+
+/// So long a resource may take to be served.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+const RUNNING: &str = "Running";
+const SUCCEEDED: &str = "Succeeded";
+const FAILED: &str = "Failed";
+
+/// What is known of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    pub name: String,
+    pub resource: GroupResource,
+    pub created: Timestamp,
+    pub running: bool,
+    pub ended: bool,
+    /// The checkpoint: rows up to here may be stale.
+    pub checkpoint: Option<u64>,
+}
+
+impl Migration {
+    /// `None` for one that cannot be understood, and for one that is being deleted.
+    pub fn of(object: &ObjectMap) -> Option<Self> {
+        let metadata = metadata(object).filter(|metadata| !meta::is_terminating(metadata))?;
+        let resource = object.get("spec")?.get("resource")?;
+        let text = |field: &str| resource.get(field).and_then(Value::as_str).unwrap_or_default();
+        let checkpoint = object.get("status").and_then(|status| status.get("resourceVersion"));
+        Some(Self {
+            name: meta::text(metadata, "name").to_owned(),
+            resource: GroupResource::new(text("group"), text("resource")),
+            created: meta::text(metadata, "creationTimestamp").parse().ok()?,
+            running: is_true(object, RUNNING),
+            ended: is_true(object, SUCCEEDED) || is_true(object, FAILED),
+            checkpoint: checkpoint.and_then(Value::as_str).and_then(|text| text.parse().ok()),
+        })
+    }
+}
+
+impl Migration {
+    /// Whether a resource that is not served may still come to be.
+    pub fn is_young(&self, now: Timestamp) -> bool {
+        now.duration_since(self.created) < GRACE
+    }
+}
+
+/// What is to be done about the migrations of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// It has ended and still says that it runs.
+    CleanUp(&'a Migration),
+    Work(&'a Migration),
+    Promote(&'a Migration),
+}
+
+/// At most one migration of a resource runs; the oldest comes first.
+pub fn next(migrations: &[Migration]) -> Option<Next<'_>> {
+    let running = || migrations.iter().filter(|migration| migration.running);
+    if let Some(ended) = running().find(|migration| migration.ended) {
+        return Some(Next::CleanUp(ended));
+    }
+    if let Some(active) = running().next() {
+        return Some(Next::Work(active));
+    }
+    let waiting = migrations.iter().filter(|migration| !migration.ended);
+    waiting.min_by_key(|migration| (migration.created, migration.name.as_str())).map(Next::Promote)
+}
+
+/// How many rows there were to do, and how many are left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub all: u64,
+    pub left: u64,
+}
+
+/// What becomes of the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Start,
+    Checkpoint(u64),
+    Report {
+        progress: Progress,
+        hindrance: Option<String>,
+    },
+    Succeed(Progress),
+    /// With the whole message.
+    Fail(String),
+    CleanUp,
+}
+
+/// Takes a step in an object's status.
+pub fn take(object: &mut ObjectMap, step: &Step, now: &str) {
+    match step {
+        Step::Start => set(object, RUNNING, "True", "MigrationRunning", &running(None, None), now),
+        Step::Checkpoint(revision) => {
+            let found = status(object).entry("resourceVersion").or_insert_with(|| "".into());
+            // Once set it stays.
+            if found == "" {
+                *found = revision.to_string().into();
+            }
+        }
+        Step::Report { progress, hindrance } => {
+            let message = running(Some(*progress), hindrance.as_deref());
+            set(object, RUNNING, "True", "MigrationRunning", &message, now);
+        }
+        Step::Succeed(progress) => {
+            let done = Progress { left: 0, ..*progress };
+            set(object, RUNNING, "True", "MigrationRunning", &running(Some(done), None), now);
+            set(object, SUCCEEDED, "True", "StorageVersionMigrationSucceeded", "Migration completed", now);
+        }
+        Step::Fail(why) => set(object, FAILED, "True", "StorageVersionMigrationFailed", why, now),
+        Step::CleanUp => set(object, RUNNING, "False", "MigrationCompleted", "Migration completed", now),
+    }
+}
+
+/// What a migration that cannot go on says: with its progress, as far as there was any.
+pub fn failure(progress: Progress, why: &str) -> String {
+    let error = format!("migration encountered unhandled error: {why}");
+    match progress {
+        Progress { all: 0, .. } => error,
+        Progress { all, left } => format!("{left}/{all} not yet migrated. {error}"),
+    }
+}
+
+fn running(progress: Option<Progress>, hindrance: Option<&str>) -> String {
+    let mut message = "The migration is running".to_owned();
+    match progress {
+        None | Some(Progress { all: 0, .. }) => {}
+        Some(Progress { all, left: 0 }) => message.push_str(&format!(", {all} objects verified migrated")),
+        Some(Progress { all, left }) => message.push_str(&format!(", {left}/{all} objects not yet migrated")),
+    }
+    if let Some(hindrance) = hindrance {
+        message.push_str(&format!("; transient error: {hindrance}"));
+    }
+    message
+}
+
+fn status(object: &mut ObjectMap) -> &mut Map<String, Value> {
+    let status = object.entry("status").or_insert_with(|| json!({}));
+    if !status.is_object() {
+        *status = json!({});
+    }
+    match status {
+        Value::Object(status) => status,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+fn conditions(object: &ObjectMap) -> &[Value] {
+    let found = object.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    found.map_or(&[], Vec::as_slice)
+}
+
+fn is_true(object: &ObjectMap, kind: &str) -> bool {
+    conditions(object).iter().any(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+fn set(object: &mut ObjectMap, kind: &str, to: &str, reason: &str, message: &str, now: &str) {
+    let mut all = conditions(object).to_vec();
+    let at = all.iter().position(|condition| condition["type"] == kind);
+    let same = at.map(|at| &all[at]).filter(|condition| condition["status"] == to);
+    let since = same.map_or(now.into(), |condition| condition["lastTransitionTime"].clone());
+    let condition = json!({
+        "type": kind, "status": to, "lastTransitionTime": since, "reason": reason, "message": message
+    });
+    match at {
+        Some(at) => all[at] = condition,
+        None => all.push(condition),
+    }
+    status(object).insert("conditions".to_owned(), all.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn migration(name: &str, second: i64, running: bool, ended: bool) -> Migration {
+        Migration {
+            name: name.to_owned(),
+            resource: GroupResource::new("", "pods"),
+            created: Timestamp::from_second(second).expect("a time"),
+            running,
+            ended,
+            checkpoint: None,
+        }
+    }
+
+    #[test]
+    fn s41_one_at_a_time_and_the_oldest_first() {
+        let name = |migrations: &[Migration]| match next(migrations) {
+            Some(Next::CleanUp(m)) => format!("clean {}", m.name),
+            Some(Next::Work(m)) => format!("work {}", m.name),
+            Some(Next::Promote(m)) => format!("promote {}", m.name),
+            None => String::new(),
+        };
+        let (young, old) = (migration("young", 2, false, false), migration("old", 1, false, false));
+        let twin = migration("ancestor", 1, false, false);
+        assert_eq!(name(&[]), "");
+        assert_eq!(name(&[young.clone(), old.clone()]), "promote old");
+        assert_eq!(name(&[old.clone(), twin]), "promote ancestor");
+        assert_eq!(name(&[old.clone(), migration("active", 3, true, false)]), "work active");
+        let ended = migration("ended", 4, true, true);
+        assert_eq!(name(&[old.clone(), migration("active", 3, true, false), ended]), "clean ended");
+        assert_eq!(name(&[migration("done", 0, false, true), young]), "promote young");
+    }
+
+    #[test]
+    fn s48_an_unknown_resource_has_a_minute() {
+        let migration = migration("a", 100, true, false);
+        let young = |second| migration.is_young(Timestamp::from_second(second).expect("a time"));
+        assert!(young(100) && young(159) && !young(160) && !young(10_000));
+    }
+
+    fn told(object: &ObjectMap) -> Vec<(String, String, String, String)> {
+        let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        let all = conditions(object).iter();
+        all.map(|c| (text(c, "type"), text(c, "status"), text(c, "message"), text(c, "lastTransitionTime")))
+            .collect()
+    }
+
+    #[test]
+    fn conditions_and_messages() {
+        let mut object = ObjectMap::new();
+        let condition = |kind: &str, status: &str, message: &str, since: &str| {
+            (kind.to_owned(), status.to_owned(), message.to_owned(), since.to_owned())
+        };
+        take(&mut object, &Step::Start, "t0");
+        assert_eq!(told(&object), [condition("Running", "True", "The migration is running", "t0")]);
+        let progress = Progress { all: 5, left: 2 };
+        let hindrance = Some("busy".to_owned());
+        take(&mut object, &Step::Report { progress, hindrance }, "t1");
+        let message = "The migration is running, 2/5 objects not yet migrated; transient error: busy";
+        assert_eq!(told(&object), [condition("Running", "True", message, "t0")]);
+        take(&mut object, &Step::Checkpoint(7), "t2");
+        take(&mut object, &Step::Succeed(progress), "t3");
+        let message = "The migration is running, 5 objects verified migrated";
+        let succeeded = condition("Succeeded", "True", "Migration completed", "t3");
+        assert_eq!(told(&object), [condition("Running", "True", message, "t0"), succeeded.clone()]);
+        take(&mut object, &Step::CleanUp, "t4");
+        assert_eq!(told(&object), [condition("Running", "False", "Migration completed", "t4"), succeeded]);
+        assert_eq!(object["status"]["resourceVersion"], "7");
+        let none = "migration encountered unhandled error: no";
+        assert_eq!(failure(Progress::default(), "no"), none);
+        assert_eq!(failure(progress, "no"), format!("2/5 not yet migrated. {none}"));
+    }
+}

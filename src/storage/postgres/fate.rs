@@ -1,0 +1,81 @@
+//! What became of a batch whose COMMIT was not answered.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use super::error::{corrupt, unavailable};
+use crate::storage::judge::Write;
+use crate::storage::{Change, ChangeKind, Error, Mutation};
+
+/// The fate of a batch.
+pub enum Fate {
+    Committed,
+    Aborted,
+    InProgress,
+    /// The database can no longer tell.
+    Forgotten,
+}
+
+/// Asks the database. A transaction that has aborted has; but "committed" proves nothing: after a crash or a failover
+/// the ids of transactions that left no trace in the log are given out again. So the rows have to say it.
+pub async fn of(
+    connection: &mut PgConnection,
+    transaction: &str,
+    mutations: &[Mutation],
+    writes: &[Write],
+) -> Result<Fate, Error> {
+    // An id from the future is one that a crash has taken back.
+    let status: Option<String> = sqlx::query_scalar(
+        "SELECT CASE WHEN $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot()) \
+         THEN pg_xact_status($1::text::xid8) END",
+    )
+    .bind(transaction)
+    .fetch_one(&mut *connection)
+    .await
+    .map_err(unavailable)?;
+    match status.as_deref() {
+        Some("aborted") => Ok(Fate::Aborted),
+        Some("in progress") => Ok(Fate::InProgress),
+        _ => written(connection, mutations, writes).await,
+    }
+}
+
+/// Whether the rows at the batch's revisions are the batch's.
+async fn written(
+    connection: &mut PgConnection,
+    mutations: &[Mutation],
+    writes: &[Write],
+) -> Result<Fate, Error> {
+    let Some(first) = writes.first() else { return Ok(Fate::Forgotten) };
+    let rows = sqlx::query(include_str!("../sql/postgres/rows_at.sql"))
+        .bind(writes.iter().map(|write| write.revision.0 as i64).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await
+        .map_err(unavailable)?;
+    for row in &rows {
+        let newest: i64 = row.try_get(0).map_err(corrupt)?;
+        if (newest as u64) < first.revision.0 {
+            return Ok(Fate::Aborted);
+        }
+        let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
+        let written = writes.iter().find(|write| found == Some(write.revision.0 as i64));
+        // One row decides: a batch is there wholly or not at all.
+        if let Some(write) = written {
+            let mutation = &mutations[write.index];
+            let key = &mutation.key;
+            let deleted: bool = row.try_get(5).map_err(corrupt)?;
+            let value: &[u8] = row.try_get(6).map_err(corrupt)?;
+            let same = row.try_get::<i32, _>(2).map_err(corrupt)? == key.resource.0
+                && row.try_get::<&str, _>(3).map_err(corrupt)? == &*key.namespace
+                && row.try_get::<&str, _>(4).map_err(corrupt)? == &*key.name
+                && deleted == (write.kind == ChangeKind::Deleted)
+                && match &mutation.change {
+                    Change::Put { draft, .. } => value == &draft.value()[..],
+                    Change::Delete => true,
+                };
+            return Ok(if same { Fate::Committed } else { Fate::Aborted });
+        }
+    }
+    // Others have committed since, and compaction has been here.
+    Ok(Fate::Forgotten)
+}

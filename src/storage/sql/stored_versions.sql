@@ -1,0 +1,9 @@
+-- Live objects by resource and encoding, the same on both databases. Binds: protobuf's first bytes.
+SELECT r.api_group, r.plural, o.stored_version, substr(o.value, 1, 4) = $1 AS in_protobuf, COUNT(*)
+FROM objects o JOIN resources r ON r.id = o.resource
+WHERE NOT o.deleted AND NOT EXISTS (
+    SELECT 1 FROM objects n
+    WHERE n.resource = o.resource AND n.namespace = o.namespace AND n.name = o.name
+      AND n.resource_version > o.resource_version)
+GROUP BY 1, 2, 3, 4
+ORDER BY 1, 2, 3, 4

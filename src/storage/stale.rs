@@ -1,0 +1,39 @@
+//! Rows in an encoding of old: which ones, and how many.
+
+use std::sync::Arc;
+
+use super::{Key, ResourceId};
+use crate::revision::Revision;
+
+/// What stands at the beginning of values in protobuf, and of no others.
+pub(super) const PROTOBUF: &[u8] = b"k8s\0";
+
+/// The live rows of a resource that are encoded in another way than this.
+#[derive(Clone, Debug)]
+pub struct Stale {
+    pub resource: ResourceId,
+    pub api_version: Arc<str>,
+    pub format: Format,
+    /// No row that was written later counts.
+    pub through: Revision,
+}
+
+/// How values are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Protobuf,
+}
+
+impl Stale {
+    pub(super) fn in_protobuf(&self) -> bool {
+        self.format == Format::Protobuf
+    }
+}
+
+/// A live row, without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaleRow {
+    pub key: Key,
+    pub revision: Revision,
+}

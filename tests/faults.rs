@@ -1,0 +1,104 @@
+//! Servers, databases and networks that fail at random while clients read, write, list and watch; what the clients
+//! were told is held against what happened. `docs/RELIABILITY.md` tells how to run this for hours.
+//!
+//! `ROWPLANE_FAULTS_SEED` decides what clients do and which faults come when; how they meet is the machine's choice.
+
+mod support;
+
+#[path = "faults/chaos.rs"]
+mod chaos;
+#[path = "faults/cluster.rs"]
+mod cluster;
+#[path = "faults/failover.rs"]
+mod failover;
+#[path = "faults/history.rs"]
+mod history;
+#[path = "faults/linear.rs"]
+mod linear;
+#[path = "faults/listing.rs"]
+mod listing;
+#[path = "faults/load.rs"]
+mod load;
+#[path = "faults/log.rs"]
+mod log;
+#[path = "faults/object.rs"]
+mod object;
+#[path = "faults/planted.rs"]
+mod planted;
+#[path = "faults/process.rs"]
+mod process;
+#[path = "faults/proxy.rs"]
+mod proxy;
+#[path = "faults/requests.rs"]
+mod requests;
+#[path = "faults/run.rs"]
+mod run;
+#[path = "faults/server.rs"]
+mod server;
+#[path = "faults/settling.rs"]
+mod settling;
+#[path = "faults/verdict.rs"]
+mod verdict;
+#[path = "faults/watcher.rs"]
+mod watcher;
+#[path = "faults/watches.rs"]
+mod watches;
+
+use crate::cluster::Cluster;
+use crate::history::Promise;
+use crate::run::{Database, Report, Settings, run};
+use crate::watcher::Mischief;
+
+const CLIENTS: usize = 6;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres() {
+    keep_running(async || Database::Postgres(Box::new(Cluster::create().await)), 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite() {
+    keep_running(async || Database::Sqlite, 1).await;
+}
+
+/// Runs with new seeds until `ROWPLANE_FAULTS_SECONDS` are over, at least once.
+async fn keep_running(database: impl AsyncFn() -> Database, servers: usize) {
+    let began = std::time::Instant::now();
+    let seconds = number("ROWPLANE_FAULTS_SECONDS").unwrap_or(0);
+    let calls = number("ROWPLANE_FAULTS_CALLS").unwrap_or(500) as usize;
+    let longest_fault = number("ROWPLANE_FAULTS_LONGEST").unwrap_or(1000);
+    loop {
+        let seed = number("ROWPLANE_FAULTS_SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));
+        println!("ROWPLANE_FAULTS_SEED={seed}");
+        let settings = Settings { servers, clients: CLIENTS, calls, longest_fault, mischief: None };
+        let report = run(database().await, settings, seed).await;
+        println!("{report}");
+        assert!(report.violations.is_empty(), "{} violations", report.violations.len());
+        if began.elapsed().as_secs() >= seconds {
+            return;
+        }
+    }
+}
+
+/// A bug in the running system, on the way from server to client, is found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn planted_bugs_are_found() {
+    for (mischief, promise) in [
+        (Mischief::Skip(30), Promise::Reliable),
+        (Mischief::Double(30), Promise::Unique),
+        (Mischief::ResumeTooLate(30), Promise::Resumable),
+    ] {
+        let settings =
+            Settings { servers: 1, clients: CLIENTS, calls: 400, longest_fault: 0, mischief: Some(mischief) };
+        let Report { violations, .. } = run(Database::Sqlite, settings, 1).await;
+        assert!(
+            violations.iter().any(|violation| violation.promise == promise),
+            "{mischief:?}: {violations:?}"
+        );
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is not a number")))
+}

@@ -1,0 +1,235 @@
+//! Faults drawn from a seed. Each is applied, lasts for its time, and is healed by whoever applied it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use sqlx::AssertSqlSafe;
+use tokio::task::JoinHandle;
+
+use super::proxy::{Direction, Flow, Proxy};
+use super::run::{Database, Replicas};
+
+/// Faults that may overlap.
+const AT_ONCE: u64 = 2;
+/// To heal a fault; what takes longer is told.
+const SLOW: Duration = Duration::from_secs(10);
+const REST: std::ops::Range<u64> = 100..1500;
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Kill,
+    Terminate,
+    /// SIGSTOP and SIGCONT
+    Pause,
+    /// One of a server's two connections.
+    Link(Side, Trouble),
+    DatabaseKilled,
+    DatabaseStoppedImmediately,
+    DatabaseRestarted,
+    /// Somebody else holds the lock that every write needs.
+    ClockLocked,
+    /// Statements are given a few milliseconds.
+    StatementTimeout,
+    /// No file of the server may grow beyond a size.
+    DiskFull,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Front,
+    Back,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    Cut,
+    /// The peer is gone, and nobody says so.
+    Lost,
+    Held(Direction),
+    HeldBothWays,
+    Delayed,
+}
+
+/// How often each kind of fault was applied.
+pub type Counts = BTreeMap<String, usize>;
+
+pub struct Chaos {
+    stop: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<Counts>>,
+}
+
+impl Chaos {
+    /// `longest` is the most milliseconds that a fault lasts.
+    pub fn start(replicas: &Arc<Replicas>, seed: u64, longest: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = |n| {
+            let random = StdRng::seed_from_u64(seed.wrapping_add(n));
+            tokio::spawn(keep_disturbing(replicas.clone(), random, longest, stop.clone()))
+        };
+        Self { workers: (0..AT_ONCE).map(worker).collect(), stop }
+    }
+
+    /// Returns once the last fault is healed.
+    pub async fn stop(self) -> Counts {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut all = Counts::new();
+        for worker in self.workers {
+            for (fault, count) in worker.await.expect("a worker") {
+                *all.entry(fault).or_default() += count;
+            }
+        }
+        all
+    }
+}
+
+async fn keep_disturbing(
+    replicas: Arc<Replicas>,
+    mut random: StdRng,
+    longest: u64,
+    stop: Arc<AtomicBool>,
+) -> Counts {
+    let mut counts = Counts::new();
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(random.random_range(REST))).await;
+        let fault = draw(&mut random, &replicas.database);
+        let server = random.random_range(0..replicas.servers.len());
+        // As many short ones as long ones, over all scales.
+        let lasts = (longest as f64 / 20.0) * 20f64.powf(random.random_range(0.0..1.0));
+        let lasts = Duration::from_millis(lasts as u64);
+        let amount = random.random_range(0..1000);
+        let began = Instant::now();
+        apply(&replicas, fault, server, lasts, amount).await;
+        let took = began.elapsed();
+        if took > lasts + SLOW {
+            println!("  {fault:?} of server {server} for {lasts:?} took {took:?}");
+        }
+        *counts.entry(format!("{fault:?}")).or_default() += 1;
+    }
+    counts
+}
+
+fn draw(random: &mut StdRng, database: &Database) -> Fault {
+    let trouble = match random.random_range(0..7) {
+        0..2 => Trouble::Cut,
+        2 => Trouble::Lost,
+        3 => Trouble::Held(Direction::Up),
+        4 => Trouble::Held(Direction::Down),
+        5 => Trouble::HeldBothWays,
+        _ => Trouble::Delayed,
+    };
+    match (database, random.random_range(0..20)) {
+        (_, 0..3) => Fault::Kill,
+        (_, 3) => Fault::Terminate,
+        (_, 4..7) => Fault::Pause,
+        (_, 7..10) => Fault::Link(Side::Front, trouble),
+        (Database::Sqlite, _) => Fault::DiskFull,
+        (Database::Postgres(_), 10..15) => Fault::Link(Side::Back, trouble),
+        (Database::Postgres(_), 15) => Fault::DatabaseKilled,
+        (Database::Postgres(_), 16) => Fault::DatabaseStoppedImmediately,
+        (Database::Postgres(_), 17) => Fault::DatabaseRestarted,
+        (Database::Postgres(_), 18) => Fault::ClockLocked,
+        (Database::Postgres(_), _) => Fault::StatementTimeout,
+    }
+}
+
+async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration, amount: u64) {
+    let server = &replicas.servers[server];
+    match fault {
+        Fault::Kill | Fault::Terminate => {
+            let mut process = server.process().await;
+            if let Some(running) = process.take() {
+                match fault {
+                    Fault::Kill => running.kill().await,
+                    _ => running.terminate().await,
+                }
+            }
+            tokio::time::sleep(lasts / 4).await;
+            *process = Some(server.installation.start().await);
+        }
+        Fault::Pause => {
+            let process = server.process().await;
+            let Some(process) = &*process else { return };
+            process.stop().await;
+            tokio::time::sleep(lasts).await;
+            process.go_on().await;
+        }
+        Fault::DiskFull => {
+            let process = server.process().await;
+            let Some(process) = &*process else { return };
+            process.limit_files(Some(4096 + amount * amount * 8)).await;
+            tokio::time::sleep(lasts).await;
+            process.limit_files(None).await;
+        }
+        Fault::Link(Side::Front, trouble) => disturb(&server.front, trouble, lasts).await,
+        Fault::Link(Side::Back, trouble) => {
+            let Some(back) = &server.back else { return };
+            disturb(back, trouble, lasts).await;
+        }
+        Fault::DatabaseKilled
+        | Fault::DatabaseStoppedImmediately
+        | Fault::DatabaseRestarted
+        | Fault::ClockLocked
+        | Fault::StatementTimeout => disturb_database(replicas, fault, lasts).await,
+    }
+}
+
+async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
+    let directions = match trouble {
+        Trouble::Cut => return link.cut(),
+        Trouble::Lost => return link.lose(),
+        Trouble::Held(direction) => vec![direction],
+        Trouble::HeldBothWays | Trouble::Delayed => vec![Direction::Up, Direction::Down],
+    };
+    let flow = match trouble {
+        Trouble::Delayed => Flow::Delayed(lasts / 100),
+        _ => Flow::Held,
+    };
+    for direction in &directions {
+        link.set_flow(*direction, flow);
+    }
+    tokio::time::sleep(lasts).await;
+    for direction in directions {
+        link.set_flow(direction, Flow::Open);
+    }
+}
+
+async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
+    let Database::Postgres(cluster) = &replicas.database else { return };
+    let _turn = replicas.database_turn.lock().await;
+    match fault {
+        Fault::ClockLocked => {
+            let Ok(mut connection) = cluster.try_connect().await else { return };
+            // It ends with the connection.
+            let lock = "BEGIN; SELECT revision FROM clock FOR UPDATE";
+            if sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut connection).await.is_ok() {
+                tokio::time::sleep(lasts).await;
+            }
+        }
+        Fault::StatementTimeout => {
+            cluster.execute("ALTER SYSTEM SET statement_timeout = '5ms'").await;
+            cluster.execute("SELECT pg_reload_conf()").await;
+            tokio::time::sleep(lasts).await;
+            while !cluster.try_execute("ALTER SYSTEM RESET statement_timeout").await
+                || !cluster.try_execute("SELECT pg_reload_conf()").await
+            {}
+        }
+        Fault::DatabaseKilled => {
+            cluster.kill().await;
+            tokio::time::sleep(lasts / 4).await;
+            cluster.start().await;
+        }
+        Fault::DatabaseStoppedImmediately => {
+            cluster.stop_immediately().await;
+            tokio::time::sleep(lasts / 4).await;
+            cluster.start().await;
+        }
+        _ => {
+            cluster.stop().await;
+            cluster.start().await;
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What clients did and were told, as they know it themselves; the checkers judge it afterwards.
+
+use std::fmt;
+
+use super::log::Log;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// What a version of an object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub uid: String,
+    pub revision: u64,
+    pub token: Token,
+}
+
+/// The content of one write and of no other, in text that can be found in any encoding: `T7.42;red;`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(String);
+
+impl Token {
+    pub fn new(client: usize, number: usize, colour: &str) -> Self {
+        Self(format!("T{client}.{number};{colour};"))
+    }
+
+    /// The first token in these bytes.
+    pub fn find(bytes: &[u8]) -> Option<Self> {
+        bytes.iter().enumerate().filter(|(_, byte)| **byte == b'T').find_map(|(start, _)| {
+            let rest = &bytes[start..bytes.len().min(start + 64)];
+            let end = rest.iter().enumerate().filter(|(_, byte)| **byte == b';').nth(1)?.0;
+            let text = std::str::from_utf8(&rest[..=end]).ok()?;
+            let numbers = text[1..].split(';').next()?;
+            let digits = numbers.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            (digits && numbers.contains('.')).then(|| Self(text.to_owned()))
+        })
+    }
+
+    /// The label that an object with this content has.
+    pub fn colour(&self) -> &str {
+        self.0.split(';').nth(1).unwrap_or_default()
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Up to two pages of a database, and a half of it is as wrong as none.
+    pub fn padding(&self) -> String {
+        let length = self.0.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 9_001);
+        "0123456789".chars().cycle().skip(length % 10).take(length).collect()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Nanoseconds since the run began.
+pub type Time = u64;
+
+/// One request about one object.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub key: Key,
+    pub action: Action,
+    pub answer: Answer,
+    pub called: Time,
+    pub returned: Time,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Create {
+        token: Token,
+    },
+    /// Of the version that the client has read, or of whatever is there.
+    Update {
+        token: Token,
+        at: Option<Version>,
+    },
+    Delete {
+        at: Option<Version>,
+    },
+    Read,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The write was done. The revision of a deletion is not told.
+    Written {
+        revision: Option<u64>,
+    },
+    Found(Version),
+    /// 404
+    Missing,
+    /// 409 of a create.
+    Exists,
+    /// 409 of a precondition.
+    Conflict,
+    /// No answer, or an error that leaves it open. A write may still take effect, at any time.
+    Unknown,
+}
+
+/// What a list was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// No resourceVersion: at least as new as everything answered before.
+    Latest,
+    AtLeast(u64),
+    Exactly(u64),
+    Any,
+}
+
+/// A list, from one answer or from pages.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pub freshness: Freshness,
+    pub filter: Filter,
+    pub called: Time,
+    /// When the first page came.
+    pub returned: Time,
+    pub revision: u64,
+    /// Of every page.
+    pub page_revisions: Vec<u64>,
+    /// In the order in which they came.
+    pub items: Vec<(Key, Version)>,
+}
+
+/// Which objects a list or a watch is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub namespace: Option<String>,
+    pub colour: Option<String>,
+}
+
+impl Filter {
+    pub fn holds(&self, key: &Key, version: &Version) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0)
+            && self.colour.as_ref().is_none_or(|colour| colour == version.token.colour())
+    }
+}
+
+/// Everything that one watcher was told, over all the streams it needed.
+#[derive(Clone, Debug)]
+pub struct WatchRun {
+    pub filter: Filter,
+    pub streams: Vec<Stream>,
+}
+
+/// One watch request.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pub start: Start,
+    pub told: Vec<Told>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Changes after a revision.
+    After(u64),
+    /// `sendInitialEvents`: a state first, up to its bookmark.
+    State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    Event {
+        kind: EventKind,
+        key: Key,
+        object: Version,
+    },
+    Bookmark {
+        revision: u64,
+        end_of_state: bool,
+    },
+    /// 410: the stream's end, and the watcher's reason to start over.
+    Expired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// All of a run.
+pub struct History {
+    /// What the database itself says happened.
+    pub log: Log,
+    pub calls: Vec<Call>,
+    pub listings: Vec<Listing>,
+    pub watches: Vec<WatchRun>,
+}
+
+/// Something that cannot have happened, if all promises were kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub promise: Promise,
+    pub story: String,
+}
+
+impl Violation {
+    pub fn new(promise: Promise, story: impl Into<String>) -> Self {
+        Self { promise, story: story.into() }
+    }
+}
+
+impl fmt::Debug for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.promise, self.story)
+    }
+}
+
+/// What is promised. The nine of watches are those of etcd's robustness suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Requests about one object are as if done one at a time, each between its call and its answer.
+    Linearizable,
+    /// Revisions have no gaps, none is used twice, and their order agrees with the clock on the wall.
+    Clock,
+    /// An answered write is in the log, a refused one is not, and each change has its cause.
+    Durable,
+    /// A list is the state at its revision, whole, in order and as fresh as asked for.
+    Snapshot,
+    Ordered,
+    Unique,
+    /// An event is one change, wholly.
+    Atomic,
+    Reliable,
+    Resumable,
+    Bookmarkable,
+    Filtered,
+    /// ADDED is what the watcher did not have, MODIFIED what it had.
+    CreatedOrModified,
+    /// DELETED carries the state before, at the revision of the deletion.
+    PreviousState,
+    /// Once the faults are over, every server works, without a restart.
+    Recovered,
+}

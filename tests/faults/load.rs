@@ -1,0 +1,262 @@
+//! Clients that go on while servers, databases and networks fail: what they do is drawn from a seed, what they are
+//! told is written down.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::history::{Action, Answer, Call, Filter, Key, Listing, Time, Token, Version, WatchRun};
+use super::listing::{list, list_in_pages};
+use super::object::{collection, item, object, version};
+use super::process::pause;
+use super::watcher::{self, Mischief};
+use crate::support::rest::{Answer as Response, Broken, Client, revision};
+
+/// `-` sorts before what separates namespace and name in some encodings of keys.
+pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
+pub const COLOURS: [&str; 2] = ["red", "blue"];
+/// The objects that end all watches.
+pub const SENTINEL: &str = "sentinel";
+/// Few enough that writers meet.
+const NAMES: usize = 4;
+/// Then other names are used, so that no object's story becomes too long to be judged.
+const CALLS_PER_GENERATION: usize = 400;
+/// A client that hears nothing for so long gives up.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+
+pub struct Load {
+    pub shared: Arc<Shared>,
+    clients: Vec<JoinHandle<Done>>,
+    watchers: Vec<JoinHandle<WatchRun>>,
+}
+
+/// What a client has done.
+#[derive(Default)]
+pub struct Done {
+    pub calls: Vec<Call>,
+    pub listings: Vec<Listing>,
+}
+
+pub struct Shared {
+    /// One for each server.
+    pub servers: Vec<Client>,
+    began: Instant,
+    calls: watch::Sender<usize>,
+    /// The newest revision that an answer told.
+    pub newest: AtomicU64,
+    guesses: Mutex<HashMap<Key, Guess>>,
+    tokens: Mutex<usize>,
+    stop: AtomicBool,
+}
+
+/// What clients believe about a key. May be wrong, as others write too.
+#[derive(Clone)]
+enum Guess {
+    Absent,
+    At(Version),
+    /// To be read first.
+    Unsure,
+}
+
+impl Load {
+    /// `start` is the revision at which nothing of the load exists.
+    pub fn start(
+        servers: Vec<Client>,
+        seed: u64,
+        start: u64,
+        clients: usize,
+        mischief: Option<Mischief>,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            servers,
+            began: Instant::now(),
+            calls: watch::Sender::new(0),
+            newest: AtomicU64::new(start),
+            guesses: Mutex::default(),
+            tokens: Mutex::default(),
+            stop: AtomicBool::new(false),
+        });
+        let random = |n: usize| StdRng::seed_from_u64(seed.wrapping_mul(1000).wrapping_add(n as u64));
+        let filters = (0..8).map(|n| Filter {
+            namespace: (n & 1 == 1).then(|| NAMESPACES[n >> 2].to_owned()),
+            colour: (n & 2 == 2).then(|| COLOURS[n >> 2].to_owned()),
+        });
+        let watcher = |(n, filter)| {
+            tokio::spawn(watcher::keep_watching(shared.clone(), filter, start, random(500 + n), mischief))
+        };
+        Self {
+            clients: (0..clients).map(|n| tokio::spawn(work(shared.clone(), n + 1, random(n)))).collect(),
+            watchers: filters.enumerate().map(watcher).collect(),
+            shared,
+        }
+    }
+
+    /// Returns once so many requests have been made.
+    pub async fn reach(&self, calls: usize) {
+        self.shared.calls.subscribe().wait_for(|made| *made >= calls).await.expect("the sender is ours");
+    }
+
+    /// Ends the clients; watchers go on.
+    pub async fn stop(&mut self) -> Done {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let mut all = Done::default();
+        for client in self.clients.drain(..) {
+            let done = client.await.expect("a client");
+            all.calls.extend(done.calls);
+            all.listings.extend(done.listings);
+        }
+        all
+    }
+
+    /// All that watchers were told, up to a sentinel.
+    pub async fn watched(self) -> Vec<WatchRun> {
+        let mut runs = Vec::new();
+        for watcher in self.watchers {
+            runs.push(watcher.await.expect("a watcher"));
+        }
+        runs
+    }
+}
+
+impl Shared {
+    pub fn now(&self) -> Time {
+        self.began.elapsed().as_nanos() as Time
+    }
+
+    pub fn any(&self, random: &mut StdRng) -> &Client {
+        &self.servers[random.random_range(0..self.servers.len())]
+    }
+
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn guess(&self, key: &Key) -> Guess {
+        self.guesses.lock().unwrap().get(key).cloned().unwrap_or(Guess::Absent)
+    }
+
+    fn set_guess(&self, key: &Key, guess: Guess) {
+        self.guesses.lock().unwrap().insert(key.clone(), guess);
+    }
+
+    /// The keys of this generation.
+    pub fn keys(&self) -> Vec<Key> {
+        let generation = *self.calls.borrow() / CALLS_PER_GENERATION;
+        let names = (0..NAMES).map(|n| format!("g{generation}-{n}"));
+        names.flat_map(|name| NAMESPACES.map(|namespace| (namespace.to_owned(), name.clone()))).collect()
+    }
+
+    pub fn token(&self, client: usize, colour: &str) -> Token {
+        let mut last = self.tokens.lock().unwrap();
+        *last += 1;
+        Token::new(client, *last, colour)
+    }
+
+    /// Makes one request about one object, once.
+    pub async fn call(&self, server: &Client, key: Key, action: Action) -> Call {
+        self.calls.send_modify(|calls| *calls += 1);
+        let called = self.now();
+        let response = tokio::time::timeout(PATIENCE, send(server, &key, &action)).await;
+        let returned = self.now();
+        let response = response.ok().and_then(Result::ok);
+        let answer = response.as_ref().map_or(Answer::Unknown, |response| answer(&action, response));
+        let guess = match (&action, &answer) {
+            (_, Answer::Found(version)) => Guess::At(version.clone()),
+            (_, Answer::Missing) | (Action::Delete { .. }, Answer::Written { .. }) => Guess::Absent,
+            (_, Answer::Written { .. }) => {
+                response.map_or(Guess::Unsure, |response| Guess::At(version(&response.body)))
+            }
+            _ => Guess::Unsure,
+        };
+        if let Answer::Written { revision: Some(revision) } = answer {
+            self.newest.fetch_max(revision, Ordering::SeqCst);
+        }
+        self.set_guess(&key, guess);
+        Call { key, action, answer, called, returned }
+    }
+}
+
+async fn work(shared: Arc<Shared>, number: usize, mut random: StdRng) -> Done {
+    let mut done = Done::default();
+    while !shared.stopped() {
+        let before = done.calls.len() + done.listings.len();
+        match random.random_range(0..100) {
+            0..12 => list(&shared, &mut random, &mut done).await,
+            12..20 => list_in_pages(&shared, &mut random, &mut done).await,
+            20..35 => {
+                let key = pick(&mut random, shared.keys());
+                done.calls.push(shared.call(shared.any(&mut random), key, Action::Read).await);
+            }
+            _ => {
+                let key = pick(&mut random, shared.keys());
+                let action = pick_action(&shared, number, &key, &mut random);
+                done.calls.push(shared.call(shared.any(&mut random), key, action).await);
+            }
+        }
+        let failed = done.calls.last().is_some_and(|call| call.answer == Answer::Unknown);
+        if failed || done.calls.len() + done.listings.len() == before {
+            pause().await;
+        }
+    }
+    done
+}
+
+fn pick<T>(random: &mut StdRng, mut from: Vec<T>) -> T {
+    from.swap_remove(random.random_range(0..from.len()))
+}
+
+fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -> Action {
+    let token = shared.token(client, COLOURS[random.random_range(0..2)]);
+    match (shared.guess(key), random.random_range(0..20)) {
+        (Guess::Unsure, 0..12) => Action::Read,
+        // These will sometimes be refused.
+        (_, 12) => Action::Create { token },
+        (_, 13) => Action::Delete { at: None },
+        (_, 14..16) => Action::Update { token, at: None },
+        (Guess::At(version), 0..10) => Action::Update { token, at: Some(version) },
+        (Guess::At(version), _) => Action::Delete { at: Some(version) },
+        (Guess::Absent | Guess::Unsure, _) => Action::Create { token },
+    }
+}
+
+async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, Broken> {
+    match action {
+        Action::Create { token } => server.post(&collection(Some(&key.0)), &object(key, token, None)).await,
+        Action::Update { token, at } => server.put(&item(key), &object(key, token, at.as_ref())).await,
+        Action::Delete { at: None } => server.delete(&item(key), None).await,
+        Action::Delete { at: Some(at) } => {
+            let preconditions = json!({"uid": at.uid, "resourceVersion": at.revision.to_string()});
+            let options =
+                json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+            server.delete(&item(key), Some(&options)).await
+        }
+        Action::Read => server.get(&item(key)).await,
+    }
+}
+
+fn answer(action: &Action, response: &Response) -> Answer {
+    let Response { status, body } = response;
+    match (*status, action) {
+        (StatusCode::OK, Action::Read) => Answer::Found(version(body)),
+        (StatusCode::OK, Action::Delete { .. }) => Answer::Written { revision: None },
+        (StatusCode::OK | StatusCode::CREATED, _) => Answer::Written { revision: Some(revision(body)) },
+        (StatusCode::NOT_FOUND, _) => Answer::Missing,
+        (StatusCode::CONFLICT, Action::Create { .. }) => Answer::Exists,
+        (StatusCode::CONFLICT, _) => Answer::Conflict,
+        (status, _) if is_trouble(status) => Answer::Unknown,
+        (status, _) => panic!("{action:?} was answered with {status}: {body}"),
+    }
+}
+
+/// What a server may answer while something is broken.
+pub fn is_trouble(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}

@@ -1,0 +1,372 @@
+//! Bugs planted in a good history: the checkers must find each, and nothing in the history as it was.
+
+use super::history::{
+    Action, Answer, Call, EventKind, Filter, Freshness, History, Key, Listing, Promise, Start, Stream, Time,
+    Token, Told, Version, Violation, WatchRun,
+};
+use super::log::{Log, Row};
+use super::watches;
+
+const UID: &str = "u";
+
+fn key(name: &str) -> Key {
+    ("a".to_owned(), name.to_owned())
+}
+
+fn token(number: usize, colour: &str) -> Token {
+    Token::new(1, number, colour)
+}
+
+fn version(number: usize, colour: &str, revision: u64) -> Version {
+    Version { uid: UID.to_owned(), revision, token: token(number, colour) }
+}
+
+fn call(name: &str, action: Action, answer: Answer, called: Time) -> Call {
+    Call { key: key(name), action, answer, called, returned: called + 5 }
+}
+
+fn written(revision: u64) -> Answer {
+    Answer::Written { revision: Some(revision) }
+}
+
+fn told(kind: EventKind, name: &str, object: Version) -> Told {
+    Told::Event { kind, key: key(name), object }
+}
+
+/// `x` is created at 11, changed at 12, changed to blue at 14, deleted at 15; `y` is created at 13.
+fn good() -> History {
+    let row = |revision, name: &str, deleted, number, colour: &str| Row {
+        revision,
+        key: Some(key(name)),
+        deleted,
+        uid: UID.to_owned(),
+        value: format!("…{}…", token(number, colour).as_str()).into_bytes(),
+    };
+    let log = Log::new(
+        10,
+        vec![
+            row(11, "x", false, 1, "red"),
+            row(12, "x", false, 2, "red"),
+            row(13, "y", false, 3, "red"),
+            row(14, "x", false, 4, "blue"),
+            row(15, "x", true, 0, ""),
+            Row { revision: 16, key: None, deleted: false, uid: String::new(), value: Vec::new() },
+        ],
+    );
+    let calls = vec![
+        call("x", Action::Create { token: token(1, "red") }, written(11), 10),
+        call("x", Action::Read, Answer::Found(version(1, "red", 11)), 20),
+        call(
+            "x",
+            Action::Update { token: token(2, "red"), at: Some(version(1, "red", 11)) },
+            written(12),
+            30,
+        ),
+        call("y", Action::Create { token: token(3, "red") }, written(13), 40),
+        // Without an answer, and yet done.
+        call("x", Action::Update { token: token(4, "blue"), at: None }, Answer::Unknown, 50),
+        call("x", Action::Read, Answer::Found(version(4, "blue", 14)), 60),
+        call(
+            "x",
+            Action::Delete { at: Some(version(4, "blue", 14)) },
+            Answer::Written { revision: None },
+            70,
+        ),
+        call("x", Action::Read, Answer::Missing, 80),
+    ];
+    let listings = vec![Listing {
+        freshness: Freshness::Latest,
+        filter: Filter::default(),
+        called: 65,
+        returned: 66,
+        revision: 14,
+        page_revisions: vec![14, 14],
+        items: vec![(key("x"), version(4, "blue", 14)), (key("y"), version(3, "red", 13))],
+    }];
+    let all = WatchRun {
+        filter: Filter::default(),
+        streams: vec![
+            Stream {
+                start: Start::After(10),
+                told: vec![
+                    told(EventKind::Added, "x", version(1, "red", 11)),
+                    told(EventKind::Modified, "x", version(2, "red", 12)),
+                    told(EventKind::Added, "y", version(3, "red", 13)),
+                ],
+            },
+            Stream {
+                start: Start::After(13),
+                told: vec![
+                    told(EventKind::Modified, "x", version(4, "blue", 14)),
+                    Told::Bookmark { revision: 14, end_of_state: false },
+                    told(EventKind::Deleted, "x", version(4, "blue", 15)),
+                ],
+            },
+        ],
+    };
+    let red = WatchRun {
+        filter: Filter { namespace: Some("a".to_owned()), colour: Some("red".to_owned()) },
+        streams: vec![Stream {
+            start: Start::State,
+            told: vec![
+                told(EventKind::Added, "x", version(2, "red", 12)),
+                Told::Bookmark { revision: 12, end_of_state: true },
+                told(EventKind::Added, "y", version(3, "red", 13)),
+                told(EventKind::Deleted, "x", version(2, "red", 14)),
+            ],
+        }],
+    };
+    History { log, calls, listings, watches: vec![all, red] }
+}
+
+/// Judges the good history after a bug was planted in it.
+#[track_caller]
+fn finds(promise: Promise, plant: impl FnOnce(&mut History)) {
+    assert_eq!(good().judge(), []);
+    let mut history = good();
+    plant(&mut history);
+    let violations = history.judge();
+    assert!(violations.iter().any(|violation| violation.promise == promise), "{promise:?} in {violations:?}");
+}
+
+fn events(history: &mut History, watch: usize, stream: usize) -> &mut Vec<Told> {
+    &mut history.watches[watch].streams[stream].told
+}
+
+fn object(told: &mut Told) -> &mut Version {
+    match told {
+        Told::Event { object, .. } => object,
+        other => panic!("{other:?} has no object"),
+    }
+}
+
+#[test]
+fn a_skipped_event() {
+    finds(Promise::Reliable, |history| drop(events(history, 0, 0).remove(1)));
+}
+
+#[test]
+fn an_event_skipped_at_the_end() {
+    let history = good();
+    let complete = |run: &WatchRun| watches::check_complete(&history.log, run, 15);
+    assert_eq!(complete(&history.watches[0]), None);
+    let mut run = history.watches[0].clone();
+    run.streams[1].told.pop();
+    assert_eq!(complete(&run).map(|violation| violation.promise), Some(Promise::Reliable));
+}
+
+#[test]
+fn an_event_skipped_by_a_resumed_watch() {
+    finds(Promise::Resumable, |history| drop(events(history, 0, 1).drain(..2)));
+}
+
+#[test]
+fn an_event_repeated_by_a_resumed_watch() {
+    finds(Promise::Resumable, |history| {
+        let last = events(history, 0, 0)[2].clone();
+        events(history, 0, 1).insert(0, last);
+    });
+}
+
+#[test]
+fn a_doubled_event() {
+    finds(Promise::Unique, |history| {
+        let twice = events(history, 0, 0)[1].clone();
+        events(history, 0, 0).insert(2, twice);
+    });
+}
+
+#[test]
+fn a_reordered_event() {
+    finds(Promise::Ordered, |history| events(history, 0, 0).swap(0, 1));
+}
+
+#[test]
+fn an_event_of_another_object() {
+    finds(Promise::Atomic, |history| {
+        events(history, 0, 0)[1] = told(EventKind::Modified, "y", version(2, "red", 12))
+    });
+}
+
+#[test]
+fn an_event_with_half_of_another_change() {
+    finds(Promise::Atomic, |history| object(&mut events(history, 0, 0)[1]).token = token(1, "red"));
+}
+
+#[test]
+fn a_bookmark_ahead_of_its_events() {
+    finds(Promise::Bookmarkable, |history| {
+        events(history, 0, 1)[1] = Told::Bookmark { revision: 15, end_of_state: false };
+    });
+}
+
+#[test]
+fn a_bookmark_that_goes_back() {
+    finds(Promise::Bookmarkable, |history| {
+        events(history, 0, 1).push(Told::Bookmark { revision: 13, end_of_state: false });
+    });
+}
+
+#[test]
+fn an_event_that_the_filter_keeps_out() {
+    finds(Promise::Filtered, |history| {
+        events(history, 1, 0).push(told(EventKind::Deleted, "x", version(4, "blue", 15)));
+    });
+}
+
+#[test]
+fn modified_instead_of_added() {
+    finds(Promise::CreatedOrModified, |history| {
+        events(history, 0, 0)[2] = told(EventKind::Modified, "y", version(3, "red", 13));
+    });
+}
+
+#[test]
+fn a_wrong_previous_state() {
+    finds(Promise::PreviousState, |history| object(&mut events(history, 0, 1)[2]).token = token(2, "red"));
+}
+
+#[test]
+fn an_object_missing_from_the_first_state() {
+    finds(Promise::Reliable, |history| drop(events(history, 1, 0).remove(0)));
+}
+
+#[test]
+fn a_stale_read() {
+    finds(Promise::Linearizable, |history| history.calls[5].answer = Answer::Found(version(1, "red", 11)));
+}
+
+#[test]
+fn a_read_of_what_was_deleted() {
+    finds(Promise::Linearizable, |history| history.calls[7].answer = Answer::Found(version(4, "blue", 14)));
+}
+
+#[test]
+fn a_read_of_the_right_content_at_the_wrong_revision() {
+    finds(Promise::Linearizable, |history| history.calls[1].answer = Answer::Found(version(1, "red", 12)));
+}
+
+#[test]
+fn two_updates_of_one_version() {
+    finds(Promise::Linearizable, |history| {
+        let at = Some(version(1, "red", 11));
+        history.calls.push(call("x", Action::Update { token: token(9, "red"), at }, written(14), 45));
+    });
+}
+
+#[test]
+fn a_refused_update_that_had_no_reason_to_be() {
+    finds(Promise::Linearizable, |history| {
+        let at = Some(version(2, "red", 12));
+        history
+            .calls
+            .insert(3, call("x", Action::Update { token: token(9, "red"), at }, Answer::Conflict, 38));
+    });
+}
+
+#[test]
+fn a_lost_write() {
+    finds(Promise::Durable, |history| {
+        history.calls.push(call("z", Action::Create { token: token(9, "red") }, written(16), 90));
+    });
+}
+
+#[test]
+fn a_refused_write_that_was_done() {
+    finds(Promise::Durable, |history| history.calls[3].answer = Answer::Exists);
+}
+
+#[test]
+fn a_write_that_was_done_to_another_version() {
+    finds(Promise::Durable, |history| {
+        history.calls[4].action = Action::Update { token: token(4, "blue"), at: Some(version(1, "red", 11)) };
+    });
+}
+
+#[test]
+fn a_lost_deletion() {
+    finds(Promise::Durable, |history| {
+        let at = Some(version(3, "red", 13));
+        history.calls.push(call("y", Action::Delete { at }, Answer::Written { revision: None }, 90));
+    });
+}
+
+#[test]
+fn a_revision_that_goes_back() {
+    finds(Promise::Clock, |history| (history.calls[3].called, history.calls[3].returned) = (90, 95));
+}
+
+#[test]
+fn a_gap_in_the_revisions() {
+    let rows = [11, 13].map(|revision| Row {
+        revision,
+        key: None,
+        deleted: false,
+        uid: String::new(),
+        value: Vec::new(),
+    });
+    let log = Log::new(10, rows.to_vec());
+    assert_eq!(log.violations.first().map(|violation| violation.promise), Some(Promise::Clock));
+}
+
+#[test]
+fn a_stale_list() {
+    finds(Promise::Snapshot, |history| {
+        history.listings[0].revision = 12;
+        history.listings[0].page_revisions = vec![12];
+        history.listings[0].items = vec![(key("x"), version(2, "red", 12))];
+    });
+}
+
+#[test]
+fn a_list_that_is_too_short() {
+    finds(Promise::Snapshot, |history| drop(history.listings[0].items.pop()));
+}
+
+#[test]
+fn pages_of_two_states() {
+    finds(Promise::Snapshot, |history| history.listings[0].page_revisions[1] = 15);
+}
+
+/// No order that respects precedence is overlooked, and a write without an answer may come late or never.
+#[test]
+fn unknown_writes_may_come_late_or_never() {
+    let create =
+        |answer, called| call("x", Action::Create { token: token(called as usize, "red") }, answer, called);
+    let found = |number, revision, called| {
+        call("x", Action::Read, Answer::Found(version(number, "red", revision)), called)
+    };
+    let delete = |answer, called| call("x", Action::Delete { at: None }, answer, called);
+    let deleted = Answer::Written { revision: None };
+    let linear = |calls: &[Call]| super::linear::check(calls) == Vec::<Violation>::new();
+
+    assert!(linear(&[create(Answer::Unknown, 1), call("x", Action::Read, Answer::Missing, 10)]));
+    // The first create takes effect long after its client gave up.
+    assert!(linear(&[
+        create(Answer::Unknown, 1),
+        create(written(5), 10),
+        delete(deleted.clone(), 20),
+        found(1, 7, 30),
+    ]));
+    // It cannot do so twice.
+    assert!(!linear(&[
+        create(Answer::Unknown, 1),
+        found(1, 4, 10),
+        delete(deleted.clone(), 20),
+        found(1, 7, 30),
+    ]));
+    // Two unknown deletions explain one absence each.
+    assert!(linear(&[
+        create(written(2), 1),
+        delete(Answer::Unknown, 10),
+        create(written(4), 20),
+        delete(Answer::Unknown, 22),
+        create(written(6), 30),
+    ]));
+    assert!(!linear(&[
+        create(written(2), 1),
+        delete(Answer::Unknown, 10),
+        create(written(4), 20),
+        create(written(6), 30)
+    ]));
+}

@@ -1,0 +1,161 @@
+//! A server process: started, killed, stopped for a while, short of disk space.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpSocket;
+use tokio::process::{Child, Command};
+
+/// What outlives the processes of one server.
+pub struct Installation {
+    dir: TempDir,
+    /// Bound and never listened on: keeps the port from everybody but the server.
+    port: TcpSocket,
+    arguments: Vec<String>,
+    skew: Option<Skew>,
+}
+
+/// A clock on the wall that is behind. (Of one that is ahead, clients would not accept the certificate.)
+pub struct Skew {
+    library: PathBuf,
+    behind: Duration,
+}
+
+impl Skew {
+    /// `None` where libfaketime is not installed.
+    pub fn by(behind: Duration) -> Option<Self> {
+        let places = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        let mut libraries = places.map(|place| place.path().join("faketime/libfaketimeMT.so.1"));
+        libraries.find(|library| library.is_file()).map(|library| Self { library, behind })
+    }
+}
+
+impl Installation {
+    pub fn new(arguments: Vec<String>, skew: Option<Skew>) -> Self {
+        let port = TcpSocket::new_v4().expect("a socket");
+        port.set_reuseaddr(true).expect("SO_REUSEADDR");
+        port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments, skew }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port.local_addr().expect("a bound socket").port()
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("admin.kubeconfig")
+    }
+
+    /// Starts it and waits for its banner. Where the database is away it ends; then it is started again, as its
+    /// supervisor would.
+    pub async fn start(&self) -> Process {
+        loop {
+            if let Some(process) = self.try_start().await {
+                return process;
+            }
+            pause().await;
+        }
+    }
+
+    async fn try_start(&self) -> Option<Process> {
+        let file =
+            std::fs::File::options().create(true).append(true).open(self.log_file()).expect("open the log");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "sh"]);
+        // Without a handler the limit of a file's size would kill instead of failing a write. Ignored signals are
+        // inherited.
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
+        command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
+        command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
+        if let Some(Skew { library, behind }) = &self.skew {
+            command.env("LD_PRELOAD", library).env("FAKETIME", format!("-{}s", behind.as_secs()));
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(file).kill_on_drop(true).spawn().expect("start rowplane");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        while let Some(line) = lines.next_line().await.expect("read the banner") {
+            if line.starts_with("export KUBECONFIG=") {
+                return Some(Process { child });
+            }
+        }
+        let status = child.wait().await.expect("wait for the server");
+        assert_eq!(status.signal(), None, "the server crashed at its start: {}", self.log());
+        None
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.dir.path().join("server.log")
+    }
+}
+
+/// This build's server, or another one, such as a release.
+fn program() -> PathBuf {
+    let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
+    other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
+}
+
+/// A server that has printed its banner; killed when dropped.
+pub struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// `kill -9`
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("kill the server");
+    }
+
+    /// SIGTERM; returns once it has ended.
+    pub async fn terminate(mut self) {
+        signal(&self.child, "TERM").await;
+        self.child.wait().await.expect("wait for the server");
+    }
+
+    pub async fn stop(&self) {
+        signal(&self.child, "STOP").await;
+    }
+
+    pub async fn go_on(&self) {
+        signal(&self.child, "CONT").await;
+    }
+
+    /// No file may grow beyond so many bytes; `None` lifts that.
+    pub async fn limit_files(&self, bytes: Option<u64>) {
+        let id = self.child.id().expect("a running server").to_string();
+        let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+        let status = Command::new("prlimit")
+            .args(["--pid", &id, &format!("--fsize={limit}:unlimited")])
+            .status()
+            .await;
+        assert!(status.expect("run prlimit").success());
+    }
+
+    /// Whether it has ended by itself, which it must not.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait for the server").is_some()
+    }
+}
+
+pub async fn signal(child: &Child, name: &str) {
+    let Some(id) = child.id() else { return };
+    let sent = Command::new("kill").args(["-s", name, &id.to_string()]).status().await.expect("run kill");
+    assert!(sent.success());
+}
+
+/// Before something is tried again.
+pub async fn pause() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}

@@ -1,0 +1,189 @@
+//! A TCP connection that can be delayed, held up, forgotten or cut, in either direction.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Where connections lead to.
+#[derive(Clone, Debug)]
+pub enum Target {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// What happens to bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    #[default]
+    Open,
+    Delayed(Duration),
+    /// They wait, as behind a network that drops packets: later they arrive all the same.
+    Held,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the one who connects.
+    Up,
+    Down,
+}
+
+/// Accepts connections until it is dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    weather: watch::Sender<Weather>,
+    opened: Arc<AtomicU64>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Weather {
+    target: Target,
+    up: Flow,
+    down: Flow,
+    /// Connections with smaller numbers have to end.
+    cut_before: u64,
+    /// Connections with smaller numbers carry nothing any more, and nobody is told.
+    lost_before: u64,
+}
+
+impl Proxy {
+    pub async fn start(target: Target) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket");
+        let weather = Weather { target, up: Flow::Open, down: Flow::Open, cut_before: 0, lost_before: 0 };
+        let weather = watch::Sender::new(weather);
+        let opened = Arc::new(AtomicU64::new(0));
+        let accepting = tokio::spawn(accept(listener, weather.clone(), opened.clone()));
+        Self { address, weather, opened, accepting }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn set_flow(&self, direction: Direction, flow: Flow) {
+        self.weather.send_modify(|weather| match direction {
+            Direction::Up => weather.up = flow,
+            Direction::Down => weather.down = flow,
+        });
+    }
+
+    /// Ends all connections there are.
+    pub fn cut(&self) {
+        let next = self.opened.load(Ordering::SeqCst);
+        self.weather.send_modify(|weather| weather.cut_before = next);
+    }
+
+    /// All connections there are carry nothing any more, without an end: their peer has silently gone.
+    pub fn lose(&self) {
+        let next = self.opened.load(Ordering::SeqCst);
+        self.weather.send_modify(|weather| weather.lost_before = next);
+    }
+
+    /// New connections lead elsewhere, old ones end.
+    pub fn retarget(&self, target: Target) {
+        self.weather.send_modify(|weather| weather.target = target);
+        self.cut();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.cut();
+    }
+}
+
+async fn accept(listener: TcpListener, weather: watch::Sender<Weather>, opened: Arc<AtomicU64>) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        let number = opened.fetch_add(1, Ordering::SeqCst);
+        let weather = weather.subscribe();
+        tokio::spawn(async move {
+            // Either side's end, an error or a cut: both sides end.
+            let _ = carry(client, number, weather).await;
+        });
+    }
+}
+
+async fn carry(client: TcpStream, number: u64, weather: watch::Receiver<Weather>) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    let target = weather.borrow().target.clone();
+    match target {
+        Target::Tcp(address) => {
+            let server = TcpStream::connect(address).await?;
+            server.set_nodelay(true)?;
+            both(client.into_split(), server.into_split(), number, weather).await
+        }
+        Target::Unix(path) => {
+            let server = UnixStream::connect(path).await?;
+            both(client.into_split(), server.into_split(), number, weather).await
+        }
+    }
+}
+
+async fn both<R1, W1, R2, W2>(
+    client: (R1, W1),
+    server: (R2, W2),
+    number: u64,
+    weather: watch::Receiver<Weather>,
+) -> io::Result<()>
+where
+    R1: AsyncRead + Unpin,
+    W1: AsyncWrite + Unpin,
+    R2: AsyncRead + Unpin,
+    W2: AsyncWrite + Unpin,
+{
+    let mut cut = weather.clone();
+    tokio::select! {
+        ended = pump(client.0, server.1, number, Direction::Up, weather.clone()) => ended,
+        ended = pump(server.0, client.1, number, Direction::Down, weather) => ended,
+        _ = cut.wait_for(|weather| number < weather.cut_before) => Ok(()),
+    }
+}
+
+/// Carries bytes one way until their end.
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    number: u64,
+    direction: Direction,
+    mut weather: watch::Receiver<Weather>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        // An end that is held up is not seen either.
+        let passes =
+            |weather: &Weather| number >= weather.lost_before && weather.flow(direction) != Flow::Held;
+        let flow = match weather.wait_for(passes).await {
+            Ok(weather) => weather.flow(direction),
+            Err(_) => return Ok(()),
+        };
+        if let Flow::Delayed(delay) = flow {
+            tokio::time::sleep(delay).await;
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..length]).await?;
+    }
+}
+
+impl Weather {
+    fn flow(&self, direction: Direction) -> Flow {
+        match direction {
+            Direction::Up => self.up,
+            Direction::Down => self.down,
+        }
+    }
+}

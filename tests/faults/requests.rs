@@ -1,0 +1,163 @@
+//! Requests and lists against the log: nothing answered is lost, nothing refused was done, no read is older than it may
+//! be, and a list is the state at its revision.
+
+use std::collections::HashMap;
+
+use super::history::{Action, Answer, Call, Freshness, Listing, Promise, Time, Token, Violation};
+use super::log::{Change, Log};
+
+/// Each answered write is in the log as it was answered, and each change in the log has a cause that was not refused.
+pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut causes: HashMap<&Token, &Call> = HashMap::new();
+    for call in calls {
+        if let Action::Create { token } | Action::Update { token, .. } = &call.action {
+            causes.insert(token, call);
+        }
+    }
+    let mut written: HashMap<&Token, &Change> = HashMap::new();
+    for change in &log.changes {
+        let Some(after) = &change.after else { continue };
+        if written.insert(&after.token, change).is_some() {
+            violations.push(Violation::new(Promise::Durable, format!("done twice: {change:?}")));
+        }
+        let caused = causes.get(&after.token).is_some_and(|call| may_have_caused(call, change));
+        if !caused {
+            let cause = causes.get(&after.token);
+            violations.push(Violation::new(Promise::Durable, format!("{change:?} comes from {cause:?}")));
+        }
+    }
+    for call in calls {
+        let Answer::Written { revision } = call.answer else { continue };
+        let done = match &call.action {
+            Action::Create { token } | Action::Update { token, .. } => {
+                written.get(token).is_some_and(|change| Some(change.revision) == revision)
+            }
+            Action::Delete { at: Some(at) } => log.changes.iter().any(|change| {
+                change.after.is_none() && change.before.as_ref().is_some_and(|before| before == at)
+            }),
+            // Of whatever there was; the search for an order finds out.
+            Action::Delete { at: None } | Action::Read => true,
+        };
+        if !done {
+            let instead = revision.and_then(|revision| log.at(revision));
+            violations.push(Violation::new(Promise::Durable, format!("lost: {call:?}, instead {instead:?}")));
+        }
+    }
+    violations.extend(check_deletions(log, calls));
+    violations
+}
+
+fn may_have_caused(call: &Call, change: &Change) -> bool {
+    let possible = matches!(call.answer, Answer::Written { .. } | Answer::Unknown) && call.key == change.key;
+    possible
+        && match &call.action {
+            Action::Create { .. } => change.before.is_none(),
+            Action::Update { at: Some(at), .. } => change.before.as_ref() == Some(at),
+            Action::Update { at: None, .. } => change.before.is_some(),
+            Action::Delete { .. } | Action::Read => false,
+        }
+}
+
+/// Not more deletions happened to an object than were asked for and not refused.
+fn check_deletions(log: &Log, calls: &[Call]) -> Vec<Violation> {
+    let mut asked: HashMap<_, usize> = HashMap::new();
+    let mut answered: HashMap<_, usize> = HashMap::new();
+    for call in calls.iter().filter(|call| matches!(call.action, Action::Delete { .. })) {
+        match call.answer {
+            Answer::Written { .. } => {
+                *asked.entry(&call.key).or_default() += 1;
+                *answered.entry(&call.key).or_default() += 1;
+            }
+            Answer::Unknown => *asked.entry(&call.key).or_default() += 1,
+            _ => {}
+        }
+    }
+    let mut done: HashMap<_, usize> = HashMap::new();
+    for change in log.changes.iter().filter(|change| change.after.is_none()) {
+        *done.entry(&change.key).or_default() += 1;
+    }
+    let keys: std::collections::BTreeSet<_> = asked.keys().chain(done.keys()).copied().collect();
+    let count = |map: &HashMap<_, usize>, key| map.get(key).copied().unwrap_or(0);
+    let wrong = keys.into_iter().filter(|key| {
+        count(&done, *key) < count(&answered, *key) || count(&done, *key) > count(&asked, *key)
+    });
+    wrong.map(|key| Violation::new(Promise::Durable, format!("deletions of {key:?} do not add up"))).collect()
+}
+
+/// Whatever was answered before something began has a smaller revision than what came of it.
+pub fn check_time(calls: &[Call], listings: &[Listing]) -> Vec<Violation> {
+    let mut told: Vec<(Time, u64)> =
+        calls.iter().filter_map(|call| Some((call.returned, told(call)?))).collect();
+    told.extend(listings.iter().map(|listing| (listing.returned, listing.revision)));
+    told.sort_unstable();
+    for index in 1..told.len() {
+        told[index].1 = told[index].1.max(told[index - 1].1);
+    }
+    // The newest revision that anybody had been told by then.
+    let floor = |time: Time| {
+        let index = told.partition_point(|(returned, _)| *returned < time);
+        index.checked_sub(1).map_or(0, |index| told[index].1)
+    };
+    let mut violations = Vec::new();
+    for call in calls {
+        if let Answer::Written { revision: Some(revision) } = call.answer
+            && revision <= floor(call.called)
+        {
+            let story = format!("{call:?} although {} had been told", floor(call.called));
+            violations.push(Violation::new(Promise::Clock, story));
+        }
+    }
+    for listing in listings {
+        let fresh = match listing.freshness {
+            Freshness::Latest => listing.revision >= floor(listing.called),
+            Freshness::AtLeast(revision) => listing.revision >= revision,
+            Freshness::Exactly(revision) => listing.revision == revision,
+            Freshness::Any => true,
+        };
+        if !fresh {
+            let story = format!(
+                "{:?} gave {} and {} was known",
+                listing.freshness,
+                listing.revision,
+                floor(listing.called)
+            );
+            violations.push(Violation::new(Promise::Snapshot, story));
+        }
+    }
+    violations
+}
+
+fn told(call: &Call) -> Option<u64> {
+    match &call.answer {
+        Answer::Written { revision } => *revision,
+        Answer::Found(version) => Some(version.revision),
+        _ => None,
+    }
+}
+
+/// A list is the state at its revision, in key order, through its filter, whatever its pages came from.
+pub fn check_listings(log: &Log, listings: &[Listing]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for listing in listings {
+        let complain = |story: String| Violation::new(Promise::Snapshot, story);
+        if listing.page_revisions.iter().any(|revision| *revision != listing.revision) {
+            violations.push(complain(format!("pages of one list are at {:?}", listing.page_revisions)));
+        }
+        let state = log.state_at(listing.revision);
+        let expected: Vec<_> =
+            state.into_iter().filter(|(key, version)| listing.filter.holds(key, version)).collect();
+        if listing.items != expected {
+            let wrong = listing.items.iter().zip(&expected).find(|(told, expected)| told != expected);
+            violations.push(complain(format!(
+                "the list at {} ({:?}, {} pages) has {} items instead of {}; first: {wrong:?}",
+                listing.revision,
+                listing.freshness,
+                listing.page_revisions.len(),
+                listing.items.len(),
+                expected.len(),
+            )));
+        }
+    }
+    violations
+}

@@ -1,0 +1,284 @@
+//! One run: servers on a database, clients, faults, and in the end the verdict.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection};
+use tokio::sync::Mutex;
+
+use super::chaos::{Chaos, Counts};
+use super::cluster::{self, Cluster};
+use super::history::{Action, Answer, Call, Freshness, History, Listing, Promise, Violation};
+use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
+use super::log::{Log, Row};
+use super::process::{Skew, pause};
+use super::proxy::Target;
+use super::server::Server;
+use super::verdict::Coverage;
+use super::watcher::Mischief;
+use super::{object, watches};
+use crate::support::rest::Client;
+
+/// A server that has not worked for so long after the last fault will not recover.
+const RECOVERY: Duration = Duration::from_secs(120);
+
+/// How far clocks on the wall differ, from minutes to hours.
+const SKEW: Duration = Duration::from_secs(60);
+
+pub enum Database {
+    Sqlite,
+    Postgres(Box<Cluster>),
+}
+
+impl Database {
+    /// Where servers have to connect to, if they do.
+    pub fn target(&self) -> Option<Target> {
+        match self {
+            Database::Sqlite => None,
+            Database::Postgres(cluster) => Some(cluster.target()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub servers: usize,
+    pub clients: usize,
+    /// Requests about single objects until the faults end.
+    pub calls: usize,
+    /// The most milliseconds that a fault lasts; 0 for no faults.
+    pub longest_fault: u64,
+    pub mischief: Option<Mischief>,
+}
+
+/// The servers and their database.
+pub struct Replicas {
+    pub servers: Vec<Server>,
+    pub database: Database,
+    /// Held by whoever disturbs the database.
+    pub database_turn: Mutex<()>,
+}
+
+pub struct Report {
+    pub seed: u64,
+    pub coverage: Coverage,
+    pub faults: Counts,
+    /// Until the last server worked again.
+    pub recovery: Duration,
+    pub violations: Vec<Violation>,
+}
+
+pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
+    let mut random = StdRng::seed_from_u64(seed);
+    let history = ["100ms", "1s", "3s"][random.random_range(0..3)];
+    let history = format!("--compaction-history={history}");
+    let arguments = ["--compaction-interval=100ms", &history, "--shutdown-grace-period=2s"];
+    let arguments = arguments.map(str::to_owned).to_vec();
+    let mut servers = Vec::new();
+    let skewed = random.random_bool(0.5);
+    let mut skews = 0;
+    for n in 0..settings.servers {
+        let skew = Skew::by(SKEW * 24u32.pow(n as u32)).filter(|_| skewed && n > 0);
+        skews += usize::from(skew.is_some());
+        servers.push(Server::start(&database, arguments.clone(), skew).await);
+    }
+    make_namespaces(&servers[0].client).await;
+    let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::new(()) });
+    let start = replicas.install_witness().await;
+
+    let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
+    let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
+    let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
+    load.reach(settings.calls).await;
+    let mut faults = match chaos {
+        Some(chaos) => chaos.stop().await,
+        None => Counts::new(),
+    };
+    if skews > 0 {
+        faults.insert("ClockSkewed".to_owned(), skews);
+    }
+
+    let mut violations = replicas.deaths().await;
+    let (recovery, recovered) = recover(&load.shared).await;
+    violations.extend(recovered);
+    let mut done = load.stop().await;
+    if !violations.is_empty() {
+        // Servers that do not work let no watch come to its end.
+        let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
+        return Report { seed, coverage, faults, recovery, violations };
+    }
+    let end = replicas.clock().await;
+    done.calls.extend(write_sentinels(&load.shared).await);
+    for server in &load.shared.servers {
+        done.listings.push(last_list(&load.shared, server).await);
+    }
+    let watches = load.watched().await;
+    let log = Log::new(start, replicas.witnessed().await);
+    violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
+    let history = History { log, calls: done.calls, listings: done.listings, watches };
+    violations.extend(history.judge());
+    violations.extend(replicas.panics());
+    Report { seed, coverage: history.coverage(), faults, recovery, violations }
+}
+
+impl Replicas {
+    /// Servers that have ended without being told to.
+    async fn deaths(&self) -> Vec<Violation> {
+        let mut violations = self.panics();
+        for server in &self.servers {
+            if server.process().await.as_mut().is_none_or(|process| process.has_ended()) {
+                violations.push(Violation::new(
+                    Promise::Recovered,
+                    format!("a server has ended: {}", server.installation.log()),
+                ));
+            }
+        }
+        violations
+    }
+
+    fn panics(&self) -> Vec<Violation> {
+        let lines = self.servers.iter().flat_map(Server::panics);
+        lines.map(|line| Violation::new(Promise::Recovered, line)).collect()
+    }
+
+    async fn install_witness(&self) -> u64 {
+        match &self.database {
+            Database::Postgres(cluster) => cluster.install_witness().await,
+            Database::Sqlite => {
+                let mut file = self.file().await;
+                let statement = "BEGIN IMMEDIATE; \
+                     CREATE TABLE witness (revision INTEGER, resource INTEGER, namespace TEXT, name TEXT, deleted INTEGER, uid TEXT, value BLOB); \
+                     CREATE TRIGGER witness AFTER INSERT ON objects BEGIN \
+                       INSERT INTO witness VALUES (NEW.resource_version, NEW.resource, NEW.namespace, NEW.name, NEW.deleted, NEW.uid, NEW.value); END; \
+                     CREATE TABLE witness_start AS SELECT revision FROM clock; COMMIT";
+                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut file).await.expect("the witness");
+                let start: i64 = sqlx::query_scalar("SELECT revision FROM witness_start")
+                    .fetch_one(&mut file)
+                    .await
+                    .expect("a clock");
+                start as u64
+            }
+        }
+    }
+
+    async fn witnessed(&self) -> Vec<Row> {
+        match &self.database {
+            Database::Postgres(cluster) => cluster.witnessed().await,
+            Database::Sqlite => {
+                let mut file = self.file().await;
+                let rows = sqlx::query_as(cluster::WITNESSED)
+                    .fetch_all(&mut file)
+                    .await
+                    .expect("what was witnessed");
+                rows.into_iter().map(cluster::row).collect()
+            }
+        }
+    }
+
+    async fn clock(&self) -> u64 {
+        let query = "SELECT revision FROM clock";
+        let revision: i64 = match &self.database {
+            Database::Postgres(cluster) => cluster.number(query).await,
+            Database::Sqlite => {
+                sqlx::query_scalar(query).fetch_one(&mut self.file().await).await.expect("a clock")
+            }
+        };
+        revision as u64
+    }
+
+    /// The one server's database.
+    async fn file(&self) -> SqliteConnection {
+        let path = self.servers[0].installation.dir().join("state.db");
+        SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("open the file")
+    }
+}
+
+async fn make_namespaces(client: &Client) {
+    for name in NAMESPACES {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        client.post("/api/v1/namespaces", &namespace).await.expect("an answer").ok();
+    }
+}
+
+/// Until every server has read and written. They are not helped in any way.
+async fn recover(shared: &Shared) -> (Duration, Vec<Violation>) {
+    let began = Instant::now();
+    let mut violations = Vec::new();
+    for (number, server) in shared.servers.iter().enumerate() {
+        while !works(server, began.elapsed()).await {
+            if began.elapsed() > RECOVERY {
+                violations.push(Violation::new(Promise::Recovered, format!("server {number} does not work")));
+                break;
+            }
+            pause().await;
+        }
+    }
+    (began.elapsed(), violations)
+}
+
+async fn works(server: &Client, mark: Duration) -> bool {
+    let labels = json!({"probe": mark.as_nanos().to_string()});
+    let metadata = json!({"name": "default", "labels": labels});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    let write = tokio::time::timeout(PATIENCE, server.put("/api/v1/namespaces/default", &namespace));
+    let Ok(Ok(written)) = write.await else { return false };
+    let read = tokio::time::timeout(PATIENCE, server.get("/api/v1/namespaces"));
+    let Ok(Ok(read)) = read.await else { return false };
+    written.status == 200 && read.status == 200
+}
+
+/// The last objects, for every filter one; each is tried until it is there.
+async fn write_sentinels(shared: &Shared) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for namespace in NAMESPACES {
+        for colour in COLOURS {
+            let key = (namespace.to_owned(), format!("{SENTINEL}-{colour}"));
+            loop {
+                let token = shared.token(0, colour);
+                let call = shared.call(&shared.servers[0], key.clone(), Action::Create { token }).await;
+                let there = matches!(call.answer, Answer::Written { .. } | Answer::Exists);
+                calls.push(call);
+                if there {
+                    break;
+                }
+            }
+        }
+    }
+    calls
+}
+
+/// What this server says in the end.
+async fn last_list(shared: &Shared, server: &Client) -> Listing {
+    let called = shared.now();
+    let body = server.get(&object::collection(None)).await.expect("an answer").ok();
+    let (returned, revision) = (shared.now(), crate::support::rest::revision(&body));
+    Listing {
+        freshness: Freshness::Latest,
+        filter: Default::default(),
+        called,
+        returned,
+        revision,
+        page_revisions: vec![revision],
+        items: object::items(&body),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults: BTreeMap<_, _> = self.faults.iter().collect();
+        let total: usize = self.faults.values().sum();
+        writeln!(f, "ROWPLANE_FAULTS_SEED={}: {}", self.seed, self.coverage)?;
+        writeln!(f, "  {total} faults: {faults:?}; all servers worked {:?} after the last", self.recovery)?;
+        write!(f, "  {} violations", self.violations.len())?;
+        for violation in self.violations.iter().take(10) {
+            write!(f, "\n  {violation:?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! A server with a breakable connection on either side of it.
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::process::{Installation, Process, Skew};
+use super::proxy::{Proxy, Target};
+use super::run::Database;
+use crate::support::rest::Client;
+
+pub struct Server {
+    pub installation: Installation,
+    /// `None` while it is killed. Who holds the lock disturbs the process.
+    process: Mutex<Option<Process>>,
+    /// Between clients and the server.
+    pub front: Proxy,
+    /// Between the server and PostgreSQL.
+    pub back: Option<Proxy>,
+    pub client: Client,
+}
+
+impl Server {
+    pub async fn start(database: &Database, mut arguments: Vec<String>, skew: Option<Skew>) -> Self {
+        let back = match database.target() {
+            Some(target) => Some(Proxy::start(target).await),
+            None => None,
+        };
+        if let Some(back) = &back {
+            arguments
+                .push(format!("--datastore={}", super::cluster::Cluster::url_through(back.address().port())));
+        }
+        let installation = Installation::new(arguments, skew);
+        let process = installation.start().await;
+        let inside = format!("127.0.0.1:{}", installation.port()).parse().expect("an address");
+        let front = Proxy::start(Target::Tcp(inside)).await;
+        let client = Client::at(&installation.kubeconfig(), &format!("https://{}", front.address())).await;
+        Self { installation, process: Mutex::new(Some(process)), front, back, client }
+    }
+
+    pub async fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().await
+    }
+
+    /// What its log has that it must not have.
+    pub fn panics(&self) -> Vec<String> {
+        let log = self.installation.log();
+        log.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! All checks of a history, and what they covered.
+
+use std::fmt;
+
+use super::history::{Action, Answer, History, Told, Violation};
+use super::{linear, requests, watches};
+
+impl History {
+    /// Everything that is wrong with it.
+    pub fn judge(&self) -> Vec<Violation> {
+        let mut violations = self.log.violations.clone();
+        violations.extend(linear::check(&self.calls));
+        violations.extend(requests::check_calls(&self.log, &self.calls));
+        violations.extend(requests::check_time(&self.calls, &self.listings));
+        violations.extend(requests::check_listings(&self.log, &self.listings));
+        for run in &self.watches {
+            violations.extend(watches::check(&self.log, run));
+        }
+        violations
+    }
+
+    pub fn coverage(&self) -> Coverage {
+        let count = |test: fn(&Answer) -> bool| self.calls.iter().filter(|call| test(&call.answer)).count();
+        let told: Vec<&Told> =
+            self.watches.iter().flat_map(|run| &run.streams).flat_map(|s| &s.told).collect();
+        let reads = self.calls.iter().filter(|call| matches!(call.action, Action::Read)).count();
+        Coverage {
+            calls: self.calls.len(),
+            reads,
+            done: count(|answer| matches!(answer, Answer::Written { .. })),
+            refused: count(|answer| matches!(answer, Answer::Exists | Answer::Conflict | Answer::Missing)),
+            unknown: count(|answer| *answer == Answer::Unknown),
+            listings: self.listings.len(),
+            pages: self.listings.iter().map(|listing| listing.page_revisions.len()).sum(),
+            changes: self.log.changes.len(),
+            streams: self.watches.iter().map(|run| run.streams.len()).sum(),
+            events: told.iter().filter(|told| matches!(told, Told::Event { .. })).count(),
+            bookmarks: told.iter().filter(|told| matches!(told, Told::Bookmark { .. })).count(),
+            expired: told.iter().filter(|told| matches!(told, Told::Expired)).count(),
+        }
+    }
+}
+
+/// How much a history says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coverage {
+    pub calls: usize,
+    pub reads: usize,
+    pub done: usize,
+    pub refused: usize,
+    pub unknown: usize,
+    pub listings: usize,
+    pub pages: usize,
+    /// Of the load's objects, by the log.
+    pub changes: usize,
+    pub streams: usize,
+    pub events: usize,
+    pub bookmarks: usize,
+    pub expired: usize,
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} operations ({} reads, {} writes done, {} refused, {} unknown), {} changes, {} lists in {} pages, \
+             {} watch streams with {} events, {} bookmarks, {} expired",
+            self.calls,
+            self.reads,
+            self.done,
+            self.refused,
+            self.unknown,
+            self.changes,
+            self.listings,
+            self.pages,
+            self.streams,
+            self.events,
+            self.bookmarks,
+            self.expired,
+        )
+    }
+}

@@ -1,0 +1,146 @@
+//! A client that watches, and resumes wherever its watch ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use serde_json::Value;
+
+use super::history::{EventKind, Filter, Start, Stream, Told, WatchRun};
+use super::load::{PATIENCE, SENTINEL, Shared};
+use super::object::{collection, key_of, selector, version};
+use super::process::pause;
+use crate::support::rest::{Watch, revision};
+
+/// Bugs that a client may have, to see that they are found out. Each strikes the event of this number.
+#[derive(Clone, Copy, Debug)]
+pub enum Mischief {
+    Skip(usize),
+    Double(usize),
+    ResumeTooLate(usize),
+}
+
+/// Watches from `start` on, on any server, until it sees a sentinel.
+pub async fn keep_watching(
+    shared: Arc<Shared>,
+    filter: Filter,
+    start: u64,
+    mut random: StdRng,
+    mischief: Option<Mischief>,
+) -> WatchRun {
+    let mut run = WatchRun { filter, streams: Vec::new() };
+    let mut at = Some(start);
+    let mut events = 0;
+    loop {
+        let seconds = random.random_range(3..9);
+        let (start, query) = match at {
+            Some(revision) => (Start::After(revision), format!("resourceVersion={revision}")),
+            None => (Start::State, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned()),
+        };
+        let path = collection(run.filter.namespace.as_deref());
+        let options = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&{query}");
+        let path = format!("{path}?{options}&{}", selector(&run.filter));
+        let opened = tokio::time::timeout(PATIENCE, shared.any(&mut random).watch(&path)).await;
+        let Ok(Ok(watch)) = opened else {
+            pause().await;
+            continue;
+        };
+        let idle = Duration::from_secs(seconds) + PATIENCE;
+        let mut reader =
+            Reader { watch, idle, stream: Stream { start, told: Vec::new() }, at, sentinel: false };
+        while let Some(event) = reader.next().await {
+            if matches!(event, Told::Event { .. }) {
+                events += 1;
+            }
+            match mischief {
+                Some(Mischief::Skip(n)) if events == n => events += 1,
+                Some(Mischief::Double(n)) if events == n => {
+                    events += 1;
+                    reader.take(event.clone());
+                    reader.take(event);
+                }
+                Some(Mischief::ResumeTooLate(n)) if events == n => {
+                    events += 1;
+                    reader.at = reader.at.map(|at| at + 20);
+                    break;
+                }
+                _ => reader.take(event),
+            }
+            if reader.ended() {
+                break;
+            }
+            if random.random_range(0..200) == 0 {
+                tokio::time::sleep(Duration::from_millis(random.random_range(0..400))).await;
+            }
+        }
+        at = reader.at;
+        let ended = reader.saw_the_end();
+        run.streams.push(reader.stream);
+        if ended {
+            return run;
+        }
+    }
+}
+
+struct Reader {
+    watch: Watch,
+    /// A stream that says nothing for longer is given up.
+    idle: Duration,
+    stream: Stream,
+    /// Where to resume; `None` begins with a state.
+    at: Option<u64>,
+    sentinel: bool,
+}
+
+impl Reader {
+    /// `None` at the end of the stream, whatever ends it.
+    async fn next(&mut self) -> Option<Told> {
+        let event = tokio::time::timeout(self.idle, self.watch.next()).await.ok()?.ok()??;
+        let object = &event["object"];
+        Some(match event["type"].as_str() {
+            Some("ADDED") => told(EventKind::Added, object),
+            Some("MODIFIED") => told(EventKind::Modified, object),
+            Some("DELETED") => told(EventKind::Deleted, object),
+            Some("BOOKMARK") => {
+                let end_of_state = object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
+                Told::Bookmark { revision: revision(object), end_of_state }
+            }
+            Some("ERROR") if object["code"] == 410 => Told::Expired,
+            // A database that is away may end a watch.
+            Some("ERROR") if object["code"].as_u64().is_some_and(|code| code >= 500) => return None,
+            _ => panic!("unexpected event: {event}"),
+        })
+    }
+
+    fn take(&mut self, told: Told) {
+        match &told {
+            Told::Event { key, object, .. } => {
+                // Within a state, revisions are in no order.
+                if self.at.is_some() {
+                    self.at = Some(object.revision);
+                }
+                self.sentinel |= key.1.starts_with(SENTINEL);
+            }
+            Told::Bookmark { revision, end_of_state } => {
+                if *end_of_state || self.at.is_some() {
+                    self.at = Some(*revision);
+                }
+            }
+            Told::Expired => self.at = None,
+        }
+        self.stream.told.push(told);
+    }
+
+    fn ended(&self) -> bool {
+        self.saw_the_end() || self.stream.told.last() == Some(&Told::Expired)
+    }
+
+    fn saw_the_end(&self) -> bool {
+        self.sentinel && self.at.is_some()
+    }
+}
+
+fn told(kind: EventKind, object: &Value) -> Told {
+    Told::Event { kind, key: key_of(object), object: version(object) }
+}
