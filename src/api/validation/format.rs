@@ -5,6 +5,9 @@ use crate::api::meta::format::{self, regex_text};
 
 pub use crate::api::meta::format::{dns1035_label, dns1123_label, dns1123_subdomain};
 
+/// A format: what is wrong with a text.
+pub type Check = fn(&str) -> Vec<String>;
+
 /// Names of ports of containers.
 pub fn port_name(name: &str) -> Vec<String> {
     let mut messages = Vec::new();
