@@ -81,9 +81,6 @@ pub fn header_name(name: &str) -> Vec<String> {
     vec![regex_text(rule, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-/// A format: what is wrong with a text.
-pub type Check = fn(&str) -> Vec<String>;
-
 const UNDERSCORED: &str = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
 
 /// Search domains of resolvers.
