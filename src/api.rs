@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod apply;
+mod binding;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -13,6 +14,7 @@ pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
+mod eviction;
 pub mod fields;
 pub mod gate;
 pub mod get;

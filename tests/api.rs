@@ -13,6 +13,8 @@ mod support;
 
 #[path = "api/apply.rs"]
 mod apply;
+#[path = "api/apply_rules.rs"]
+mod apply_rules;
 #[path = "api/auth.rs"]
 mod auth;
 #[path = "api/bad_bodies.rs"]
@@ -21,6 +23,8 @@ mod bad_bodies;
 mod bad_urls;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
+#[path = "api/certificates.rs"]
+mod certificates;
 #[path = "api/delete.rs"]
 mod delete;
 #[path = "api/deletecollection.rs"]
@@ -31,6 +35,8 @@ mod documents;
 mod encodings;
 #[path = "api/events.rs"]
 mod events;
+#[path = "api/evictions.rs"]
+mod evictions;
 #[path = "api/field_validation.rs"]
 mod field_validation;
 #[path = "api/garbage.rs"]
@@ -51,6 +57,10 @@ mod paging;
 mod patch;
 #[path = "api/patch_formats.rs"]
 mod patch_formats;
+#[path = "api/patch_limits.rs"]
+mod patch_limits;
+#[path = "api/pods.rs"]
+mod pods;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/representation.rs"]
@@ -61,6 +71,8 @@ mod services;
 mod undecodable;
 #[path = "api/update.rs"]
 mod update;
+#[path = "api/validation.rs"]
+mod validation;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/watch_form.rs"]

@@ -4,8 +4,12 @@ mod support;
 
 #[path = "kubectl/apply.rs"]
 mod apply;
+#[path = "kubectl/cluster.rs"]
+mod cluster;
 #[path = "kubectl/delete.rs"]
 mod delete;
+#[path = "kubectl/helm.rs"]
+mod helm;
 #[path = "kubectl/imperative.rs"]
 mod imperative;
 #[path = "kubectl/read.rs"]
@@ -41,11 +45,13 @@ macro_rules! with_each_kubectl {
 
 with_each_kubectl! {
     read: reads_in_every_format, selects_and_pages, describes;
-    write: creates_and_deletes_many_kinds, creates_from_json, replaces, labels_and_annotates, patches;
+    write: creates_and_deletes_many_kinds, creates_from_json, replaces, labels_and_annotates, patches,
+        is_told_what_is_wrong;
     apply: applies, refuses_typos, applies_on_the_server, moves_to_the_server, edits, changes_deployments;
     delete: deletes, deletes_with_dependents;
     wait: watches, waits;
     server: discovers, proxies;
+    cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
     imperative: creates_imperatively, asks_who_it_is_and_what_it_may;
 }
 

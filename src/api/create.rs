@@ -109,6 +109,7 @@ pub(super) fn prepared(
         metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
     }
     meta::drop_empty(metadata);
+    resource.strategy.begin_create(&mut object);
     resource.strategy.prepare_create(&mut object, &Writer { user, now: &now });
     Ok(object)
 }

@@ -74,6 +74,9 @@ pub enum Error {
     /// 429; seconds.
     #[error("{message}")]
     TooManyRequests { message: String, retry_after: u32 },
+    /// 429 of an eviction; seconds, 0 if nobody knows when to try again.
+    #[error("Cannot evict pod as it would violate the pod's disruption budget.")]
+    Disruption { cause: Cause, retry_after: u32 },
     /// 500 with reason InternalError.
     #[error("Internal error occurred: {0}")]
     Internal(String),
@@ -205,6 +208,8 @@ pub enum CauseReason {
     NamespaceTerminating,
     FieldManagerConflict,
     ResourceVersionTooLarge,
+    DisruptionBudget,
+    Internal,
 }
 
 impl CauseReason {
@@ -222,6 +227,8 @@ impl CauseReason {
             CauseReason::NamespaceTerminating => "NamespaceTerminating",
             CauseReason::FieldManagerConflict => "FieldManagerConflict",
             CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
+            CauseReason::DisruptionBudget => "DisruptionBudget",
+            CauseReason::Internal => "InternalError",
         }
     }
 }

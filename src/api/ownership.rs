@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::resource::Resource;
 use super::update::Part;
 use super::{ObjectMap, metadata, metadata_mut, now};
-use crate::patch::apply::fields::FieldSet;
+use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
 use crate::patch::apply::ownership::{self, Acting, Update, Versions};
 use crate::patch::apply::schema::Schema;
@@ -29,12 +29,12 @@ pub(super) struct Tracking<'a> {
 /// A resource as ownership sees it, through one of its parts.
 pub(super) struct Kind<'a> {
     resource: &'a Resource,
-    reset: FieldSet,
+    filter: Filter,
 }
 
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
-        Self { resource, reset: resource.strategy.reset_fields(part) }
+        Self { resource, filter: resource.strategy.filter(part) }
     }
 
     /// The object that a create starts from: the zero value of the kind.
@@ -52,8 +52,8 @@ impl Versions for Kind<'_> {
         self.resource.to_version(object.clone(), api_version)
     }
 
-    fn reset_fields(&self) -> &FieldSet {
-        &self.reset
+    fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 

@@ -39,6 +39,7 @@ impl Api {
                 resource.group_resource()
             ))
         })?;
+        resource.default(&mut object);
         let mutation = put_mutation(target, Expect::At(row.revision), object)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,

@@ -9,7 +9,9 @@
 mod apiextensions;
 mod certificates;
 mod claim;
+pub(super) mod condition;
 mod daemon_set;
+mod ephemeral_containers;
 mod generation;
 mod job;
 mod kinds;
@@ -18,11 +20,14 @@ mod namespace;
 mod pod;
 mod qos;
 mod reset;
+mod resize;
 mod status;
 mod volume;
 
+use super::error::Cause;
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
+use super::update::Part;
 use super::{ObjectMap, fields, services};
 use crate::schema::resource::ResourceDefinition;
 use crate::user::User;
@@ -76,6 +81,20 @@ impl Strategy {
         self.names
     }
 
+    /// Comes before everything else that the kind does (upstream's `BeginCreate`, but for what waits for the store).
+    pub fn begin_create(&self, object: &mut ObjectMap) {
+        if self.special == Special::Service {
+            services::patch::begin_create(object);
+        }
+    }
+
+    /// As [`Strategy::begin_create`], for a write to the main resource.
+    pub fn begin_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        if self.special == Special::Service {
+            services::patch::begin_update(new, old);
+        }
+    }
+
     /// Call it once `metadata` is stamped and the name is generated, and before validation.
     pub fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
         self.status.create(object);
@@ -85,13 +104,12 @@ impl Strategy {
             Special::Pod => pod::prepare_create(object),
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
             Special::PersistentVolumeClaim => claim::prepare(object, None),
-            Special::Service => services::patch::prepare_create(object),
             Special::Job => job::prepare_create(object),
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(object),
             Special::ApiService => apiextensions::prepare_service(object, writer.now),
-            Special::Nothing | Special::Event => {}
+            Special::Nothing | Special::Event | Special::Service => {}
         }
     }
 
@@ -119,8 +137,42 @@ impl Strategy {
             Special::Pod => pod::prepare_status_update(new, old),
             Special::PersistentVolume => volume::prepare_status_update(new, old, writer.now),
             Special::DaemonSet => daemon_set::keep_template_generation(new, old),
-            Special::CertificateSigningRequest => certificates::keep_approval(new, old),
+            Special::CertificateSigningRequest => {
+                certificates::keep_approval(new, old);
+                certificates::stamp_conditions(new, old, writer.now);
+            }
             _ => {}
+        }
+    }
+
+    /// A write to `certificatesigningrequests/approval`: only the conditions change.
+    pub fn prepare_approval(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
+        certificates::stamp_conditions(new, old, writer.now);
+        certificates::keep_all_but_conditions(new, old);
+    }
+
+    /// A write to `pods/ephemeralcontainers`.
+    pub fn prepare_debugging(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        ephemeral_containers::keep_all_else(new, old);
+        status::RESET.update(new, old);
+        self.generation.update(new, old);
+    }
+
+    /// A write to `pods/resize`.
+    pub fn prepare_resize(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        if resize::keep_all_but_resources(new, old) {
+            status::RESET.update(new, old);
+        }
+        self.generation.update(new, old);
+    }
+
+    /// What is wrong with a change made through a part that only this kind has.
+    pub fn part_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+        match part {
+            Part::Approval => certificates::removed_decisions(new, old),
+            Part::EphemeralContainers => ephemeral_containers::causes(new, old),
+            Part::Resize => resize::causes(new, old),
+            Part::Main | Part::Status | Part::Finalize | Part::Scale => Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::Error;
+use super::error::{Cause, Error};
 use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
@@ -22,9 +22,29 @@ pub enum Part {
     Finalize,
     /// The subresource `scale`, which is a view of the object.
     Scale,
+    /// The subresource `approval` of certificate signing requests.
+    Approval,
+    /// The subresource `ephemeralcontainers` of pods.
+    EphemeralContainers,
+    /// The subresource `resize` of pods.
+    Resize,
 }
 
 impl Part {
+    /// The part that a subresource of that name is; `None` for those that are no part of the object.
+    pub fn of(subresource: Option<&str>) -> Option<Self> {
+        let Some(name) = subresource else { return Some(Part::Main) };
+        let parts = [
+            Part::Status,
+            Part::Finalize,
+            Part::Scale,
+            Part::Approval,
+            Part::EphemeralContainers,
+            Part::Resize,
+        ];
+        parts.into_iter().find(|part| part.subresource() == name)
+    }
+
     /// As URLs have it; empty for the main resource.
     pub fn subresource(self) -> &'static str {
         match self {
@@ -32,6 +52,9 @@ impl Part {
             Part::Status => "status",
             Part::Finalize => "finalize",
             Part::Scale => "scale",
+            Part::Approval => "approval",
+            Part::EphemeralContainers => "ephemeralcontainers",
+            Part::Resize => "resize",
         }
     }
 }
@@ -100,6 +123,22 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
     meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
 }
 
+/// What is wrong with the change. Objects that were stored before there were defaults are compared with theirs.
+fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    let judge = |old: &ObjectMap| match part {
+        Part::Main | Part::Scale => resource.rules.update(new, old),
+        Part::Status => resource.rules.status(new, old),
+        Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
+    };
+    let causes = judge(old);
+    if causes.is_empty() {
+        return causes;
+    }
+    let mut completed = old.clone();
+    resource.default(&mut completed);
+    if completed == *old { causes } else { judge(&completed) }
+}
+
 /// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.
 pub(super) fn next_version(
     target: Target<'_>,
@@ -124,21 +163,24 @@ pub(super) fn next_version(
     // Metadata of the new version says what it was made from; the store replaces it.
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
     let writer = Writer { user: change.user, now: &now() };
+    if change.part == Part::Main {
+        resource.strategy.begin_update(&mut new, &current.object);
+    }
     match change.part {
         Part::Main | Part::Scale => resource.strategy.prepare_update(&mut new, &current.object),
         Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
         Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
+        Part::Approval => resource.strategy.prepare_approval(&mut new, &current.object, &writer),
+        Part::EphemeralContainers => resource.strategy.prepare_debugging(&mut new, &current.object),
+        Part::Resize => resource.strategy.prepare_resize(&mut new, &current.object),
     }
     let mut causes = meta::update::validate(
         super::metadata(&new).unwrap_or(&empty),
         old_metadata,
         resource.definition.scope,
     );
-    causes.extend(match change.part {
-        Part::Main | Part::Scale => resource.rules.update(&new, &current.object),
-        Part::Status => resource.rules.status(&new, &current.object),
-        Part::Finalize => Vec::new(),
-    });
+    causes.extend(judge(resource, change.part, &new, &current.object));
+    causes.extend(resource.strategy.part_causes(change.part, &new, &current.object));
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
     }

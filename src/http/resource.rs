@@ -1,5 +1,6 @@
 //! Requests to resources: which verb, may the user, and the bytes in and out. The verbs themselves are in `api`.
 
+mod act;
 mod action;
 mod read;
 mod write;

@@ -44,6 +44,13 @@ pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Value {
     Value::Object(body)
 }
 
+/// The answer to a POST that made no object.
+pub fn done() -> Value {
+    let mut body = status(json!({}), "Success");
+    body.insert("code".to_owned(), 201.into());
+    Value::Object(body)
+}
+
 fn status(metadata: Value, outcome: &str) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("kind".to_owned(), "Status".into());
@@ -153,6 +160,10 @@ fn parts(error: &Error) -> Parts {
             (422, "Invalid", Some(Details::of_kind(kind, name).because(causes)))
         }
         Error::Unprocessable => (422, "Invalid", Some(Details::default())),
+        Error::Disruption { cause, retry_after } => {
+            let causes = std::slice::from_ref(cause);
+            (429, "TooManyRequests", Some(Details::retry(*retry_after).because(causes)))
+        }
         Error::TooManyRequests { retry_after, .. } => {
             (429, "TooManyRequests", Some(Details::retry(*retry_after)))
         }

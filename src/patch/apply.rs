@@ -9,6 +9,7 @@ pub mod compare;
 pub mod conflict;
 pub mod fields;
 pub mod fields_v1;
+pub mod filter;
 mod items;
 pub mod managers;
 pub mod merge;

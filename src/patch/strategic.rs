@@ -50,7 +50,7 @@ fn merge_objects(
         return match directive.as_str() {
             Some("replace") => {
                 patch.shift_remove(DIRECTIVE);
-                Ok(as_object(without_directive_members(Value::Object(patch))))
+                Ok(patch)
             }
             Some("delete") => Ok(Map::new()),
             _ => Err(unknown_directive(directive, &patch)),
@@ -86,7 +86,7 @@ fn merge_member(
         (Value::Object(current), Value::Object(patch)) => {
             let field = shape.field(&key, types)?;
             *current = match field.strategy()? {
-                "replace" => as_object(without_directive_members(Value::Object(patch))),
+                "replace" => patch,
                 _ => merge_objects(std::mem::take(current), patch, field.shape, types)?,
             };
         }
@@ -143,41 +143,16 @@ fn listed<'a>(key: &'a str, directive: &str) -> Option<Option<&'a str>> {
 }
 
 /// A value that stands in the patch only: nulls mean absence there, and whatever holds a `$patch` has nothing to
-/// act on. `None` if that is the value itself.
+/// act on. `None` if that is the value itself. Other directives are members like any other, which no kind has.
 fn taken(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) if object.contains_key(DIRECTIVE) => None,
         Value::Object(object) => {
-            let kept = object.into_iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
+            let kept = object.into_iter().filter(|(_, value)| !value.is_null());
             Some(Value::Object(kept.filter_map(|(key, value)| Some((key, taken(value)?))).collect()))
         }
         Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(taken).collect())),
         scalar => Some(scalar),
-    }
-}
-
-/// Directives that nobody acts upon are fields that no kind has.
-fn without_directive_members(value: Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let kept = object.into_iter().filter(|(key, value)| !value.is_null() && !is_directive(key));
-            Value::Object(kept.map(|(key, value)| (key, without_directive_members(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_directive_members).collect()),
-        scalar => scalar,
-    }
-}
-
-fn is_directive(key: &str) -> bool {
-    key == DIRECTIVE
-        || key == RETAIN_KEYS
-        || [DELETE_FROM_LIST, ELEMENT_ORDER].iter().any(|name| matches!(listed(key, name), Some(Some(_))))
-}
-
-fn as_object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(object) => object,
-        _ => Map::new(),
     }
 }
 

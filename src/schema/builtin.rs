@@ -1,7 +1,6 @@
 //! The built-in resources of Kubernetes v1.37: every GA group version, and the internal StorageVersion API.
 //!
-//! Only what the generic path can serve is listed. `bindings`, `componentstatuses` and the subresources that
-//! connect, bind, evict, approve or issue tokens are absent until they work.
+//! `componentstatuses` and the subresources that connect to kubelets or issue tokens are absent until they work.
 
 use std::sync::Arc;
 
@@ -76,19 +75,23 @@ fn verbs(row: &Row) -> Vec<Verb> {
 }
 
 fn subresources(row: &Row) -> Vec<Subresource> {
-    use Verb::{Get, Patch, Update};
-    row.subresources
-        .iter()
-        .map(|&name| Subresource {
-            name: name.into(),
-            verbs: if name == "finalize" { vec![Update] } else { vec![Get, Patch, Update] },
-            kind: (name == "scale").then(|| ForeignKind {
-                group: "autoscaling".into(),
-                version: "v1".into(),
-                kind: "Scale".into(),
-            }),
-        })
-        .collect()
+    use Verb::{Create, Get, Patch, Update};
+    let of = |name: &str| match name {
+        "finalize" => (vec![Update], None),
+        "binding" => (vec![Create], Some(foreign("", "v1", "Binding"))),
+        "eviction" => (vec![Create], Some(foreign("policy", "v1", "Eviction"))),
+        "scale" => (vec![Get, Patch, Update], Some(foreign("autoscaling", "v1", "Scale"))),
+        _ => (vec![Get, Patch, Update], None),
+    };
+    let subresource = |&name: &&str| {
+        let (verbs, kind) = of(name);
+        Subresource { name: name.into(), verbs, kind }
+    };
+    row.subresources.iter().map(subresource).collect()
+}
+
+fn foreign(group: &str, version: &str, kind: &str) -> ForeignKind {
+    ForeignKind { group: group.into(), version: version.into(), kind: kind.into() }
 }
 
 fn storage(group: &str, version: &str, row: &Row) -> Storage {

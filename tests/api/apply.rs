@@ -5,9 +5,9 @@ use futures_util::future::join;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::managers::{defaulted_spec, entry, put_as};
+use super::managers::{applied_spec, defaulted_spec, entry, put_as};
 use crate::support::client::Answer;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const HPAS: &str = "namespaces/t/horizontalpodautoscalers/h";
@@ -96,7 +96,7 @@ async fn p41_p45_conflicts(setup: Setup) {
 
 async fn p46_a_conflict_with_an_update(setup: Setup) {
     let server = setup.start().await;
-    let web = json!({"metadata": {"name": "web"}, "spec": {"replicas": 1, "paused": true}});
+    let web = deployment("web", json!({"replicas": 1, "paused": true}));
     server.post(format!("{DEPLOYMENTS}?fieldManager=k"), &web).await.expect(201);
     let config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "spec": {"replicas": 3}});
@@ -150,18 +150,21 @@ async fn p57_status(setup: Setup) {
     let server = setup.start().await;
     let web = format!("{DEPLOYMENTS}/web");
     let config = |replicas: u64| {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {"replicas": replicas}, "status": {"readyReplicas": replicas}})
+        let mut config = deployment("web", json!({"replicas": replicas}));
+        config["status"] = json!({"replicas": replicas, "readyReplicas": replicas});
+        config
     };
     let missing = apply(&server, &format!("{web}/status"), "s", &config(1)).await;
     assert_eq!(missing.failure()["code"], 404);
     let created = apply(&server, &web, "a", &config(1)).await.expect(201);
     assert_eq!(created["status"].get("readyReplicas"), None);
-    assert_eq!(applied(&created, "a"), Some(&json!({"f:spec": {"f:replicas": {}}})));
+    let mut spec = applied_spec();
+    spec["f:replicas"] = json!({});
+    assert_eq!(applied(&created, "a"), Some(&json!({"f:spec": spec})));
     let status = apply(&server, &format!("{web}/status"), "s", &config(2)).await.ok();
     assert_eq!((&status["spec"]["replicas"], &status["status"]["readyReplicas"]), (&json!(1), &json!(2)));
     let owned = &entry(&status, "s", "Apply", "status").expect("an entry")["fieldsV1"];
-    assert_eq!(owned, &json!({"f:status": {"f:readyReplicas": {}}}));
+    assert_eq!(owned, &json!({"f:status": {"f:readyReplicas": {}, "f:replicas": {}}}));
 }
 
 async fn p61_versions(setup: Setup) {

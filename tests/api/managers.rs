@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
@@ -41,13 +41,28 @@ pub async fn put_as(server: &TestServer, path: &str, manager: &str, mut body: Va
     server.put(format!("{path}?fieldManager={manager}"), &body).await
 }
 
-/// The defaults that who creates a Deployment comes to own.
-pub fn defaulted_spec() -> Value {
+/// What who applies a Deployment that has only what it needs comes to own.
+pub fn applied_spec() -> Value {
     json!({
+        "f:selector": {},
+        "f:template": {
+            "f:metadata": {"f:labels": {"f:app": {}}},
+            "f:spec": {"f:containers": {r#"k:{"name":"app"}"#: {".": {}, "f:image": {}, "f:name": {}}}},
+        },
+    })
+}
+
+/// What who creates it otherwise does: the defaults too.
+pub fn defaulted_spec() -> Value {
+    let container = json!({".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:resources": {},
+        "f:terminationMessagePath": {}, "f:terminationMessagePolicy": {}});
+    json!({
+        "f:selector": {},
         "f:progressDeadlineSeconds": {},
         "f:revisionHistoryLimit": {},
         "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}, "f:type": {}},
-        "f:template": {"f:spec": {
+        "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {
+            "f:containers": {r#"k:{"name":"app"}"#: container},
             "f:dnsPolicy": {},
             "f:restartPolicy": {},
             "f:schedulerName": {},
@@ -86,16 +101,16 @@ async fn p28_p30_p31_updates(setup: Setup) {
 
 async fn p29_structs_of_the_kind(setup: Setup) {
     let server = setup.start().await;
-    let web = json!({"metadata": {"name": "web", "labels": {"l": "1"}}, "spec": {"replicas": 1, "template": {
-        "spec": {"containers": [{"name": "app", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}}}});
+    let mut web = deployment("web", json!({"replicas": 1}));
+    web["metadata"]["labels"] = json!({"l": "1"});
+    web["spec"]["template"]["spec"]["containers"][0]["ports"] =
+        json!([{"containerPort": 80, "protocol": "TCP"}]);
     let created = server.post(format!("{DEPLOYMENTS}?fieldManager=m"), &web).await.expect(201);
     let port = json!({".": {}, "f:containerPort": {}, "f:protocol": {}});
-    let app = json!({".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:ports": {
-        ".": {}, r#"k:{"containerPort":80,"protocol":"TCP"}"#: port},
-        "f:resources": {}, "f:terminationMessagePath": {}, "f:terminationMessagePolicy": {}});
     let mut spec = defaulted_spec();
     spec["f:replicas"] = json!({});
-    spec["f:template"]["f:spec"]["f:containers"] = json!({r#"k:{"name":"app"}"#: app});
+    spec["f:template"]["f:spec"]["f:containers"][r#"k:{"name":"app"}"#]["f:ports"] =
+        json!({".": {}, r#"k:{"containerPort":80,"protocol":"TCP"}"#: port});
     let expected = json!({"f:metadata": {"f:labels": {".": {}, "f:l": {}}}, "f:spec": spec});
     assert_eq!(owned(&created, "m"), &expected);
 }
@@ -109,14 +124,14 @@ async fn p32_an_update_that_changes_nothing(setup: Setup) {
 
 async fn p33_subresources(setup: Setup) {
     let server = setup.start().await;
-    let web = json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}});
+    let web = deployment("web", json!({"replicas": 1}));
     server.post(format!("{DEPLOYMENTS}?fieldManager=m"), &web).await.expect(201);
     let mut status = web.clone();
     status["spec"]["replicas"] = 7.into();
-    status["status"] = json!({"readyReplicas": 1});
+    status["status"] = json!({"replicas": 1, "readyReplicas": 1});
     let put = server.put(format!("{DEPLOYMENTS}/web/status?fieldManager=m"), &status).await.ok();
     let entry_of_status = entry(&put, "m", "Update", "status").expect("an entry");
-    assert_eq!(entry_of_status["fieldsV1"], json!({"f:status": {"f:readyReplicas": {}}}));
+    assert_eq!(entry_of_status["fieldsV1"], json!({"f:status": {"f:readyReplicas": {}, "f:replicas": {}}}));
     let mut spec = defaulted_spec();
     spec["f:replicas"] = json!({});
     assert_eq!(owned(&put, "m"), &json!({"f:spec": spec}));
@@ -156,10 +171,7 @@ async fn p35_managers_in_the_body(setup: Setup) {
     let body = json!({"metadata": {"managedFields": mine}, "data": {"k": "1"}});
     let taken = put_as(&server, &path, "m", body).await.ok();
     assert_eq!(taken["metadata"]["managedFields"], mine);
-    server
-        .post(DEPLOYMENTS, &json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}}))
-        .await
-        .expect(201);
+    server.post(DEPLOYMENTS, &deployment("web", json!({"replicas": 1}))).await.expect(201);
     let status = json!({"metadata": {"name": "web", "managedFields": []}, "status": {}});
     let put = server.put(format!("{DEPLOYMENTS}/web/status"), &status).await.ok();
     assert!(put["metadata"]["managedFields"].as_array().is_some_and(|kept| !kept.is_empty()), "{put}");
@@ -211,8 +223,7 @@ async fn p59_p60_scale(setup: Setup) {
     let server = setup.start().await;
     let web = format!("{DEPLOYMENTS}/web");
     let config = |replicas: Option<u64>| {
-        let mut config = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {"paused": true}});
+        let mut config = deployment("web", json!({"paused": true}));
         if let Some(replicas) = replicas {
             config["spec"]["replicas"] = replicas.into();
         }
@@ -230,7 +241,9 @@ async fn p59_p60_scale(setup: Setup) {
     assert_eq!(scaler["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
     assert_eq!((&scaler["apiVersion"], scaler.get("time")), (&json!("apps/v1"), None));
     let applier = entry(&found, "a", "Apply", "").expect("an entry");
-    assert_eq!(applier["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+    let mut spec = applied_spec();
+    spec["f:paused"] = json!({});
+    assert_eq!(applier["fieldsV1"], json!({"f:spec": spec}));
     let conflict = apply(Some(3)).await.failure();
     let text = "Apply failed with 1 conflict: conflict with \"sc\" with subresource \"scale\" using apps/v1: \
                 .spec.replicas";

@@ -98,8 +98,8 @@ async fn c29_pages_over_namespaces(setup: Setup) {
 
 async fn c30_pages_with_selectors(setup: Setup) {
     let server = setup.start().await;
-    for n in 0..300 {
-        let labels = if n == 250 { json!({"rare": "yes"}) } else { json!({"rare": "no"}) };
+    for n in 0..1000 {
+        let labels = if n == 750 { json!({"rare": "yes"}) } else { json!({"rare": "no"}) };
         let object = json!({"metadata": {"name": format!("n{n:04}"), "labels": labels}});
         server.post(CONFIGMAPS, &object).await.expect(201);
     }
@@ -110,7 +110,7 @@ async fn c30_pages_with_selectors(setup: Setup) {
     let next = format!("limit=2&labelSelector=rare%3Dno&continue={}", token(&list));
     assert_eq!(names(&page(&server, CONFIGMAPS, &next).await), ["n0002", "n0003"]);
     let mut list = page(&server, CONFIGMAPS, "limit=1&labelSelector=rare%3Dyes").await;
-    assert_eq!(names(&list), ["n0250"]);
+    assert_eq!(names(&list), ["n0750"]);
     while let Some(next) = list["metadata"]["continue"].as_str() {
         list = page(&server, CONFIGMAPS, &format!("limit=1&labelSelector=rare%3Dyes&continue={next}")).await;
         assert_eq!(list["items"], json!([]));

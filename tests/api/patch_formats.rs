@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -35,8 +35,8 @@ async fn patch(server: &TestServer, path: &str, format: &str, body: &Value) -> A
 /// A Deployment with these containers, patched with others.
 async fn containers(server: &TestServer, name: &str, live: Value, patched: Value) -> Answer {
     let template = |containers: Value| json!({"spec": {"template": {"spec": {"containers": containers}}}});
-    let mut web = template(live);
-    web["metadata"] = json!({"name": name});
+    let mut web = deployment(name, json!({}));
+    web["spec"]["template"]["spec"]["containers"] = live;
     server.post(DEPLOYMENTS, &web).await.expect(201);
     patch(server, &format!("{DEPLOYMENTS}/{name}"), STRATEGIC, &template(patched)).await
 }
@@ -170,7 +170,7 @@ async fn p16_p17_merge_patches(setup: Setup) {
 async fn p19_p24_lists(setup: Setup) {
     let server = setup.start().await;
     let app = json!([{"name": "app", "image": "i"}]);
-    let both = json!([{"name": "app"}, {"name": "side"}]);
+    let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
     let added = containers(&server, "a", app.clone(), json!([{"name": "side", "image": "s"}])).await.ok();
     assert_eq!(names(&added), ["side", "app"]);
     let changed = containers(&server, "b", app.clone(), json!([{"name": "app", "image": "x"}])).await.ok();
@@ -182,8 +182,9 @@ async fn p19_p24_lists(setup: Setup) {
     keyless.fails(500, "", "map: map[image:x] does not contain declared merge key: name", Value::Null);
     let replaced = json!([{"$patch": "replace"}, {"name": "only", "image": "i"}]);
     assert_eq!(names(&containers(&server, "e", both, replaced).await.ok()), ["only"]);
-    let live = json!({"metadata": {"name": "f"}, "spec": {"template": {"spec": {
-        "containers": [{"name": "a"}, {"name": "x"}, {"name": "b"}]}}}});
+    let mut live = deployment("f", json!({}));
+    live["spec"]["template"]["spec"]["containers"] =
+        ["a", "x", "b"].iter().map(|name| json!({"name": name, "image": "i"})).collect();
     server.post(DEPLOYMENTS, &live).await.expect(201);
     let order = json!({"spec": {"template": {"spec": {
         "$setElementOrder/containers": [{"name": "a"}, {"name": "d"}, {"name": "x"}, {"name": "b"}],
@@ -218,9 +219,9 @@ async fn p23_finalizers(setup: Setup) {
 
 async fn p25_p27_retained_keys(setup: Setup) {
     let server = setup.start().await;
-    let object = json!({"metadata": {"name": "web"}, "spec": {
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
-        "template": {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}}}});
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}});
+    let mut object = deployment("web", json!({"strategy": strategy}));
+    object["spec"]["template"]["spec"]["volumes"] = json!([{"name": "v", "hostPath": {"path": "/x"}}]);
     server.post(DEPLOYMENTS, &object).await.expect(201);
     let web = format!("{DEPLOYMENTS}/web");
     let bad = json!({"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {"maxSurge": 1}}}});
@@ -235,10 +236,7 @@ async fn p25_p27_retained_keys(setup: Setup) {
 
 async fn strategic_merge_of_subresources(setup: Setup) {
     let server = setup.start().await;
-    server
-        .post(DEPLOYMENTS, &json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}}))
-        .await
-        .expect(201);
+    server.post(DEPLOYMENTS, &deployment("web", json!({"replicas": 1}))).await.expect(201);
     let web = format!("{DEPLOYMENTS}/web");
     let condition = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
     for kind in ["Available", "Progressing"] {

@@ -5,7 +5,7 @@ use rowplane::protowire::Reader;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Request};
-use crate::support::server::{CONFIGMAPS, Setup, config_map, rv};
+use crate::support::server::{CONFIGMAPS, Setup, config_map, deployment, rv};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const METADATA: &str =
@@ -276,7 +276,7 @@ async fn what_has_no_such_form(setup: Setup) {
     let path = "/apis/apps/v1/namespaces/t/deployments";
     let misfit =
         "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
-    let deployment = |replicas: Value| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
+    let deployment = |replicas: Value| deployment("d", json!({"replicas": replicas}));
     let refused = server.post(path, &deployment("x".into())).await;
     refused.bad_request(&format!("Deployment in version \"v1\" cannot be handled as a Deployment: {misfit}"));
     server.post(path, &deployment(1.into())).await.expect(201);

@@ -62,6 +62,22 @@ impl Kubectl {
         ended.stderr
     }
 
+    /// As [`Kubectl::run`], of another program that finds its server where kubectl does.
+    pub async fn run_program(&self, program: &Path, line: &str) -> String {
+        let output = self.command_of(program, line).output().await.expect("run it");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} {line}: {stderr}", program.display());
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// As [`Kubectl::fail`], of another program.
+    pub async fn fail_program(&self, program: &Path, line: &str) -> String {
+        let output = self.command_of(program, line).output().await.expect("run it");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success(), "{} {line}: {stdout}", program.display());
+        String::from_utf8(output.stderr).expect("UTF-8")
+    }
+
     /// As [`Kubectl::run`], with a variable of the environment.
     pub async fn run_in(&self, variable: &str, value: &str, line: &str) -> String {
         let mut command = self.command(line);
@@ -94,7 +110,11 @@ impl Kubectl {
 
     /// Words are split at blanks, but for what stands between single quotes.
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(&self.program);
+        self.command_of(&self.program, line)
+    }
+
+    fn command_of(&self, program: &Path, line: &str) -> Command {
+        let mut command = Command::new(program);
         for (n, part) in line.split('\'').enumerate() {
             match n % 2 {
                 0 => command.args(part.split_whitespace()),
@@ -104,6 +124,9 @@ impl Kubectl {
         command
             .env("KUBECONFIG", self.installation.kubeconfig())
             .env("KUBECACHEDIR", self.installation.dir().join("cache"))
+            .env("HELM_CACHE_HOME", self.installation.dir().join("helm"))
+            .env("HELM_CONFIG_HOME", self.installation.dir().join("helm"))
+            .env("HELM_DATA_HOME", self.installation.dir().join("helm"))
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -154,3 +154,33 @@ pub async fn patches(kubectl: &Kubectl) {
         "Error from server (NotFound): configmaps \"b\" not found\n"
     );
 }
+
+pub async fn is_told_what_is_wrong(kubectl: &Kubectl) {
+    let pod = |spec: &str| format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {spec}\n");
+    let one = kubectl.end_of("create -f -", &pod("{containers: [{name: app}]}")).await;
+    assert_eq!(one.stderr, "The Pod \"p\" is invalid: spec.containers[0].image: Required value\n");
+    let several = pod("{restartPolicy: Sometimes, containers: [{name: app}]}");
+    let several = kubectl.end_of("create -f -", &several).await;
+    assert!(!several.success);
+    let mut lines: Vec<&str> = several.stderr.lines().collect();
+    lines[1..].sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "The Pod \"p\" is invalid: ",
+            "* spec.containers[0].image: Required value",
+            "* spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+        ]
+    );
+    kubectl.run("create -f web.yaml").await;
+    let moved =
+        kubectl.fail(r#"patch deployment web -p '{"spec":{"selector":{"matchLabels":{"app":"x"}}}}'"#).await;
+    assert!(moved.starts_with("The Deployment \"web\" is invalid: \n"), "{moved}");
+    assert!(
+        moved.contains(
+            "* spec.selector: Invalid value: {\"matchLabels\":{\"app\":\"x\"}}: field is immutable\n"
+        ),
+        "{moved}"
+    );
+    assert_eq!(kubectl.run("get deployment web -o jsonpath={.spec.selector.matchLabels.app}").await, "web");
+}

@@ -172,6 +172,21 @@ pub fn config_map(name: &str, data: Value) -> Value {
     json!({"metadata": {"name": name}, "data": data})
 }
 
+/// A Deployment with these members in its spec, besides what every Deployment needs.
+pub fn deployment(name: &str, spec: Value) -> Value {
+    let mut whole = json!({
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "app", "image": "i"}]},
+        },
+    });
+    if let (Value::Object(whole), Value::Object(spec)) = (&mut whole, spec) {
+        whole.extend(spec);
+    }
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": whole})
+}
+
 /// The revision in an object's or a list's metadata.
 #[track_caller]
 pub fn rv(object: &Value) -> u64 {

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::codec::protobuf;
 
 fn convert(value: &Value, from: &str, to: &str, kind: &str) -> Value {
     conversion(from, to, kind).unwrap().convert(value.as_object().unwrap().clone()).into()
@@ -141,4 +142,54 @@ fn annotations_of_the_wrong_sort_are_dropped() {
         to_v2(&to_v1(&nonsense));
         to_v1(&to_v2(&nonsense));
     }
+}
+
+/// An object as it comes back from its types, with all that is always there.
+fn typed(value: &Value) -> Value {
+    let text = |field: &str| value[field].as_str().unwrap();
+    let raw = protobuf::encode(text("apiVersion"), text("kind"), value.as_object().unwrap()).unwrap();
+    protobuf::decode(text("apiVersion"), text("kind"), &raw).unwrap().into()
+}
+
+fn without_zeros(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(without_zeros).collect(),
+        Value::Object(object) => {
+            let members = object.into_iter().filter(|(_, value)| *value != "0");
+            Value::Object(members.map(|(name, value)| (name, without_zeros(value))).collect())
+        }
+        scalar => scalar,
+    }
+}
+
+/// Annotations that hold JSON, decoded: spelling is not part of it, nor the zeros that stand for absence there.
+fn comparable(value: &Value) -> Value {
+    let mut value = typed(value);
+    let annotations = value["metadata"]["annotations"].as_object_mut().into_iter().flatten();
+    for (_, text) in annotations.filter(|(name, _)| name.starts_with("autoscaling.alpha.kubernetes.io/")) {
+        *text = without_zeros(serde_json::from_str(text.as_str().unwrap()).unwrap());
+    }
+    value
+}
+
+/// Upstream's conversions of random objects; `tests/upstream/defaults/conversions` makes them.
+#[test]
+fn as_upstream_converts() {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        from: Value,
+        to: Value,
+        back: Value,
+    }
+    let mut count = 0;
+    for line in include_str!("upstream.jsonl").lines() {
+        let Line { from, to, back } = serde_json::from_str(line).unwrap();
+        let version = |value: &Value| value["apiVersion"].as_str().unwrap().to_owned();
+        let (here, there, kind) = (version(&from), version(&to), from["kind"].as_str().unwrap());
+        let converted = convert(&from, &here, &there, kind);
+        assert_eq!(comparable(&converted), comparable(&to), "{from}");
+        assert_eq!(comparable(&convert(&to, &there, &here, kind)), comparable(&back), "{to}");
+        count += 1;
+    }
+    assert_eq!(count, 80);
 }

@@ -49,12 +49,22 @@ fn key_prefix(prefix: &str) -> Vec<String> {
     if prefix.is_empty() {
         return vec!["prefix part must be non-empty".to_owned()];
     }
-    dns1123_subdomain(prefix).into_iter().map(|message| format!("prefix part {message}")).collect()
+    let mut messages = Vec::new();
+    if prefix.len() > SUBDOMAIN_MAX {
+        messages.push(format!("prefix part {}", too_long(SUBDOMAIN_MAX)));
+    }
+    if !is_subdomain(prefix) {
+        messages.push(format!("prefix part {}", subdomain_text()));
+    }
+    messages
 }
 
 /// A label's value.
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut messages = length(value, LABEL_MAX);
+    let mut messages = Vec::new();
+    if value.len() > LABEL_MAX {
+        messages.push(too_long(LABEL_MAX));
+    }
     if !value.is_empty() && !is_key(value) {
         messages.push(regex_text(VALUE_RULE, &format!("({KEY})?"), &["MyValue", "my_value", "12345"]));
     }
@@ -65,9 +75,13 @@ pub fn label_value(value: &str) -> Vec<String> {
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut messages = length(value, SUBDOMAIN_MAX);
     if !is_subdomain(value) {
-        messages.push(regex_text(SUBDOMAIN_RULE, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"]));
+        messages.push(subdomain_text());
     }
     messages
+}
+
+fn subdomain_text() -> String {
+    regex_text(SUBDOMAIN_RULE, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"])
 }
 
 /// `a-b`: the name format of namespaces.
@@ -108,9 +122,10 @@ pub fn path_segment_prefix(name: &str) -> Vec<String> {
 }
 
 fn length(value: &str, max: usize) -> Vec<String> {
-    if value.len() > max { vec![too_long(max)] } else { Vec::new() }
+    if value.len() > max { vec![format!("must be no more than {max} characters")] } else { Vec::new() }
 }
 
+/// Upstream's newer code says bytes.
 fn too_long(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
@@ -174,7 +189,7 @@ mod tests {
                 "{bad}"
             );
         }
-        assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 bytes"]);
+        assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert!(dns1035_label("0a")[0].ends_with(
             "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"

@@ -6,6 +6,7 @@ use crate::api::resource::Resource;
 use crate::api::update::Part;
 use crate::api::{ObjectMap, now};
 use crate::patch::apply::fields::{FieldSet, field_paths};
+use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
 use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
 use crate::patch::apply::schema::Schema;
@@ -16,14 +17,14 @@ const API_VERSION: &str = "autoscaling/v1";
 /// The kind Scale; it has one version, and only its spec can be written.
 struct Scale {
     schema: Option<Schema>,
-    reset: FieldSet,
+    filter: Filter,
 }
 
 impl Scale {
     fn new() -> Self {
         let message = Types::built_in().kind(API_VERSION, "Scale");
         let schema = message.map(|message| Schema::built_in(Types::built_in(), message));
-        Self { schema, reset: field_paths(&[&["status"]]) }
+        Self { schema, filter: Filter::Exclude(field_paths(&[&["status"]])) }
     }
 }
 
@@ -36,8 +37,8 @@ impl Versions for Scale {
         object.clone()
     }
 
-    fn reset_fields(&self) -> &FieldSet {
-        &self.reset
+    fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 

@@ -1,6 +1,7 @@
 //! Label selectors: `a=b,c in (d,e),!f` (apimachinery `labels.Parse`).
 
 mod lexer;
+mod structured;
 
 use crate::api::error::{Cause, aggregate};
 use crate::api::meta::format;

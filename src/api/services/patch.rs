@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::{ObjectMap, fields};
 
 /// The singular says it all when a Service is new.
-pub fn prepare_create(service: &mut ObjectMap) {
+pub fn begin_create(service: &mut ObjectMap) {
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
     if has(spec, "clusterIP") && !has(spec, "clusterIPs") {
         let addresses = json!([spec["clusterIP"]]);
@@ -16,13 +16,18 @@ pub fn prepare_create(service: &mut ObjectMap) {
     }
 }
 
+/// What was allocated is there before anybody looks at the new version.
+pub fn begin_update(new: &mut ObjectMap, old: &ObjectMap) {
+    if let (Some(Value::Object(new)), Some(old)) = (new.get_mut("spec"), fields::object(old, "spec")) {
+        take_over(new, old);
+        normalize(new, old);
+    }
+}
+
 pub fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
-    let (Some(Value::Object(new)), Some(old)) = (new.get_mut("spec"), fields::object(old, "spec")) else {
-        return;
-    };
-    drop_what_the_type_had(new, old);
-    take_over(new, old);
-    normalize(new, old);
+    if let (Some(Value::Object(new)), Some(old)) = (new.get_mut("spec"), fields::object(old, "spec")) {
+        drop_what_the_type_had(new, old);
+    }
 }
 
 /// Whether a Service has use for something.

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
 use crate::user::User;
 
@@ -24,18 +25,71 @@ pub(super) fn prepare_create(object: &mut ObjectMap, user: &User) {
     }
 }
 
-/// Only the approval subresource approves or denies.
+/// Only the approval subresource approves or denies: conditions that do are those of the stored object. Where they are
+/// more or less, validation finds them.
 pub(super) fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
-    let decides = |condition: &&Value| {
-        matches!(condition.get("type").and_then(Value::as_str), Some("Approved" | "Denied"))
-    };
-    let path = ["status", "conditions"];
-    let sent = fields::items(new, &path);
-    let stored: Vec<&Value> = fields::items(old, &path).iter().filter(decides).collect();
-    if sent.iter().filter(decides).eq(stored.iter().copied()) {
-        return;
+    let stored = fields::items(old, &["status", "conditions"]);
+    for decision in ["Approved", "Denied"] {
+        let decides = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(decision);
+        let stored = stored.iter().filter(decides);
+        let sent = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+        let Some(sent) = sent.and_then(Value::as_array_mut) else { continue };
+        if sent.iter().filter(decides).count() != stored.clone().count() {
+            continue;
+        }
+        for (sent, stored) in sent.iter_mut().filter(|condition| decides(&&**condition)).zip(stored) {
+            *sent = stored.clone();
+        }
     }
-    let others = sent.iter().filter(|condition| !decides(condition));
-    let conditions: Vec<Value> = stored.into_iter().chain(others).cloned().collect();
-    fields::object_mut(new, "status").insert("conditions".to_owned(), conditions.into());
+}
+
+/// Times that the client leaves to the server; a condition that was there already changed when it did.
+pub(super) fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
+    let stored = fields::items(old, &["status", "conditions"]);
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        if fields::text(condition, &["lastUpdateTime"]).is_empty() {
+            condition.insert("lastUpdateTime".to_owned(), now.into());
+        }
+        if fields::text(condition, &["lastTransitionTime"]).is_empty() {
+            let same = |other: &&ObjectMap| {
+                ["type", "status"].iter().all(|field| other.get(*field) == condition.get(*field))
+            };
+            let since = stored.iter().filter_map(Value::as_object).filter(same);
+            let since =
+                since.map(|other| fields::text(other, &["lastTransitionTime"])).find(|at| !at.is_empty());
+            condition.insert("lastTransitionTime".to_owned(), since.unwrap_or(now).into());
+        }
+    }
+}
+
+pub(super) fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
+    let conditions = fields::at(new, &["status", "conditions"]).cloned();
+    fields::restore(new, old, "spec");
+    fields::restore(new, old, "status");
+    let status = fields::object_mut(new, "status");
+    match conditions {
+        Some(conditions) => status.insert("conditions".to_owned(), conditions),
+        None => status.shift_remove("conditions"),
+    };
+}
+
+/// What was decided stays decided.
+pub(super) fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    let count = |object: &ObjectMap, decision: &str| {
+        let conditions = fields::items(object, &["status", "conditions"]);
+        conditions
+            .iter()
+            .filter(|condition| condition.get("type").is_some_and(|kind| kind == decision))
+            .count()
+    };
+    let decisions = ["Approved", "Denied", "Failed"].into_iter();
+    let removed = decisions.filter(|decision| count(new, decision) < count(old, decision));
+    removed
+        .map(|decision| {
+            let why = format!("updates may not remove a condition of type \"{decision}\"");
+            Cause::forbidden("status.conditions", &why)
+        })
+        .collect()
 }

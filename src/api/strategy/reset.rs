@@ -1,20 +1,33 @@
-//! Fields that a write through a part of the object leaves alone, whatever its body says: nobody comes to own them
-//! that way (upstream's `GetResetFields`).
+//! What a write through a part of the object can come to own: what it leaves alone, whatever its body says, is nobody's
+//! that way (upstream's `GetResetFieldsFilter`).
 
 use super::{Special, Strategy};
 use crate::api::update::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
+use crate::patch::apply::filter::Filter;
 
 use super::status::{StatusMetadata, StatusRule};
 
 impl Strategy {
-    pub fn reset_fields(&self, part: Part) -> FieldSet {
-        match part {
+    pub fn filter(&self, part: Part) -> Filter {
+        Filter::Exclude(match part {
             Part::Main if self.status == StatusRule::Open => FieldSet::default(),
             Part::Main | Part::Finalize => field_paths(&[&["status"]]),
             Part::Scale => FieldSet::default(),
             Part::Status => self.reset_by_status(),
-        }
+            Part::Approval => field_paths(&[&["spec"], &["status", "certificate"]]),
+            Part::EphemeralContainers => {
+                return Filter::Include(&[&[Some("spec"), Some("ephemeralContainers")]]);
+            }
+            Part::Resize => {
+                return Filter::Include(&[
+                    &[Some("spec"), Some("containers"), None, Some("resources")],
+                    &[Some("spec"), Some("containers"), None, Some("resizePolicy")],
+                    &[Some("spec"), Some("initContainers"), None, Some("resources")],
+                    &[Some("spec"), Some("initContainers"), None, Some("resizePolicy")],
+                ]);
+            }
+        })
     }
 
     fn reset_by_status(&self) -> FieldSet {
@@ -23,6 +36,7 @@ impl Strategy {
             (Special::Pod, _) => {
                 field_paths(&[spec, &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
             }
+            (Special::CertificateSigningRequest, _) => field_paths(&[spec, &["status", "conditions"]]),
             (_, StatusMetadata::Except(["labels"])) => field_paths(&[spec, &["metadata", "labels"]]),
             (_, StatusMetadata::Closed) => field_paths(&[spec, &["metadata"]]),
             (Special::CustomResourceDefinition, _) | (_, StatusMetadata::Open) => field_paths(&[spec]),

@@ -22,26 +22,31 @@ struct Tolerated {
     metric_version: bool,
 }
 
+const NOTHING: Tolerated = Tolerated { zero_replicas: false, target_version: false, metric_version: false };
+
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    let none = Tolerated { zero_replicas: false, target_version: false, metric_version: false };
-    in_v2(object, |object| spec(&At::member(object, "spec"), none, errors));
+    in_v2(object, |object| spec(&At::member(object, "spec"), NOTHING, errors));
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    let mut tolerated = None;
-    in_v2(old, |old| {
-        let old = At::member(old, "spec");
-        let version = |at: At<'_, '_>| api_version(at.get("apiVersion").text()).is_err();
-        tolerated = Some(Tolerated {
-            zero_replicas: old.get("minReplicas").opt_int() == Some(0),
-            target_version: version(old.get("scaleTargetRef")),
-            metric_version: old.get("metrics").items().any(|metric| {
-                metric.get("object").is_set() && version(metric.dig(&["object", "describedObject"]))
-            }),
-        });
+    in_v2(new, |new| {
+        let new = At::member(new, "spec");
+        let mut tolerated = NOTHING;
+        in_v2(old, |old| tolerated = of_old(&new, &At::member(old, "spec")));
+        spec(&new, tolerated, errors);
     });
-    let Some(tolerated) = tolerated else { return };
-    in_v2(new, |new| spec(&At::member(new, "spec"), tolerated, errors));
+}
+
+fn of_old(new: &At<'_, '_>, old: &At<'_, '_>) -> Tolerated {
+    let target = |spec: &At<'_, '_>, name: &str| spec.get("scaleTargetRef").get(name).text().to_owned();
+    Tolerated {
+        zero_replicas: old.get("minReplicas").opt_int() == Some(0),
+        target_version: ["apiVersion", "kind"].iter().all(|name| target(new, name) == target(old, name)),
+        metric_version: old.get("metrics").items().any(|metric| {
+            let version = metric.dig(&["object", "describedObject", "apiVersion"]);
+            metric.get("type").text() == "Object" && api_version(version.text(), true).is_err()
+        }),
+    }
 }
 
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
@@ -74,7 +79,11 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     if max.int() < min_number {
         errors.invalid(&max, max.int(), "must be greater than or equal to `minReplicas`");
     }
-    reference(&spec.get("scaleTargetRef"), tolerated.target_version, errors);
+    let target = spec.get("scaleTargetRef");
+    // The only kind that has a scale and no group.
+    let core = target.get("kind").text() == "ReplicationController";
+    let version = if tolerated.target_version { None } else { Some(core) };
+    reference(&target, version, errors);
     metrics(&spec.get("metrics"), min_number, tolerated.metric_version, errors);
     for name in ["scaleUp", "scaleDown"] {
         let rules = spec.get("behavior");
@@ -85,7 +94,8 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     }
 }
 
-fn reference(at: &At<'_, '_>, any_version: bool, errors: &mut Errors) {
+/// `version`: whether it may be without a group; `None` if it may be anything.
+fn reference(at: &At<'_, '_>, version: Option<bool>, errors: &mut Errors) {
     for name in ["kind", "name"] {
         let field = at.get(name);
         if field.text().is_empty() {
@@ -94,17 +104,24 @@ fn reference(at: &At<'_, '_>, any_version: bool, errors: &mut Errors) {
             errors.invalid_each(&field, field.text(), path_segment(field.text()));
         }
     }
-    let version = at.get("apiVersion");
-    if !any_version && let Err(why) = api_version(version.text()) {
-        errors.invalid(&version, version.text(), &why);
+    let field = at.get("apiVersion");
+    if let Some(core) = version
+        && let Err(why) = api_version(field.text(), core)
+    {
+        errors.invalid(&field, field.text(), &why);
     }
 }
 
-fn api_version(text: &str) -> Result<(), String> {
-    if text.matches('/').count() > 1 {
-        return Err(format!("unexpected GroupVersion string: {text}"));
+fn api_version(text: &str, core: bool) -> Result<(), String> {
+    match text.matches('/').count() {
+        0 if !core => Err("apiVersion must specify API group".to_owned()),
+        0 => Ok(()),
+        1 if !core && text.starts_with('/') && text != "/" => {
+            Err("apiVersion must specify API group".to_owned())
+        }
+        1 => Ok(()),
+        _ => Err(format!("unexpected GroupVersion string: {text}")),
     }
-    Ok(())
 }
 
 fn metrics(list: &At<'_, '_>, min: i64, any_version: bool, errors: &mut Errors) {
@@ -157,7 +174,7 @@ fn one_metric(metric: &At<'_, '_>, any_version: bool, errors: &mut Errors) {
 }
 
 fn object_source(at: &At<'_, '_>, any_version: bool, errors: &mut Errors) {
-    reference(&at.get("describedObject"), any_version, errors);
+    reference(&at.get("describedObject"), (!any_version).then_some(true), errors);
     let sought = at.get("target");
     identified(at, &sought, errors);
     if !sought.get("value").is_set() && !sought.get("averageValue").is_set() {

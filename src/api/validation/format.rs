@@ -3,6 +3,8 @@
 
 use crate::api::meta::format::{self, regex_text};
 
+pub use crate::api::meta::format::{dns1035_label, dns1123_label, dns1123_subdomain};
+
 /// Names of ports of containers.
 pub fn port_name(name: &str) -> Vec<String> {
     let mut messages = Vec::new();
@@ -76,18 +78,6 @@ pub fn header_name(name: &str) -> Vec<String> {
     vec![regex_text(rule, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    in_characters(format::dns1123_subdomain(text))
-}
-
-pub fn dns1123_label(text: &str) -> Vec<String> {
-    in_characters(format::dns1123_label(text))
-}
-
-pub fn dns1035_label(text: &str) -> Vec<String> {
-    in_characters(format::dns1035_label(text))
-}
-
 /// A format: what is wrong with a text.
 pub type Check = fn(&str) -> Vec<String>;
 
@@ -134,13 +124,4 @@ pub fn is_digits(text: &str) -> bool {
 
 pub fn too_long(max: usize) -> String {
     format!("must be no more than {max} characters")
-}
-
-/// Upstream counts bytes in both, and says so in only one of its two packages.
-fn in_characters(messages: Vec<String>) -> Vec<String> {
-    let reword = |message: String| match message.strip_suffix(" bytes") {
-        Some(start) => format!("{start} characters"),
-        None => message,
-    };
-    messages.into_iter().map(reword).collect()
 }

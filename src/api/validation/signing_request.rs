@@ -50,7 +50,7 @@ fn validate(object: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
     let before = old.map(|old| At::member(old, "spec"));
     let request = spec.get("request");
     if let Err(why) = check_request(request.text()) {
-        errors.invalid(&request, request.text(), &why);
+        errors.invalid(&request, request.value(), &why);
     }
     usages(&spec.get("usages"), before.map(|spec| spec.get("usages").value()), errors);
     let name = spec.get("signerName");

@@ -48,6 +48,9 @@ fn resource(origin: Origin, definition: &ResourceDefinition) -> Value {
 
 fn subresource(origin: Origin, parent: &ResourceDefinition, sub: &Subresource) -> Value {
     let kind = match &sub.kind {
+        Some(foreign) if (&foreign.group, &foreign.version) == (&parent.group, &parent.version) => {
+            response_kind("", "", &foreign.kind)
+        }
         Some(foreign) => response_kind(&foreign.group, &foreign.version, &foreign.kind),
         None => own_kind(origin, parent),
     };

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{insert_nonempty, verbs};
 use crate::schema::registry::{Group, GroupVersion, Registry};
-use crate::schema::resource::{ResourceDefinition, Storage, Subresource};
+use crate::schema::resource::{ForeignKind, ResourceDefinition, Storage, Subresource};
 
 /// `/api`: the versions of the core group.
 pub fn versions(registry: &Registry, server_address: &str) -> Value {
@@ -87,7 +87,9 @@ fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
         "singularName": "",
         "namespaced": parent.namespaced(),
     });
-    if let Some(foreign) = &sub.kind {
+    let elsewhere =
+        |foreign: &&ForeignKind| (&*foreign.group, &*foreign.version) != (&*parent.group, &*parent.version);
+    if let Some(foreign) = sub.kind.as_ref().filter(elsewhere) {
         entry["group"] = json!(&*foreign.group);
         entry["version"] = json!(&*foreign.version);
     }

@@ -39,7 +39,7 @@ impl Action {
                 (&Method::GET | &Method::HEAD, true) => Self::Get,
                 (&Method::GET | &Method::HEAD, false) if is_watch(query) => Self::Watch,
                 (&Method::GET | &Method::HEAD, false) => Self::List,
-                (&Method::POST, false) => Self::Create,
+                (&Method::POST, named) if !named || path.subresource.is_some() => Self::Create,
                 (&Method::PUT, true) => Self::Update,
                 (&Method::PATCH, true) => Self::Patch,
                 (&Method::DELETE, true) => Self::Delete,

@@ -29,6 +29,9 @@ impl Context<'_> {
         let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_create(&self.query)?.or_agent(self.agent());
         let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
+        if let Some(answer) = self.act(&body, &options).await? {
+            return self.value(&negotiated, StatusCode::CREATED, answer);
+        }
         let object = object(self.definition, &body, self.strictness(&options))?;
         if self.is_virtual() {
             let namespace = self.path.namespace.as_deref();
@@ -143,7 +146,7 @@ impl Context<'_> {
         Requester { user: &self.user, warnings: self.warnings }
     }
 
-    fn strictness(&self, options: &WriteOptions) -> Strictness<'_> {
+    pub(super) fn strictness(&self, options: &WriteOptions) -> Strictness<'_> {
         Strictness { validation: options.field_validation, warnings: self.warnings }
     }
 
@@ -155,11 +158,8 @@ impl Context<'_> {
         self.path.subresource.as_deref() == Some("scale")
     }
 
+    /// Subresources that are no part of the object have no route to where this is asked.
     fn part(&self) -> Part {
-        match self.path.subresource.as_deref() {
-            Some("status") => Part::Status,
-            Some("finalize") => Part::Finalize,
-            _ => Part::Main,
-        }
+        Part::of(self.path.subresource.as_deref()).unwrap_or(Part::Main)
     }
 }

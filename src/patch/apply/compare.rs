@@ -30,11 +30,6 @@ impl Comparison {
         !self.removed.is_empty()
     }
 
-    /// Without some paths and all below them.
-    pub fn excluding(self, paths: &FieldSet) -> Self {
-        self.mapped(|set| set.recursive_difference(paths))
-    }
-
     /// Every set passed through `change`.
     pub fn mapped(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
         Self { added: change(self.added), removed: change(self.removed), modified: change(self.modified) }

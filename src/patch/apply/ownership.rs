@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
+use super::filter::Filter;
 use super::managers::{self, Identity, Manager, Managers, NEVER_OWNED};
 use super::merge::merge;
 use super::owned::owned;
@@ -23,8 +24,8 @@ pub trait Versions {
     fn schema(&self, api_version: &str) -> Option<&Schema>;
     /// The object in a served version.
     fn convert(&self, object: &Object, api_version: &str) -> Object;
-    /// What writes through the resource at hand leave alone, whatever their body says.
-    fn reset_fields(&self) -> &FieldSet;
+    /// What writes through the part of the resource at hand can come to own.
+    fn filter(&self) -> &Filter;
 }
 
 /// Who writes.
@@ -79,7 +80,7 @@ impl<'a, V: Versions> Comparisons<'a, V> {
                         compare(schema, &old, &new)
                     }
                 };
-                found.excluding(versions.reset_fields())
+                found.mapped(|set| versions.filter().pass(set))
             });
             known.insert(api_version.to_owned(), comparison);
         }
@@ -192,7 +193,7 @@ pub fn apply(
     };
     validate(schema, config).map_err(Refusal::Unfit)?;
     let merged = merge(schema, live, config);
-    let fields = owned(schema, config).recursive_difference(versions.reset_fields());
+    let fields = versions.filter().pass(owned(schema, config));
     let last = managers.find(&acting.identity).cloned();
     let mut managers = managers.clone();
     let time = last.as_ref().and_then(|last| last.time.clone());

@@ -111,7 +111,14 @@ impl fmt::Display for PathElement {
 
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => gotext::quote(text),
+        Value::String(string) => gotext::quote(string),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(text).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(object) => {
+            object.iter().map(|(name, value)| format!("{name}={}", text(value))).collect()
+        }
         other => gotext::json(other),
     }
 }

@@ -15,19 +15,19 @@ pub fn remove(schema: &Schema, object: &Map<String, Value>, paths: &FieldSet) ->
     }
 }
 
-/// `None` where nothing is left: an emptied object or list is unset.
-fn node(schema: &Schema, id: TypeId, value: &Value, paths: &FieldSet) -> Option<Value> {
+/// Null where nothing is left: what held it is still there, and may be somebody's.
+fn node(schema: &Schema, id: TypeId, value: &Value, paths: &FieldSet) -> Value {
     match (schema.form(id, value), value) {
-        (Form::Scalar(_), scalar) => Some(scalar.clone()),
+        (Form::Scalar(_), scalar) => scalar.clone(),
         (Form::Map(map), Value::Object(object)) if !map.atomic => {
             let left = members(schema, map, object, paths);
-            (!left.is_empty()).then_some(Value::Object(left))
+            if left.is_empty() { Value::Null } else { Value::Object(left) }
         }
         (Form::List(list), Value::Array(items)) if list.relation != Relation::Atomic => {
             let left = elements(schema, list, items, paths);
-            (!left.is_empty()).then_some(Value::Array(left))
+            if left.is_empty() { Value::Null } else { Value::Array(left) }
         }
-        (Form::Map(_) | Form::List(_), _) => None,
+        (Form::Map(_) | Form::List(_), _) => Value::Null,
     }
 }
 
@@ -45,9 +45,9 @@ fn members(
         }
         let value = match paths.below(&element) {
             Some(below) => node(schema, map.member(name), value, below),
-            None => Some(value.clone()),
+            None => value.clone(),
         };
-        left.extend(value.map(|value| (name.clone(), value)));
+        left.insert(name.clone(), value);
     }
     left
 }
@@ -56,7 +56,7 @@ fn elements(schema: &Schema, list: &ListType, items: &[Value], paths: &FieldSet)
     let keep = |item: &Value| match items::step(schema, list, item) {
         Ok(element) if paths.has(&element) => None,
         Ok(element) => match paths.below(&element) {
-            Some(below) => node(schema, list.element, item, below),
+            Some(below) => Some(node(schema, list.element, item, below)),
             None => Some(item.clone()),
         },
         Err(_) => Some(item.clone()),

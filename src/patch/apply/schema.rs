@@ -218,8 +218,11 @@ impl Builder<'_> {
     fn field(&mut self, field: &Field) -> TypeId {
         let element = self.kind(field.kind);
         match field.cardinality {
-            Cardinality::Single if field.merging == Merging::Atomic => self.as_whole(element),
-            Cardinality::Single => element,
+            Cardinality::Single => match field.merging {
+                Merging::Atomic => self.with_atomic(element, true),
+                Merging::Granular => self.with_atomic(element, false),
+                _ => element,
+            },
             Cardinality::List => {
                 let list = ListType { element, relation: relation(field) };
                 self.add(Atom { list: Some(list), ..Atom::default() })
@@ -241,11 +244,11 @@ impl Builder<'_> {
         }
     }
 
-    /// The same type, merged as one value.
-    fn as_whole(&mut self, id: TypeId) -> TypeId {
+    /// The same type where its field says how it is merged, whatever the type says.
+    fn with_atomic(&mut self, id: TypeId, atomic: bool) -> TypeId {
         let mut atom = self.atoms[id.0 as usize].clone();
         if let Some(map) = &mut atom.map {
-            map.atomic = true;
+            map.atomic = atomic;
         }
         self.add(atom)
     }

@@ -9,11 +9,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::conflict;
-use super::fields::FieldSet;
 use super::fields_v1;
-use super::managers::{Identity, Managers, Operation};
+use super::filter::Filter;
+use super::managers::{Identity, Manager, Managers, Operation};
 use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
 use super::schema::Schema;
+use crate::codec::protobuf;
 use crate::schema::types::Types;
 
 mod properties;
@@ -30,11 +31,21 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
+    /// What the first write finds; nothing if it is left out.
+    before: Option<Before>,
     writes: Vec<Write>,
     /// Without apiVersion and kind.
     object: Option<Map<String, Value>>,
     /// By name, with ` (Update)` behind those who did not apply.
     managers: Option<BTreeMap<String, Map<String, Value>>>,
+}
+
+/// An object as it is stored, and the sets of its managers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Before {
+    object: Map<String, Value>,
+    managers: BTreeMap<String, Map<String, Value>>,
 }
 
 /// One of `apply`, `force` and `update` names the manager.
@@ -54,7 +65,7 @@ pub(super) struct Kind {
     schema: Schema,
     api_version: String,
     kind: String,
-    reset: FieldSet,
+    filter: Filter,
 }
 
 /// An object and who owns what of it.
@@ -68,14 +79,32 @@ impl Kind {
     pub fn new(api_version: &str, kind: &str) -> Self {
         let message = Types::built_in().kind(api_version, kind).unwrap();
         let schema = Schema::built_in(Types::built_in(), message);
-        let reset = super::fields::field_paths(&[&["status"]]);
-        Self { schema, api_version: api_version.to_owned(), kind: kind.to_owned(), reset }
+        let filter = Filter::Exclude(super::fields::field_paths(&[&["status"]]));
+        Self { schema, api_version: api_version.to_owned(), kind: kind.to_owned(), filter }
     }
 
     fn claimed(&self, body: &Map<String, Value>) -> Map<String, Value> {
         let claims = [("kind", &self.kind), ("apiVersion", &self.api_version)];
         let claims = claims.map(|(name, claim)| (name.to_owned(), claim.as_str().into()));
         claims.into_iter().chain(body.clone()).collect()
+    }
+
+    /// The object as it comes back from its types, with all that is always there.
+    fn stored(&self, object: &Map<String, Value>) -> Map<String, Value> {
+        let raw = protobuf::encode(&self.api_version, &self.kind, object).unwrap();
+        protobuf::decode(&self.api_version, &self.kind, &raw).unwrap()
+    }
+
+    fn state(&self, before: &Before) -> State {
+        let managers = before.managers.iter().map(|(name, fields)| {
+            let (name, operation) = match name.strip_suffix(" (Update)") {
+                Some(name) => (name, Operation::Update),
+                None => (name.as_str(), Operation::Apply),
+            };
+            let fields = fields_v1::parse(fields).unwrap();
+            Manager { identity: self.acting(name, operation).identity, time: None, fields }
+        });
+        State { object: before.object.clone(), managers: Managers(managers.collect()) }
     }
 
     fn acting(&self, name: &str, operation: Operation) -> Acting {
@@ -135,8 +164,8 @@ impl Versions for Kind {
         object.clone()
     }
 
-    fn reset_fields(&self) -> &FieldSet {
-        &self.reset
+    fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 
@@ -177,7 +206,7 @@ fn cases() {
 }
 
 fn run(kind: &Kind, case: &Case) {
-    let mut state = State::default();
+    let mut state = case.before.as_ref().map(|before| kind.state(before)).unwrap_or_default();
     for write in &case.writes {
         match (kind.write(&state, write), &write.refused) {
             (Ok(next), None) => state = next,
@@ -186,8 +215,12 @@ fn run(kind: &Kind, case: &Case) {
             (Err(why), None) => panic!("{}: refused: {why}", case.name),
         }
     }
-    if let Some(object) = &case.object {
-        assert_eq!(&state.object, object, "{}", case.name);
+    match (&case.object, &case.before) {
+        (Some(object), None) => assert_eq!(&state.object, object, "{}", case.name),
+        (Some(object), Some(_)) => {
+            assert_eq!(kind.stored(&state.object), kind.stored(object), "{}", case.name);
+        }
+        (None, _) => {}
     }
     if let Some(managers) = &case.managers {
         assert_eq!(&state.sets(), managers, "{}", case.name);

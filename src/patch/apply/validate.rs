@@ -51,6 +51,10 @@ impl Walk<'_> {
                 Some(id) => walk.node(id, value),
                 None => walk.refuse("field not declared in schema"),
             });
+            // Upstream looks no further than the first.
+            if known.is_none() {
+                return;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::lookup::{Found, Shape};
 use super::order::{self, Sides};
-use super::{DIRECTIVE, merge_objects, unknown_directive, without_directive_members};
+use super::{DIRECTIVE, merge_objects, unknown_directive};
 use crate::gotext;
 use crate::patch::PatchError;
 use crate::schema::types::Types;
@@ -27,8 +27,12 @@ impl<'a> ListPatch<'a> {
 
     pub fn merge(&self, original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, PatchError> {
         if self.strategy != "merge" {
-            return Ok(patch.into_iter().map(without_directive_members).collect());
+            return Ok(patch);
         }
+        self.unite(original, patch)
+    }
+
+    fn unite(&self, original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, PatchError> {
         if original.is_empty() && patch.is_empty() {
             return Ok(original);
         }
@@ -44,7 +48,7 @@ impl<'a> ListPatch<'a> {
         let (original, patch) = self.act_on_directives(original, patch)?;
         let live = original.clone();
         let merged = self.merge_elements(original, &patch)?;
-        for element in &merged {
+        for element in &live {
             self.key_of(element)?;
         }
         Ok(self.ordered(merged, &patch, &live))
@@ -55,11 +59,9 @@ impl<'a> ListPatch<'a> {
         if original.is_empty() && values.is_empty() {
             return Ok(original);
         }
+        // Upstream takes objects here for a patch of the list.
         if element_kind(&[&original, &values])? == "object" {
-            return Err(PatchError::Failed(format!(
-                "cannot delete from a list of {}s by value",
-                self.element.kind_name()
-            )));
+            return self.unite(original, values);
         }
         Ok(original.into_iter().filter(|value| !values.contains(value)).collect())
     }
@@ -107,7 +109,7 @@ impl<'a> ListPatch<'a> {
                         merge_objects(std::mem::take(element), item.clone(), self.element, self.types)?;
                     *element = merged;
                 }
-                _ => original.push(without_directive_members(item.clone())),
+                _ => original.push(item.clone()),
             }
         }
         Ok(original)

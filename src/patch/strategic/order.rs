@@ -67,7 +67,10 @@ pub(super) fn merge_ordered_lists(
             (Some(live), Some(patched)) => list.merge(live, patched)?,
             (None, None) => continue,
         };
-        element_kind(&[&live_items, &patch_items])?;
+        check_keys(&merged, &order, list.merge_key)?;
+        if element_kind(&[&live_items, &patch_items])? == "object" && list.merge_key.is_empty() {
+            merged.first().map_or(Ok(()), |first| Err(without_key(first, "")))?;
+        }
         let sides = Sides::split(merged, &order, list.merge_key);
         let merged = interleave(sides, &order, &live_items, list.merge_key);
         original.insert(key.to_owned(), Value::Array(merged));
@@ -103,6 +106,19 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
     Ok(())
 }
 
+/// Elements are looked for in the order list one after the other, and all that is looked at needs its key.
+fn check_keys(merged: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    for item in merged.iter().filter(|_| !order.is_empty()) {
+        let key = identity(item, merge_key)?;
+        for ordered in order {
+            if identity(ordered, merge_key)? == key {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchError> {
     if merge_key.is_empty() {
         return Ok(item);
@@ -113,10 +129,12 @@ fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchErro
             "expected a map[string]interface {{}}, but received a {kind}"
         )));
     }
-    item.get(merge_key).ok_or_else(|| {
-        let item = gotext::display(item);
-        PatchError::Failed(format!("map: {item} does not contain declared merge key: {merge_key}"))
-    })
+    item.get(merge_key).ok_or_else(|| without_key(item, merge_key))
+}
+
+fn without_key(item: &Value, merge_key: &str) -> PatchError {
+    let item = gotext::display(item);
+    PatchError::Failed(format!("map: {item} does not contain declared merge key: {merge_key}"))
 }
 
 fn position(order: &[Value], item: &Value, merge_key: &str) -> Option<usize> {

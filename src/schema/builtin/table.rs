@@ -141,6 +141,7 @@ pub(super) const GROUP_VERSIONS: &[GroupVersion] = &[
 ];
 
 const CORE_V1: &[Row] = &[
+    namespaced("bindings", "Binding").not_stored(),
     namespaced("configmaps", "ConfigMap").short(&["cm"]),
     namespaced("endpoints", "Endpoints").short(&["ep"]).creates_on_update(),
     namespaced("events", "Event").short(&["ev"]).creates_on_update(),
@@ -152,7 +153,12 @@ const CORE_V1: &[Row] = &[
         .sub(STATUS)
         .returns_deleted(),
     cluster("persistentvolumes", "PersistentVolume").short(&["pv"]).sub(STATUS).returns_deleted(),
-    namespaced("pods", "Pod").short(&["po"]).category("all").sub(STATUS).generation().returns_deleted(),
+    namespaced("pods", "Pod")
+        .short(&["po"])
+        .category("all")
+        .sub(&["binding", "ephemeralcontainers", "eviction", "resize", "status"])
+        .generation()
+        .returns_deleted(),
     namespaced("podtemplates", "PodTemplate").generation().returns_deleted(),
     namespaced("replicationcontrollers", "ReplicationController")
         .short(&["rc"])
@@ -232,7 +238,9 @@ const BATCH_V1: &[Row] = &[
 ];
 
 const CERTIFICATES_V1: &[Row] = &[
-    cluster("certificatesigningrequests", "CertificateSigningRequest").short(&["csr"]).sub(STATUS),
+    cluster("certificatesigningrequests", "CertificateSigningRequest")
+        .short(&["csr"])
+        .sub(&["approval", "status"]),
     cluster("clustertrustbundles", "ClusterTrustBundle").conditional(),
     namespaced("podcertificaterequests", "PodCertificateRequest").sub(STATUS).conditional(),
 ];

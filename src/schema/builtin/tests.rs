@@ -38,6 +38,7 @@ fn agrees_with_the_published_types() {
     use k8s::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 
     let checked = check_all!(
+        core::Binding,
         core::ConfigMap,
         core::Endpoints,
         core::Event,

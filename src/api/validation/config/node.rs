@@ -31,6 +31,15 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     let families: BTreeSet<bool> =
         ranges.texts().filter_map(ip::parse_range).map(|(ip, _)| ip.is_ipv6()).collect();
+    let bad = ranges.texts().enumerate().find(|(_, text)| ip::parse_range(text).is_none());
+    if ranges.len() > 1
+        && let Some((index, text)) = bad
+    {
+        let message = format!(
+            "Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+        );
+        errors.push(Cause::new(CauseReason::Internal, ranges.path().to_string(), message));
+    }
     if ranges.len() > 1 && (families.len() < 2 || ranges.len() > 2) {
         errors.invalid(&ranges, ranges.value(), "may specify no more than one CIDR for each IP family");
     }

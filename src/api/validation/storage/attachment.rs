@@ -1,12 +1,13 @@
 //! Volumes attached to nodes.
 
 use super::super::at::At;
-use super::super::errors::Errors;
+use super::super::errors::{Errors, Verbatim};
 use super::super::format::dns1123_subdomain;
-use super::super::same::immutable;
+use super::super::same::{IMMUTABLE, same};
 use super::super::volume_source::csi_driver;
 use super::volume::{self, Place};
 use crate::api::ObjectMap;
+use crate::gotext;
 
 const METADATA_SIZE: usize = 256 * 1024;
 const MESSAGE_SIZE: usize = 1024;
@@ -53,5 +54,19 @@ fn source(at: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
-    immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
+    let spec = At::member(new, "spec");
+    if !same(spec.value(), At::member(old, "spec").value()) {
+        errors.invalid(&spec, internal(&spec), IMMUTABLE);
+    }
+}
+
+/// As Go has it, but for a volume that is spelled out.
+fn internal(spec: &At<'_, '_>) -> Verbatim {
+    let text = |name: &str| gotext::json(&spec.get(name).text().into());
+    let (attacher, node) = (text("attacher"), text("nodeName"));
+    let source = |name: &str| gotext::json(spec.dig(&["source", name]).value());
+    let (volume, inline) = (source("persistentVolumeName"), source("inlineVolumeSpec"));
+    Verbatim(format!(
+        "{{\"Attacher\":{attacher},\"Source\":{{\"PersistentVolumeName\":{volume},\"InlineVolumeSpec\":{inline}}},\"NodeName\":{node}}}"
+    ))
 }

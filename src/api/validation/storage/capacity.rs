@@ -18,6 +18,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
     let (topology, before) = (At::member(new, "nodeTopology"), At::member(old, "nodeTopology"));
     if !same(topology.value(), before.value()) {
         errors.invalid(&topology, selector::shown(&topology), "field is immutable");

@@ -23,12 +23,13 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
-    for name in ["provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        immutable_text(&At::member(new, name), &At::member(old, name), errors);
-    }
+    create(new, errors);
     let (parameters, before) = (At::member(new, "parameters"), At::member(old, "parameters"));
     if !same(parameters.value(), before.value()) {
         errors.invalid(&parameters, selector::shown_map(&parameters), "field is immutable");
+    }
+    for name in ["provisioner", "reclaimPolicy", "volumeBindingMode"] {
+        immutable_text(&At::member(new, name), &At::member(old, name), errors);
     }
 }
 

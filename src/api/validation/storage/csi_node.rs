@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::at::At;
-use super::super::errors::Errors;
+use super::super::errors::{Errors, Verbatim};
 use super::super::same::same;
 use super::super::volume_source::csi_driver;
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
+use crate::gotext;
 
 const NODE_ID_MAX: usize = 192;
 
@@ -51,11 +52,18 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         for new in drivers.items().filter(|new| new.get("name").text() == old.get("name").text()) {
             let (new, old) = (without_allocatable(new.value()), without_allocatable(old.value()));
             if !same(&new, &old) {
-                // Upstream prints its internal struct.
-                errors.invalid(&drivers, &new, "field is immutable");
+                errors.invalid(&drivers, internal(&new), "field is immutable");
             }
         }
     }
+}
+
+fn internal(driver: &Value) -> Verbatim {
+    let text =
+        |name: &str| gotext::json(&driver.get(name).and_then(Value::as_str).unwrap_or_default().into());
+    let keys = gotext::json(driver.get("topologyKeys").unwrap_or(&Value::Null));
+    let (name, node) = (text("name"), text("nodeID"));
+    Verbatim(format!("{{\"Name\":{name},\"NodeID\":{node},\"TopologyKeys\":{keys},\"Allocatable\":null}}"))
 }
 
 fn without_allocatable(driver: &Value) -> Value {

@@ -1,0 +1,95 @@
+//! `pods/binding`: the scheduler tells which node a pod runs on.
+
+use serde_json::Value;
+
+use super::error::{Cause, Error, Subject, aggregate};
+use super::modify::{Current, Next};
+use super::options::write::WriteOptions;
+use super::strategy::condition;
+use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
+use crate::gotext;
+use crate::schema::names::GroupResource;
+
+impl Api {
+    /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions.
+    pub async fn bind(
+        &self,
+        pod: Target<'_>,
+        mut binding: ObjectMap,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        meta::ensure_namespace(metadata_mut(&mut binding), Some(pod.namespace))?;
+        if fields::text(&binding, &["metadata", "name"]) != pod.name {
+            return Err(Error::bad_request("name in URL does not match name in Binding object"));
+        }
+        check_node(&binding)?;
+        self.modify(pod, options.dry_run, |current| {
+            let current = current.ok_or_else(|| pod.not_found())?;
+            bound(pod, &binding, current).map(Next::Put)
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+/// Upstream's registry answers 500 with the bare text.
+fn check_node(binding: &ObjectMap) -> Result<(), Error> {
+    let mut causes = Vec::new();
+    let kind = fields::text(binding, &["target", "kind"]);
+    if !matches!(kind, "" | "Node") {
+        causes.push(Cause::not_supported("target.kind", gotext::quote(kind), &["Node", "<empty>"]));
+    }
+    if fields::text(binding, &["target", "name"]).is_empty() {
+        causes.push(Cause::required("target.name", ""));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Error::Unclassified(aggregate(&causes))) }
+}
+
+fn bound(target: Target<'_>, binding: &ObjectMap, current: &Current) -> Result<ObjectMap, Error> {
+    let pod = &current.object;
+    check_preconditions(target, binding, pod)?;
+    let name = target.name;
+    let taken = fields::text(pod, &["spec", "nodeName"]);
+    let refused = if fields::at(pod, &["metadata", "deletionTimestamp"]).is_some_and(Value::is_string) {
+        format!("pod {name} is being deleted, cannot be assigned to a host")
+    } else if !taken.is_empty() {
+        format!("pod {name} is already assigned to node {}", gotext::quote(taken))
+    } else if !fields::items(pod, &["spec", "schedulingGates"]).is_empty() {
+        format!("pod {name} has non-empty .spec.schedulingGates")
+    } else {
+        return Ok(assigned(pod.clone(), binding));
+    };
+    let subject = Subject::Resource(GroupResource::new("", "pods/binding"));
+    Err(Error::Conflict { subject, name: name.to_owned(), reason: refused })
+}
+
+fn check_preconditions(target: Target<'_>, binding: &ObjectMap, pod: &ObjectMap) -> Result<(), Error> {
+    for (field, label) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let wanted = fields::text(binding, &["metadata", field]);
+        let found = fields::text(pod, &["metadata", field]);
+        if !wanted.is_empty() && wanted != found {
+            let reason = format!(
+                "Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+            );
+            let subject = Subject::Resource(target.resource.group_resource());
+            return Err(Error::Conflict { subject, name: target.name.to_owned(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// Labels and annotations of the binding become the pod's.
+fn assigned(mut pod: ObjectMap, binding: &ObjectMap) -> ObjectMap {
+    let node = fields::text(binding, &["target", "name"]);
+    fields::object_mut(&mut pod, "spec").insert("nodeName".to_owned(), node.into());
+    for field in ["annotations", "labels"] {
+        let added = fields::at(binding, &["metadata", field]).and_then(Value::as_object);
+        if let Some(added) = added.filter(|added| !added.is_empty()) {
+            fields::object_mut(metadata_mut(&mut pod), field).extend(added.clone());
+        }
+    }
+    let status = fields::object_mut(&mut pod, "status");
+    status.shift_remove("nominatedNodeName");
+    condition::set(status, &condition::Condition::plain("PodScheduled"), &now());
+    pod
+}

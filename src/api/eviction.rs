@@ -1,0 +1,205 @@
+//! `pods/eviction`: a DELETE that asks the pod's disruption budget first (`pkg/registry/core/pod/storage/eviction.go`).
+
+mod budget;
+
+use serde_json::Value;
+
+use super::error::{Cause, CauseReason, Error};
+use super::modify::Outcome;
+use super::options::delete::DeleteOptions;
+use super::options::query::Query;
+use super::options::write::WriteOptions;
+use super::options::{DryRun, GetOptions, ReadAt};
+use super::strategy::condition::{self, Condition};
+use super::update::{Change, Part, UidRule, next_version};
+use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::user::User;
+use budget::Budget;
+
+/// How often a pod that changes all the time is looked at again.
+const ATTEMPTS: usize = 20;
+/// Seconds after which an eviction that was refused in the middle of a change may be tried again.
+const SOON: u32 = 10;
+
+const TARGET: Condition<'static> = Condition {
+    kind: "DisruptionTarget",
+    reason: "EvictionByEvictionAPI",
+    message: "Eviction API: evicting",
+};
+
+impl Api {
+    /// Evicts a pod, or refuses because of its budget.
+    pub async fn evict(
+        &self,
+        pod: Target<'_>,
+        mut eviction: ObjectMap,
+        options: &WriteOptions,
+        user: &User,
+    ) -> Result<(), Error> {
+        meta::ensure_namespace(metadata_mut(&mut eviction), Some(pod.namespace))?;
+        if fields::text(&eviction, &["metadata", "name"]) != pod.name {
+            return Err(Error::bad_request("name in URL does not match name in Eviction object"));
+        }
+        let mut delete = match eviction.get("deleteOptions").filter(|options| options.is_object()) {
+            Some(options) => DeleteOptions::parse(Some(options), &Query::default())?,
+            None => DeleteOptions::default(),
+        };
+        if options.dry_run == DryRun::Yes {
+            delete.dry_run = DryRun::Yes;
+        }
+        match self.evict_unguarded(pod, &delete, user).await? {
+            Looked::Evicted => Ok(()),
+            Looked::Guarded(found) => self.evict_guarded(pod, &found, &delete, user).await,
+        }
+    }
+
+    /// Pods that do no work, or not yet, are nobody's budget.
+    async fn evict_unguarded(
+        &self,
+        pod: Target<'_>,
+        delete: &DeleteOptions,
+        user: &User,
+    ) -> Result<Looked, Error> {
+        let pinned = delete.preconditions.resource_version.is_some();
+        let mut attempt = 1;
+        loop {
+            let found = pod.resource.decode(&*self.get(pod, GetOptions { at: ReadAt::Latest }).await?)?;
+            let Some(until) = unguarded(&found) else { return Ok(Looked::Guarded(found)) };
+            let mut delete = delete.clone();
+            if until == Until::ItStarts && !pinned {
+                delete.preconditions.resource_version = Some(revision_of(&found));
+            }
+            match self.mark_and_delete(pod, delete, user).await {
+                Err(Error::Conflict { .. }) if !pinned && attempt < ATTEMPTS => attempt += 1,
+                done => return done.map(|()| Looked::Evicted),
+            }
+        }
+    }
+
+    async fn evict_guarded(
+        &self,
+        pod: Target<'_>,
+        found: &ObjectMap,
+        delete: &DeleteOptions,
+        user: &User,
+    ) -> Result<(), Error> {
+        let budgets =
+            self.resources.get("policy", "v1", "poddisruptionbudgets").ok_or(Error::UnknownResource)?;
+        let state = self.cache.fresh().await?;
+        let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;
+        let Some(budget) = matching.pop() else {
+            return self.mark_and_delete(pod, delete.clone(), user).await;
+        };
+        if !matching.is_empty() {
+            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(Error::Unclassified(why.to_owned()));
+        }
+        if is_ready(found) || !budget.lets_unready_go() {
+            self.take_disruption(budgets, pod, &budget, delete.dry_run).await?;
+            return self.mark_and_delete(pod, delete.clone(), user).await;
+        }
+        // It must not have become ready in between.
+        let pinned = delete.preconditions.resource_version.is_some();
+        let mut delete = delete.clone();
+        delete.preconditions.resource_version = Some(revision_of(found));
+        match self.mark_and_delete(pod, delete, user).await {
+            Err(Error::Conflict { .. }) if !pinned => Err(still_processed(budget.name())),
+            done => done,
+        }
+    }
+
+    /// Takes one disruption of what the budget allows.
+    async fn take_disruption(
+        &self,
+        budgets: &super::resource::Resource,
+        pod: Target<'_>,
+        budget: &Budget,
+        dry_run: DryRun,
+    ) -> Result<(), Error> {
+        let target = Target { resource: budgets, namespace: pod.namespace, name: budget.name() };
+        let own = WriteOptions::default();
+        self.modify(target, dry_run, |current| {
+            let current = current.ok_or_else(|| target.not_found())?;
+            let new = Budget::of(current.object.clone()).disrupted(pod.name, &now())?;
+            let user = &User::apiserver();
+            let change =
+                Change { part: Part::Status, uid: UidRule::Immutable, user, manager: Some(own.manager()) };
+            next_version(target, change, new, current)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// The pod says why it goes, and goes.
+    async fn mark_and_delete(
+        &self,
+        pod: Target<'_>,
+        mut delete: DeleteOptions,
+        user: &User,
+    ) -> Result<(), Error> {
+        if delete.dry_run == DryRun::No {
+            let modified = self
+                .modify(pod, DryRun::No, |current| {
+                    let current = current.ok_or_else(|| pod.not_found())?;
+                    let resource = pod.resource;
+                    let (definition, strategy) = (&resource.definition, &resource.strategy);
+                    deletion::check(&current.object, &delete.preconditions, definition, strategy)?;
+                    let mut new = current.object.clone();
+                    condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
+                    let change = Change { part: Part::Status, uid: UidRule::Immutable, user, manager: None };
+                    next_version(pod, change, new, current)
+                })
+                .await?;
+            if matches!(modified.outcome, Outcome::Deleted(_)) {
+                return Ok(());
+            }
+            if let (Some(pinned), Answer::Stored(marked)) =
+                (&mut delete.preconditions.resource_version, &modified.answer)
+            {
+                *pinned = marked.revision().to_string();
+            }
+        }
+        self.delete(pod, &delete).await.map(|_| ())
+    }
+}
+
+/// What a first look at the pod came to.
+enum Looked {
+    Evicted,
+    /// Budgets have to be asked about this pod.
+    Guarded(ObjectMap),
+}
+
+/// How long no budget guards a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// It will never work again.
+    Ever,
+    ItStarts,
+}
+
+fn unguarded(pod: &ObjectMap) -> Option<Until> {
+    let terminating = fields::at(pod, &["metadata", "deletionTimestamp"]).is_some_and(Value::is_string);
+    match fields::text(pod, &["status", "phase"]) {
+        "Succeeded" | "Failed" => Some(Until::Ever),
+        _ if terminating => Some(Until::Ever),
+        "Pending" => Some(Until::ItStarts),
+        _ => None,
+    }
+}
+
+fn is_ready(pod: &ObjectMap) -> bool {
+    let conditions = fields::items(pod, &["status", "conditions"]).iter().filter_map(Value::as_object);
+    let mut ready = conditions.filter(|condition| fields::text(condition, &["type"]) == "Ready");
+    ready.next().is_some_and(|condition| fields::text(condition, &["status"]) == "True")
+}
+
+fn revision_of(object: &ObjectMap) -> String {
+    fields::text(object, &["metadata", "resourceVersion"]).to_owned()
+}
+
+/// 429: the controller of budgets, or somebody's eviction, is at it right now.
+fn still_processed(budget: &str) -> Error {
+    let message = format!("The disruption budget {budget} is still being processed by the server.");
+    Error::Disruption { cause: Cause::new(CauseReason::DisruptionBudget, "", message), retry_after: SOON }
+}

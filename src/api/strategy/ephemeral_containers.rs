@@ -1,0 +1,43 @@
+//! `pods/ephemeralcontainers`: containers that are added to a running pod, never changed and never removed
+//! (`pkg/registry/core/pod/strategy.go`, `ValidatePodEphemeralContainersUpdate`).
+
+use serde_json::Value;
+
+use super::resize::MIRROR;
+use crate::api::error::Cause;
+use crate::api::{ObjectMap, fields};
+use crate::gotext;
+
+const FIELD: &str = "ephemeralContainers";
+
+/// `new` keeps of its own only the ephemeral containers and its metadata.
+pub(super) fn keep_all_else(new: &mut ObjectMap, old: &ObjectMap) {
+    let containers = fields::at(new, &["spec", FIELD]).cloned();
+    fields::restore(new, old, "spec");
+    fields::restore(new, old, "status");
+    let spec = fields::object_mut(new, "spec");
+    match containers {
+        Some(containers) => spec.insert(FIELD.to_owned(), containers),
+        None => spec.shift_remove(FIELD),
+    };
+}
+
+pub(super) fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    if fields::at(old, &["metadata", "annotations", MIRROR]).is_some() {
+        return vec![Cause::forbidden("", "static pods do not support ephemeral containers")];
+    }
+    let now = fields::items(new, &["spec", FIELD]);
+    let refused = |before: &Value| {
+        let name = before.get("name").and_then(Value::as_str).unwrap_or_default();
+        let quoted = gotext::quote(name);
+        let why = match now.iter().find(|after| after.get("name") == before.get("name")) {
+            None => format!("existing ephemeral containers {quoted} may not be removed\n"),
+            Some(after) if after != before => {
+                format!("existing ephemeral containers {quoted} may not be changed\n")
+            }
+            Some(_) => return None,
+        };
+        Some(Cause::forbidden("spec.ephemeralContainers", &why))
+    };
+    fields::items(old, &["spec", FIELD]).iter().filter_map(refused).collect()
+}

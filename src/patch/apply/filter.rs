@@ -1,0 +1,86 @@
+//! Which of the paths that a request touches it can come to own.
+
+use super::fields::FieldSet;
+use super::path::PathElement;
+
+/// One step of a pattern; `None` stands for any.
+pub type Step = Option<&'static str>;
+
+/// What a request's part of an object lets through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// All but these paths and what is below them.
+    Exclude(FieldSet),
+    /// Only what matches a pattern or is below it, and what is on the way there.
+    Include(&'static [&'static [Step]]),
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self::Exclude(FieldSet::default())
+    }
+}
+
+impl Filter {
+    /// The paths of `set` that pass.
+    pub fn pass(&self, set: FieldSet) -> FieldSet {
+        match self {
+            Self::Exclude(paths) => set.recursive_difference(paths),
+            Self::Include(patterns) => include(&set, patterns),
+        }
+    }
+}
+
+fn include(set: &FieldSet, patterns: &[&'static [Step]]) -> FieldSet {
+    let mut passed = FieldSet::default();
+    for entry in set.entries() {
+        let rest: Vec<&'static [Step]> =
+            patterns.iter().filter_map(|pattern| match_step(pattern, entry.element)).collect();
+        if rest.is_empty() {
+            continue;
+        }
+        let below = match rest.iter().any(|pattern| pattern.is_empty()) {
+            true => entry.below.clone(),
+            false => include(entry.below, &rest),
+        };
+        passed.graft(entry.element.clone(), entry.member, below);
+    }
+    passed
+}
+
+/// What is left of a pattern behind its first step, if that is `element`.
+fn match_step(pattern: &'static [Step], element: &PathElement) -> Option<&'static [Step]> {
+    let (first, rest) = pattern.split_first()?;
+    let fits = match (first, element) {
+        (None, _) => true,
+        (Some(name), PathElement::Field(field)) => **field == **name,
+        (Some(_), _) => false,
+    };
+    fits.then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::patch::apply::fields_v1;
+
+    #[test]
+    fn patterns_keep_what_is_below_and_on_the_way() {
+        let set = json!({
+            "f:metadata": {"f:labels": {"f:a": {}}},
+            "f:spec": {
+                ".": {},
+                "f:nodeName": {},
+                "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:image": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}},
+            },
+        });
+        let set = fields_v1::parse(set.as_object().unwrap()).unwrap();
+        let filter = Filter::Include(&[&[Some("spec"), Some("containers"), None, Some("resources")]]);
+        let passed = fields_v1::encode(&filter.pass(set));
+        let want = json!({"f:spec": {".": {}, "f:containers": {
+            "k:{\"name\":\"a\"}": {".": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}}}});
+        assert_eq!(serde_json::Value::Object(passed), want);
+    }
+}

@@ -1,0 +1,195 @@
+//! Objects that upstream refuses, and the whole answer. What every kind has to be is compared with upstream's own
+//! verdicts elsewhere (`src/api/validation/tests.rs`).
+
+use serde_json::{Value, json};
+
+use crate::support::client::Answer;
+use crate::support::server::{CONFIGMAPS, Setup};
+
+const PODS: &str = "/api/v1/namespaces/t/pods";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
+
+on_both_databases! {
+    several_causes_are_one_answer,
+    one_cause_stands_alone,
+    selectors_match_and_stay,
+    kept_maps_stay,
+    statuses_have_rules_of_their_own,
+    every_way_to_write_is_checked,
+}
+
+/// Each cause is (reason, field, message).
+#[track_caller]
+fn refused(answer: &Answer, kind: (&str, &str), name: &str, causes: &[(&str, &str, &str)]) {
+    let (group, kind) = kind;
+    let mut texts: Vec<String> =
+        causes.iter().map(|(_, field, message)| format!("{field}: {message}")).collect();
+    // The text says once what the causes say twice.
+    texts.dedup();
+    let texts = if let [one] = &texts[..] { one.clone() } else { format!("[{}]", texts.join(", ")) };
+    let causes: Vec<Value> = causes
+        .iter()
+        .map(|(reason, field, message)| json!({"reason": reason, "message": message, "field": field}))
+        .collect();
+    let mut details = json!({"name": name, "kind": kind, "causes": causes});
+    let mut called = kind.to_owned();
+    if !group.is_empty() {
+        details["group"] = json!(group);
+        called = format!("{kind}.{group}");
+    }
+    answer.fails(422, "Invalid", &format!("{called} \"{name}\" is invalid: {texts}"), details);
+}
+
+fn pod(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "app", "image": "nginx:1"}]}})
+}
+
+fn web() -> Value {
+    json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "app", "image": "nginx:1"}]},
+            },
+        },
+    })
+}
+
+async fn several_causes_are_one_answer(setup: Setup) {
+    let server = setup.start().await;
+    let mut pod = pod("p");
+    pod["spec"]["restartPolicy"] = json!("Sometimes");
+    pod["spec"]["containers"] = json!([
+        {"name": "App", "ports": [{"containerPort": 0}]},
+        {"name": "App", "image": "nginx:1", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}},
+    ]);
+    let label = "Invalid value: \"App\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+    let causes = [
+        ("FieldValueInvalid", "spec.containers[0].name", label),
+        ("FieldValueRequired", "spec.containers[0].image", "Required value"),
+        ("FieldValueRequired", "spec.containers[0].ports[0].containerPort", "Required value"),
+        ("FieldValueInvalid", "spec.containers[1].name", label),
+        ("FieldValueDuplicate", "spec.containers[1].name", "Duplicate value: \"App\""),
+        (
+            "FieldValueInvalid",
+            "spec.containers[1].resources.requests",
+            "Invalid value: \"2\": must be less than or equal to cpu limit of 1500m",
+        ),
+        (
+            "FieldValueNotSupported",
+            "spec.restartPolicy",
+            "Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+        ),
+    ];
+    let answer = server.post(PODS, &pod).await;
+    // Upstream's order of these depends on its version; they are all there.
+    let mut found: Vec<Value> = answer.failure()["details"]["causes"].as_array().expect("causes").clone();
+    found.sort_by_key(ToString::to_string);
+    let mut wanted: Vec<Value> = causes
+        .iter()
+        .map(|(reason, field, message)| json!({"reason": reason, "message": message, "field": field}))
+        .collect();
+    wanted.sort_by_key(ToString::to_string);
+    assert_eq!(found, wanted);
+    assert_eq!(server.get(format!("{PODS}/p")).await.failure()["code"], 404);
+}
+
+async fn one_cause_stands_alone(setup: Setup) {
+    let server = setup.start().await;
+    let mut empty = pod("p");
+    empty["spec"]["containers"] = json!([]);
+    let cause = [("FieldValueRequired", "spec.containers", "Required value")];
+    refused(&server.post(PODS, &empty).await, ("", "Pod"), "p", &cause);
+    let mut imageless = pod("p");
+    imageless["spec"]["containers"][0] = json!({"name": "app"});
+    let cause = [("FieldValueRequired", "spec.containers[0].image", "Required value")];
+    refused(&server.post(PODS, &imageless).await, ("", "Pod"), "p", &cause);
+}
+
+async fn selectors_match_and_stay(setup: Setup) {
+    let server = setup.start().await;
+    let kind = ("apps", "Deployment");
+    let mut other = web();
+    other["spec"]["template"]["metadata"]["labels"] = json!({"app": "other"});
+    let cause = [(
+        "FieldValueInvalid",
+        "spec.template.metadata.labels",
+        "Invalid value: {\"app\":\"other\"}: `selector` does not match template `labels`",
+    )];
+    refused(&server.post(DEPLOYMENTS, &other).await, kind, "web", &cause);
+    server.post(DEPLOYMENTS, &web()).await.expect(201);
+    other["spec"]["selector"]["matchLabels"] = json!({"app": "other"});
+    let cause = [(
+        "FieldValueInvalid",
+        "spec.selector",
+        "Invalid value: {\"matchLabels\":{\"app\":\"other\"}}: field is immutable",
+    )];
+    refused(&server.put(format!("{DEPLOYMENTS}/web"), &other).await, kind, "web", &cause);
+    let negative = server.patch(format!("{DEPLOYMENTS}/web"), &json!({"spec": {"replicas": -1}})).await;
+    let cause =
+        [("FieldValueInvalid", "spec.replicas", "Invalid value: -1: must be greater than or equal to 0")];
+    refused(&negative, kind, "web", &cause);
+}
+
+async fn kept_maps_stay(setup: Setup) {
+    let server = setup.start().await;
+    let fixed = json!({"metadata": {"name": "c"}, "data": {"a": "1"}, "immutable": true});
+    server.post(CONFIGMAPS, &fixed).await.expect(201);
+    let why = "Forbidden: field is immutable when `immutable` is set";
+    for (change, field) in [(json!({"data": {"a": "2"}}), "data"), (json!({"immutable": null}), "immutable")]
+    {
+        let answer = server.patch(format!("{CONFIGMAPS}/c"), &change).await;
+        refused(&answer, ("", "ConfigMap"), "c", &[("FieldValueForbidden", field, why)]);
+    }
+    let labelled = json!({"metadata": {"labels": {"still": "writable"}}});
+    server.patch(format!("{CONFIGMAPS}/c"), &labelled).await.ok();
+}
+
+async fn statuses_have_rules_of_their_own(setup: Setup) {
+    let server = setup.start().await;
+    server.post(DEPLOYMENTS, &web()).await.expect(201);
+    let status = format!("{DEPLOYMENTS}/web/status");
+    let answer = server.patch(&status, &json!({"status": {"replicas": 1, "readyReplicas": 2}})).await;
+    let cause = [(
+        "FieldValueInvalid",
+        "status.readyReplicas",
+        "Invalid value: 2: cannot be greater than status.replicas",
+    )];
+    refused(&answer, ("apps", "Deployment"), "web", &cause);
+    server.patch(&status, &json!({"status": {"replicas": 2, "readyReplicas": 2}})).await.ok();
+}
+
+async fn every_way_to_write_is_checked(setup: Setup) {
+    let server = setup.start().await;
+    server.post(PODS, &pod("p")).await.expect(201);
+    let at = format!("{PODS}/p");
+    let field = "spec.containers[0].image";
+    let kind = ("", "Pod");
+    let cause = ("FieldValueRequired", field, "Required value");
+    // Upstream looks at images of a new version twice.
+    let twice = [cause, cause];
+    let strategic = json!({"spec": {"containers": [{"name": "app", "image": ""}]}}).to_string();
+    let answer = server
+        .request(http::Method::PATCH, &at)
+        .body("application/strategic-merge-patch+json", strategic.clone())
+        .await;
+    refused(&answer, kind, "p", &twice);
+    let operations = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": ""}]).to_string();
+    let answer =
+        server.request(http::Method::PATCH, &at).body("application/json-patch+json", operations).await;
+    refused(&answer, kind, "p", &twice);
+    let applied = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"},
+        "spec": {"containers": [{"name": "app"}]},
+    });
+    let answer = server
+        .request(http::Method::PATCH, format!("{PODS}/q?fieldManager=test"))
+        .body("application/apply-patch+yaml", applied.to_string())
+        .await;
+    refused(&answer, kind, "q", &[cause]);
+    let answer = server.post(format!("{PODS}?dryRun=All"), &applied).await;
+    refused(&answer, kind, "q", &[cause]);
+    assert_eq!(server.get(&at).await.ok()["spec"]["containers"][0]["image"], "nginx:1");
+}
