@@ -217,7 +217,7 @@ impl Backend for Postgres {
         resource: Option<ResourceId>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        long(reads::changes(&self.pool, after, resource, limit)).await
+        reads::changes(&self.pool, after, resource, limit).await
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {

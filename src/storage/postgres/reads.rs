@@ -95,8 +95,8 @@ pub async fn changes(
     limit: u32,
 ) -> Result<Changes, Error> {
     let mut connection = pool.acquire().await?;
-    let mut transaction = connection.begin_with(SNAPSHOT).await.map_err(unavailable)?;
-    let clock = clock(&mut transaction).await?;
+    let mut transaction = short(connection.begin_with(SNAPSHOT).map_err(unavailable)).await?;
+    let clock = short(clock(&mut transaction)).await?;
     clock.check_feed(after)?;
     let query = match resource {
         None => sqlx::query(include_str!("../sql/postgres/changes.sql")).bind(after.0 as i64),
@@ -104,13 +104,13 @@ pub async fn changes(
             .bind(after.0 as i64)
             .bind(resource.0),
     };
-    let rows: Vec<ChangeRow> = query
-        .bind(i64::from(limit))
-        .fetch(&mut *transaction)
-        .map_err(unavailable)
-        .and_then(async |row| change_row(&row))
-        .try_collect()
-        .await?;
+    let mut found = query.bind(i64::from(limit)).fetch(&mut *transaction);
+    let mut rows = Vec::new();
+    // Row by row, as values may be large: while the feed hangs, nothing fresh can be read.
+    while let Some(row) = short(found.try_next().map_err(unavailable)).await? {
+        rows.push(change_row(&row)?);
+    }
+    drop(found);
     Ok(Changes::new(rows, limit, after, clock.revision))
 }
 
