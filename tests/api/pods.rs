@@ -203,12 +203,8 @@ async fn what_a_resize_may_not_do(setup: Setup) {
         "spec.containers[0].name",
         "Forbidden: containers may not be renamed or reordered on resize",
     );
-    let causes = refused(|spec| spec["containers"][0]["resources"]["requests"] = json!({"memory": "1Gi"}));
-    has(
-        causes.await,
-        "spec.containers[0].resources.requests",
-        "Forbidden: resource requests cannot be removed",
-    );
+    let causes = refused(|spec| spec["containers"][0]["resources"]["limits"] = json!({"memory": "2Gi"}));
+    has(causes.await, "spec.containers[0].resources.limits", "Forbidden: resource limits cannot be removed");
     let causes =
         refused(|spec| spec["containers"][0]["resources"]["limits"]["ephemeral-storage"] = "1Gi".into());
     has(causes.await, "spec", "Forbidden: only cpu and memory resources are mutable");

@@ -2,9 +2,11 @@
 
 use crate::tool::Kubectl;
 
+const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
+
 /// A node, and two pods on it that end at once.
 async fn node_with_pods(kubectl: &Kubectl) {
-    kubectl.run_with("create -f -", "{apiVersion: v1, kind: Node, metadata: {name: n1}}").await;
+    kubectl.run_with("create -f -", NODE).await;
     for name in ["web-0", "web-1"] {
         let pod = format!(
             "apiVersion: v1
@@ -47,7 +49,7 @@ pub async fn drains(kubectl: &Kubectl) {
 }
 
 pub async fn taints(kubectl: &Kubectl) {
-    kubectl.run_with("create -f -", "{apiVersion: v1, kind: Node, metadata: {name: n1}}").await;
+    kubectl.run_with("create -f -", NODE).await;
     let taints = "get node n1 -o jsonpath={.spec.taints[*].key}";
     assert_eq!(kubectl.run("taint node n1 disk=slow:NoSchedule").await, "node/n1 tainted\n");
     assert_eq!(kubectl.run(taints).await, "disk");
@@ -61,7 +63,7 @@ pub async fn taints(kubectl: &Kubectl) {
 pub async fn debugs(kubectl: &Kubectl) {
     node_with_pods(kubectl).await;
     kubectl.run("debug web-0 --image=busybox -c tools --quiet -- sleep 1d").await;
-    let path = "get pod web-0 -o jsonpath={.spec.ephemeralContainers[*]['name','image']}";
+    let path = "get pod web-0 -o 'jsonpath={.spec.ephemeralContainers[*].name} {.spec.ephemeralContainers[*].image}'";
     assert_eq!(kubectl.run(path).await, "tools busybox");
     kubectl.run("debug web-0 --image=alpine -c more --target=web --quiet -- true").await;
     let names = "get pod web-0 -o jsonpath={.spec.ephemeralContainers[*].name}";
@@ -74,15 +76,18 @@ pub async fn decides_on_certificates(kubectl: &Kubectl) {
     for name in ["yes", "no"] {
         let request = base64(include_bytes!("../fixtures/request.pem"));
         let object = format!(
-            "{{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {{name: {name}}}, \
-             spec: {{signerName: example.com/s, usages: [client auth], request: {request}}}}}"
+            "apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {{name: '{name}'}}
+spec: {{signerName: example.com/s, usages: [client auth], request: {request}}}
+"
         );
         kubectl.run_with("create -f -", &object).await;
     }
     let group = "certificatesigningrequest.certificates.k8s.io";
     assert_eq!(kubectl.run("certificate approve yes").await, format!("{group}/yes approved\n"));
     assert_eq!(kubectl.run("certificate deny no").await, format!("{group}/no denied\n"));
-    let condition = "-o jsonpath={.status.conditions[0]['type','reason']}";
+    let condition = "-o 'jsonpath={.status.conditions[0].type} {.status.conditions[0].reason}'";
     assert_eq!(kubectl.run(&format!("get csr yes {condition}")).await, "Approved KubectlApprove");
     assert_eq!(kubectl.run(&format!("get csr no {condition}")).await, "Denied KubectlDeny");
     let table = kubectl.table("get csr").await;
@@ -101,22 +106,28 @@ pub async fn scales_by_itself(kubectl: &Kubectl) {
     assert_eq!(scaled, "horizontalpodautoscaler.autoscaling/web autoscaled\n");
     let path =
         "{.spec.minReplicas} {.spec.maxReplicas} {.spec.metrics[0].resource.target.averageUtilization}";
-    assert_eq!(kubectl.run(&format!("get hpa.v2.autoscaling web -o 'jsonpath={path}'")).await, "2 5 80");
+    assert_eq!(
+        kubectl.run(&format!("get horizontalpodautoscalers.v2.autoscaling web -o 'jsonpath={path}'")).await,
+        "2 5 80"
+    );
     let path = "{.spec.targetCPUUtilizationPercentage}";
-    assert_eq!(kubectl.run(&format!("get hpa.v1.autoscaling web -o 'jsonpath={path}'")).await, "80");
+    assert_eq!(
+        kubectl.run(&format!("get horizontalpodautoscalers.v1.autoscaling web -o 'jsonpath={path}'")).await,
+        "80"
+    );
 }
 
 pub async fn explains_and_gets_every_kind(kubectl: &Kubectl) {
     let pod = kubectl.run("explain pod --recursive").await;
-    for line in
-        ["  spec\t<PodSpec>", "      containerPort\t<integer> -required-", "      livenessProbe\t<Probe>"]
-    {
-        assert!(pod.lines().any(|found| found == line), "{line:?} is not in {pod}");
+    for line in ["spec\t<PodSpec>", "containerPort\t<integer> -required-", "livenessProbe\t<Probe>"] {
+        assert!(pod.lines().any(|found| found.trim() == line), "{line:?} is not in {pod}");
     }
     let resources = kubectl.run("api-resources --verbs=list -o name").await;
     let mut count = 0;
     for resource in resources.lines() {
-        let explained = kubectl.run(&format!("explain {resource} --recursive")).await;
+        // With the group, kubectl takes `events.events.k8s.io` for a path of fields.
+        let plural = resource.split('.').next().expect("a plural");
+        let explained = kubectl.run(&format!("explain {plural} --recursive")).await;
         assert!(explained.contains("FIELDS:\n"), "{resource}: {explained}");
         kubectl.run(&format!("get {resource} -A -o yaml")).await;
         kubectl.run(&format!("get {resource} -A")).await;

@@ -78,8 +78,11 @@ fn spec_to_v2(spec: &mut ObjectMap, others: Option<Value>, behavior: Option<Valu
         metrics.push(json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
     }
     spec.insert("metrics".to_owned(), metrics.into());
-    if let Some(behavior) = behavior.filter(Value::is_object) {
-        spec.insert("behavior".to_owned(), with_keys(behavior, char::to_ascii_lowercase));
+    let behavior = behavior.map(|behavior| with_keys(behavior, char::to_ascii_lowercase));
+    // One that says nothing is none.
+    let says_something = |behavior: &Value| behavior.as_object().is_some_and(|object| !object.is_empty());
+    if let Some(behavior) = behavior.filter(says_something) {
+        spec.insert("behavior".to_owned(), behavior);
     }
 }
 

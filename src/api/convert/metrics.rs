@@ -112,11 +112,13 @@ fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
 /// The flat form has no types of targets; each follows from the values.
 fn nested_spec(metric: &ObjectMap) -> ObjectMap {
     let mut out = nested(metric, SPECS, "target");
-    for (source, _) in SPECS {
-        let Some(source) = out.get_mut(*source).and_then(Value::as_object_mut) else { continue };
+    for (name, _) in SPECS {
+        let Some(source) = out.get_mut(*name).and_then(Value::as_object_mut) else { continue };
         let target = fields::object_mut(source, "target");
         let kind = if target.contains_key("averageUtilization") {
             "Utilization"
+        } else if *name == "object" && target.contains_key("averageValue") {
+            "AverageValue"
         } else if target.contains_key("value") {
             "Value"
         } else {

@@ -155,14 +155,18 @@ fn without_zeros(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(without_zeros).collect(),
         Value::Object(object) => {
-            let members = object.into_iter().filter(|(_, value)| *value != "0");
+            let absent = |value: &Value| {
+                value.is_null() || *value == "0" || value.as_array().is_some_and(Vec::is_empty)
+            };
+            let members = object.into_iter().filter(|(_, value)| !absent(value));
             Value::Object(members.map(|(name, value)| (name, without_zeros(value))).collect())
         }
         scalar => scalar,
     }
 }
 
-/// Annotations that hold JSON, decoded: spelling is not part of it, nor the zeros that stand for absence there.
+/// Annotations that hold JSON, decoded: spelling is not part of it, nor the zeros, nulls and empty lists that
+/// stand for absence there.
 fn comparable(value: &Value) -> Value {
     let mut value = typed(value);
     let annotations = value["metadata"]["annotations"].as_object_mut().into_iter().flatten();
