@@ -132,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_come_back_to_the_bit() {
+        let mut bits: u64 = 1;
+        for _ in 0..10_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = f64::from_bits(bits);
+            if number.is_finite() {
+                let parsed = parse(format!("{number:e}").as_bytes()).expect("a number").value;
+                assert_eq!(parsed.as_f64().map(f64::to_bits), Some(bits), "{number:e}");
+            }
+        }
+    }
+
+    #[test]
     fn depth_is_bounded_and_bad_utf8_is_replaced() {
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
         assert_eq!(parse(b"\"a\xff\"").expect("lenient").value, Value::from("a\u{fffd}"));

@@ -157,15 +157,19 @@ async fn values_are_in_the_form_of_the_flag(mut setup: Setup) {
 /// As a release that did not know the types may have left it.
 async fn what_is_not_of_its_types_is_read_and_deleted(setup: Setup) {
     let server = setup.start().await;
+    let labels = json!({"app": "a"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = |replicas: Value| json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
     for name in ["a", "b"] {
         let deployment =
-            json!({"metadata": {"name": name, "finalizers": ["example.com/f"]}, "spec": {"replicas": 2}});
+            json!({"metadata": {"name": name, "finalizers": ["example.com/f"]}, "spec": spec(json!(2))});
         server.post(DEPLOYMENTS, &deployment).await.expect(201);
     }
     server.stop().await;
     for name in ["a", "b"] {
         let value = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": name, "namespace": "t",
-            "uid": format!("u-{name}"), "finalizers": ["example.com/f"]}, "spec": {"replicas": "two"}});
+            "uid": format!("u-{name}"), "finalizers": ["example.com/f"]}, "spec": spec(json!("two"))});
         let value = if setup.is_sqlite() {
             format!("CAST('{value}' AS BLOB)")
         } else {

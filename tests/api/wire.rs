@@ -161,14 +161,14 @@ async fn w34_numbers_and_names_of_ports(setup: Setup) {
     let port =
         |name: &str, number: u16, target: Value| json!({"name": name, "port": number, "targetPort": target});
     let service = json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"},
-        "ports": [port("a", 80, json!(80)), port("b", 81, json!("80"))]}});
+        "ports": [port("a", 80, json!(80)), port("b", 81, json!("web"))]}});
     let created = server.post(path, &service).await.expect(201);
     let targets = |service: &Value| [0, 1].map(|index| service["spec"]["ports"][index]["targetPort"].clone());
-    assert_eq!(targets(&created), [json!(80), json!("80")]);
+    assert_eq!(targets(&created), [json!(80), json!("web")]);
     let raw = encode("v1", "Service", created.as_object().expect("an object")).expect("encodes");
     let request = server.request(http::Method::PUT, format!("{path}/s"));
     let updated = request.body(PROTOBUF, Envelope::wrap("v1", "Service", &raw)).await.ok();
-    assert_eq!(targets(&updated), [json!(80), json!("80")]);
+    assert_eq!(targets(&updated), [json!(80), json!("web")]);
 }
 
 async fn w38_vectors(setup: Setup) {
