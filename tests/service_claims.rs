@@ -3,24 +3,13 @@
 #[macro_use]
 mod support;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use arc_swap::ArcSwap;
-use rowplane::api::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::Api;
 use rowplane::api::options::write::WriteOptions;
-use rowplane::api::resource::Resources;
-use rowplane::api::services::port_claims;
-use rowplane::api::{self, Api};
-use rowplane::cache::Cache;
-use rowplane::codec::at_rest::StorageMediaType;
-use rowplane::schema::builtin;
-use rowplane::schema::registry::Registry;
-use rowplane::storage::{Change, Expect, HighWaterMark, Key, Mutation, Store, Written};
+use rowplane::storage::{Change, Expect, Key, Mutation, Written};
 use rowplane::user::User;
 use serde_json::{Value, json};
 
-use support::database::Database;
+use support::verbs::api_on;
 
 on_both_databases! {
     what_a_crash_leaves_behind_is_swept_up,
@@ -61,32 +50,4 @@ async fn remove(api: &Api, name: &str) {
     let mutation = Mutation { key, expect: Expect::At(found.revision()), change: Change::Delete };
     let written = api.store.write(mutation).await.expect("write");
     assert!(matches!(written, Written::Committed { .. }));
-}
-
-/// The verbs on a database, without a server around them.
-async fn api_on(database: &Database) -> Arc<Api> {
-    let backend = database.open().await;
-    let registry = Arc::new(Registry::new(builtin::definitions()));
-    let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.push(port_claims());
-    let ids = backend.resource_ids(&names).await.expect("ids");
-    let port_claims = ids[ids.len() - 1];
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
-    Arc::new(Api {
-        store: Store::start(backend, sink, mark),
-        cache,
-        resources: Resources::new(
-            registry,
-            &names.into_iter().zip(ids).collect(),
-            StorageMediaType::default(),
-        ),
-        token_keys: ArcSwap::from_pointee(TokenKeys::new(
-            TokenKey { id: 1, secret: vec![0; 32] },
-            Vec::new(),
-        )),
-        port_claims,
-        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
-    })
 }

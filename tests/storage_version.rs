@@ -19,27 +19,17 @@ mod registration;
 #[path = "storage_version/validation.rs"]
 mod validation;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use rowplane::api::continue_token::{TokenKey, TokenKeys};
-use rowplane::api::resource::Resources;
-use rowplane::api::services::port_claims;
-use rowplane::api::{self, Api};
-use rowplane::cache::{Cache, Range};
+use rowplane::api::Api;
+use rowplane::cache::Range;
 use rowplane::cli::config::{IdentityConfig, Registration};
-use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::identity::ServerIdentity;
-use rowplane::schema::builtin;
 use rowplane::schema::names::GroupResource;
-use rowplane::schema::registry::Registry;
-use rowplane::storage::{HighWaterMark, Store};
 use serde_json::Value;
 
 use crate::support::client::Client;
-use crate::support::database::Database;
 use crate::support::server::Setup;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -100,31 +90,4 @@ fn entry_count(api: &Api) -> usize {
     let (objects, all) = (api.cache.any().objects(versions.expect("served").id), Range::of(None));
     let objects = objects.range(&all).map(|object| object.to_map().expect("JSON"));
     objects.map(|object| entries(&Value::Object(object)).len()).sum()
-}
-
-/// The verbs on a database, without a server around them.
-async fn api_on(database: &Database) -> Arc<Api> {
-    let backend = database.open().await;
-    let registry = Arc::new(Registry::new(builtin::definitions()));
-    let resources: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    let ids = backend.resource_ids(&resources).await.expect("ids");
-    let port_claims = backend.resource_ids(&[port_claims()]).await.expect("an id")[0];
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
-    Arc::new(Api {
-        store: Store::start(backend, sink, mark),
-        cache,
-        resources: Resources::new(
-            registry,
-            &resources.into_iter().zip(ids).collect(),
-            StorageMediaType::default(),
-        ),
-        token_keys: ArcSwap::from_pointee(TokenKeys::new(
-            TokenKey { id: 1, secret: vec![0; 32] },
-            Vec::new(),
-        )),
-        port_claims,
-        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
-    })
 }

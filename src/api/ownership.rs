@@ -111,10 +111,13 @@ pub(super) fn track_update(
         },
         _ => Cow::Borrowed(live),
     };
+    if base.is_empty() {
+        return put(new, None);
+    }
     let kind = Kind::new(resource, tracking.part);
     let acting = updater(resource, tracking);
     // Only what was read from the store is known to be canonical.
-    let stored = matches!(base, Cow::Borrowed(base) if !base.is_empty());
+    let stored = matches!(base, Cow::Borrowed(_));
     let encoded = match Update::new(&kind, old, new, &acting) {
         Some(mut update) => {
             let retouched = if stored { update.retouched(&base) } else { None };
@@ -123,7 +126,7 @@ pub(super) fn track_update(
                 update.managers(&managers).unwrap_or(managers).encode()
             })
         }
-        None => Some(Value::Array(base.into_owned())).filter(|_| !live.is_empty()),
+        None => Some(Value::Array(base.into_owned())),
     };
     put(new, encoded);
 }

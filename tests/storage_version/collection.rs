@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, Watch};
 use crate::support::server::{Setup, TestServer, names, rv};
-use crate::{LEASES, VERSIONS, api_on, condition, entries, entry_count, id, on_host, version_of};
+use crate::support::verbs::api_on;
+use crate::{LEASES, VERSIONS, condition, entries, entry_count, id, on_host, version_of};
 
 on_both_databases! {
     s28_s30_entries_of_unknown_servers_go,

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::Watch;
 use crate::support::server::{Setup, TestServer, names, rv};
-use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, api_on, identified};
+use crate::support::verbs::api_on;
+use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, identified};
 
 on_both_databases! {
     s17_a_restart_keeps_the_lease,

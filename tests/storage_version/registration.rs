@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::database::Database;
 use crate::support::server::{Setup, names, rv};
+use crate::support::verbs::api_on;
 use crate::{
-    AUTOSCALERS, LEASES, OF_SERVERS, VERSIONS, api_on, autoscalers_in, condition, entries, entry_count, id,
-    on_host, version_of,
+    AUTOSCALERS, LEASES, OF_SERVERS, VERSIONS, autoscalers_in, condition, entries, entry_count, id, on_host,
+    version_of,
 };
 
 on_both_databases! {

@@ -27,3 +27,4 @@ pub mod postgres;
 pub mod process;
 pub mod rest;
 pub mod server;
+pub mod verbs;

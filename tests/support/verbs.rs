@@ -1,0 +1,45 @@
+//! The verbs on a database, without a server around them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rowplane::api::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::resource::Resources;
+use rowplane::api::services::port_claims;
+use rowplane::api::{self, Api};
+use rowplane::cache::Cache;
+use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::schema::builtin;
+use rowplane::schema::registry::Registry;
+use rowplane::storage::{HighWaterMark, Store};
+
+use super::database::Database;
+
+/// As a server that has no controllers.
+pub async fn api_on(database: &Database) -> Arc<Api> {
+    let backend = database.open().await;
+    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
+    names.push(port_claims());
+    let ids = backend.resource_ids(&names).await.expect("ids");
+    let port_claims = ids[ids.len() - 1];
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    Arc::new(Api {
+        store: Store::start(backend, sink, mark),
+        cache,
+        resources: Resources::new(
+            registry,
+            &names.into_iter().zip(ids).collect(),
+            StorageMediaType::default(),
+        ),
+        token_keys: ArcSwap::from_pointee(TokenKeys::new(
+            TokenKey { id: 1, secret: vec![0; 32] },
+            Vec::new(),
+        )),
+        port_claims,
+        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
+    })
+}
