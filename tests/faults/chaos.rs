@@ -10,6 +10,8 @@ use rand::{RngExt, SeedableRng};
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinHandle;
 
+use super::failovers::{Replication, fail_over};
+use super::process::Encoding;
 use super::proxy::{Direction, Flow, Proxy};
 use super::run::{Database, Replicas};
 
@@ -34,6 +36,8 @@ enum Fault {
     ClockLocked,
     /// Statements are given a few milliseconds.
     StatementTimeout,
+    /// A standby takes over.
+    Failover(Replication),
     /// No file of the server may grow beyond a size.
     DiskFull,
 }
@@ -102,6 +106,8 @@ async fn keep_disturbing(
         let lasts = Duration::from_millis(lasts as u64);
         let amount = random.random_range(0..1000);
         let began = Instant::now();
+        let encoding = Encoding { in_json: random.random_bool(0.5), older_version: random.random_bool(0.5) };
+        replicas.servers[server].installation.encode(encoding);
         apply(&replicas, fault, server, lasts, amount).await;
         let took = began.elapsed();
         if took > lasts + SLOW {
@@ -121,7 +127,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         5 => Trouble::HeldBothWays,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..20)) {
+    match (database, random.random_range(0..21)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
@@ -132,6 +138,10 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         (Database::Postgres(_), 16) => Fault::DatabaseStoppedImmediately,
         (Database::Postgres(_), 17) => Fault::DatabaseRestarted,
         (Database::Postgres(_), 18) => Fault::ClockLocked,
+        (Database::Postgres(_), 19) => match random.random_bool(0.5) {
+            true => Fault::Failover(Replication::Synchronous),
+            false => Fault::Failover(Replication::Stalled),
+        },
         (Database::Postgres(_), _) => Fault::StatementTimeout,
     }
 }
@@ -173,7 +183,8 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::DatabaseStoppedImmediately
         | Fault::DatabaseRestarted
         | Fault::ClockLocked
-        | Fault::StatementTimeout => disturb_database(replicas, fault, lasts).await,
+        | Fault::StatementTimeout
+        | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
 }
 
@@ -198,9 +209,11 @@ async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
 }
 
 async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
-    let Database::Postgres(cluster) = &replicas.database else { return };
-    let _turn = replicas.database_turn.lock().await;
+    let Database::Postgres(primary) = &replicas.database else { return };
+    let mut promotions = replicas.database_turn.lock().await;
+    let cluster = primary.get();
     match fault {
+        Fault::Failover(replication) => promotions.extend(fail_over(replicas, replication, lasts).await),
         Fault::ClockLocked => {
             let Ok(mut connection) = cluster.try_connect().await else { return };
             // It ends with the connection.

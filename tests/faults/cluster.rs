@@ -137,6 +137,15 @@ impl Cluster {
         }
     }
 
+    /// From now on no commit is acknowledged that the standby has not got.
+    pub async fn wait_for_standbys(&self) {
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await;
+        self.execute("SELECT pg_reload_conf()").await;
+        while self.number("SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'").await == 0 {
+            pause().await;
+        }
+    }
+
     pub fn target(&self) -> Target {
         Target::Unix(self.socket().join(format!(".s.PGSQL.{PORT}")))
     }
@@ -169,6 +178,11 @@ impl Cluster {
     }
 
     pub async fn number(&self, query: &str) -> i64 {
+        let mut connection = self.try_connect().await.expect("connect");
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
+    }
+
+    pub async fn text(&self, query: &str) -> String {
         let mut connection = self.try_connect().await.expect("connect");
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
     }

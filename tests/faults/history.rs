@@ -85,6 +85,10 @@ pub enum Action {
         at: Option<Version>,
     },
     Read,
+    /// Nobody's request: a failover took back what had happened since this version.
+    Restore {
+        to: Option<Version>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ struct Held {
 type State = Option<Held>;
 
 /// Judges every object by itself.
-pub fn check(calls: &[Call]) -> Vec<Violation> {
+pub fn check<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Vec<Violation> {
     let mut by_key: BTreeMap<&Key, Vec<&Call>> = BTreeMap::new();
     for call in calls {
         by_key.entry(&call.key).or_default().push(call);
@@ -196,6 +196,10 @@ fn step(state: &State, call: &Call) -> Option<State> {
             let held = precondition(state, at)?;
             let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
             newer.then(|| Some(Held { token: token.clone(), revision: *revision }))
+        }
+        (Action::Restore { to }, Answer::Written { .. }) => {
+            let held = |to: &Version| Held { token: to.token.clone(), revision: Some(to.revision) };
+            Some(to.as_ref().map(held))
         }
         (Action::Delete { at }, Answer::Written { .. }) => precondition(state, at).map(|_| None),
         (Action::Update { at: Some(at), .. } | Action::Delete { at: Some(at) }, Answer::Conflict) => {

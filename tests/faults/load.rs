@@ -128,7 +128,11 @@ impl Load {
 
 impl Shared {
     pub fn now(&self) -> Time {
-        self.began.elapsed().as_nanos() as Time
+        self.time(Instant::now())
+    }
+
+    pub fn time(&self, at: Instant) -> Time {
+        at.duration_since(self.began).as_nanos() as Time
     }
 
     pub fn any(&self, random: &mut StdRng) -> &Client {
@@ -239,6 +243,7 @@ async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, B
             server.delete(&item(key), Some(&options)).await
         }
         Action::Read => server.get(&item(key)).await,
+        Action::Restore { .. } => unreachable!("nobody asks for it"),
     }
 }
 

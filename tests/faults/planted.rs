@@ -52,6 +52,7 @@ fn good() -> History {
             row(15, "x", true, 0, ""),
             Row { revision: 16, key: None, deleted: false, uid: String::new(), value: Vec::new() },
         ],
+        Vec::new(),
     );
     let calls = vec![
         call("x", Action::Create { token: token(1, "red") }, written(11), 10),
@@ -305,7 +306,7 @@ fn a_gap_in_the_revisions() {
         uid: String::new(),
         value: Vec::new(),
     });
-    let log = Log::new(10, rows.to_vec());
+    let log = Log::new(10, rows.to_vec(), Vec::new());
     assert_eq!(log.violations.first().map(|violation| violation.promise), Some(Promise::Clock));
 }
 

@@ -15,10 +15,16 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
             causes.insert(token, call);
         }
     }
-    let mut written: HashMap<&Token, &Change> = HashMap::new();
+    let mut written: HashMap<&Token, Vec<&Change>> = HashMap::new();
     for change in &log.changes {
         let Some(after) = &change.after else { continue };
-        if written.insert(&after.token, change).is_some() {
+        let all = written.entry(&after.token).or_default();
+        all.push(change);
+        if change.lost_at.is_some() {
+            // Who was told that it was refused, was told so by the new primary.
+            continue;
+        }
+        if all.iter().filter(|change| change.lost_at.is_none()).count() > 1 {
             violations.push(Violation::new(Promise::Durable, format!("done twice: {change:?}")));
         }
         let caused = causes.get(&after.token).is_some_and(|call| may_have_caused(call, change));
@@ -31,13 +37,14 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
         let Answer::Written { revision } = call.answer else { continue };
         let done = match &call.action {
             Action::Create { token } | Action::Update { token, .. } => {
-                written.get(token).is_some_and(|change| Some(change.revision) == revision)
+                let changes = written.get(token).map_or(&[][..], Vec::as_slice);
+                changes.iter().any(|change| Some(change.revision) == revision)
             }
             Action::Delete { at: Some(at) } => log.changes.iter().any(|change| {
                 change.after.is_none() && change.before.as_ref().is_some_and(|before| before == at)
             }),
             // Of whatever there was; the search for an order finds out.
-            Action::Delete { at: None } | Action::Read => true,
+            Action::Delete { at: None } | Action::Read | Action::Restore { .. } => true,
         };
         if !done {
             let instead = revision.and_then(|revision| log.at(revision));
@@ -55,7 +62,7 @@ fn may_have_caused(call: &Call, change: &Change) -> bool {
             Action::Create { .. } => change.before.is_none(),
             Action::Update { at: Some(at), .. } => change.before.as_ref() == Some(at),
             Action::Update { at: None, .. } => change.before.is_some(),
-            Action::Delete { .. } | Action::Read => false,
+            Action::Delete { .. } | Action::Read | Action::Restore { .. } => false,
         }
 }
 
@@ -73,14 +80,16 @@ fn check_deletions(log: &Log, calls: &[Call]) -> Vec<Violation> {
             _ => {}
         }
     }
-    let mut done: HashMap<_, usize> = HashMap::new();
+    let (mut done, mut lost): (HashMap<_, usize>, HashMap<_, usize>) = Default::default();
     for change in log.changes.iter().filter(|change| change.after.is_none()) {
-        *done.entry(&change.key).or_default() += 1;
+        let count = if change.lost_at.is_some() { &mut lost } else { &mut done };
+        *count.entry(&change.key).or_default() += 1;
     }
     let keys: std::collections::BTreeSet<_> = asked.keys().chain(done.keys()).copied().collect();
     let count = |map: &HashMap<_, usize>, key| map.get(key).copied().unwrap_or(0);
     let wrong = keys.into_iter().filter(|key| {
-        count(&done, *key) < count(&answered, *key) || count(&done, *key) > count(&asked, *key)
+        count(&done, *key) + count(&lost, *key) < count(&answered, *key)
+            || count(&done, *key) > count(&asked, *key)
     });
     wrong.map(|key| Violation::new(Promise::Durable, format!("deletions of {key:?} do not add up"))).collect()
 }

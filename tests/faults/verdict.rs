@@ -9,7 +9,8 @@ impl History {
     /// Everything that is wrong with it.
     pub fn judge(&self) -> Vec<Violation> {
         let mut violations = self.log.violations.clone();
-        violations.extend(linear::check(&self.calls));
+        let restored = self.log.restorations();
+        violations.extend(linear::check(self.calls.iter().chain(&restored)));
         violations.extend(requests::check_calls(&self.log, &self.calls));
         violations.extend(requests::check_time(&self.calls, &self.listings));
         violations.extend(requests::check_listings(&self.log, &self.listings));
@@ -33,6 +34,7 @@ impl History {
             listings: self.listings.len(),
             pages: self.listings.iter().map(|listing| listing.page_revisions.len()).sum(),
             changes: self.log.changes.len(),
+            lost: self.log.changes.iter().filter(|change| change.lost_at.is_some()).count(),
             streams: self.watches.iter().map(|run| run.streams.len()).sum(),
             events: told.iter().filter(|told| matches!(told, Told::Event { .. })).count(),
             bookmarks: told.iter().filter(|told| matches!(told, Told::Bookmark { .. })).count(),
@@ -53,6 +55,8 @@ pub struct Coverage {
     pub pages: usize,
     /// Of the load's objects, by the log.
     pub changes: usize,
+    /// Of these, by failovers to a standby that was behind.
+    pub lost: usize,
     pub streams: usize,
     pub events: usize,
     pub bookmarks: usize,
@@ -63,7 +67,7 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} operations ({} reads, {} writes done, {} refused, {} unknown), {} changes, {} lists in {} pages, \
+            "{} operations ({} reads, {} writes done, {} refused, {} unknown), {} changes ({} lost), {} lists in {} pages, \
              {} watch streams with {} events, {} bookmarks, {} expired",
             self.calls,
             self.reads,
@@ -71,6 +75,7 @@ impl fmt::Display for Coverage {
             self.refused,
             self.unknown,
             self.changes,
+            self.lost,
             self.listings,
             self.pages,
             self.streams,
