@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn s27_the_third_failure_is_told() {
         let mut failures = Failures::default();
-        let found: Vec<_> = (0..9).map(|_| failures.add()).map(|next| (next.told, next.pause.as_secs())).collect();
+        let found: Vec<_> =
+            (0..9).map(|_| failures.add()).map(|next| (next.told, next.pause.as_secs())).collect();
         let (quiet, told) = (|pause| (false, pause), |pause| (true, pause));
-        let expected =
-            [quiet(1), quiet(1), told(1), told(2), told(4), told(8), told(16), told(30), told(30)];
+        let expected = [quiet(1), quiet(1), told(1), told(2), told(4), told(8), told(16), told(30), told(30)];
         assert_eq!(found, expected);
     }
 }

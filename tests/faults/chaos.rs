@@ -7,18 +7,22 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use serde_json::json;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinHandle;
 
 use super::failovers::{Replication, fail_over};
+use super::load::PATIENCE;
 use super::process::Encoding;
 use super::proxy::{Direction, Flow, Proxy};
 use super::run::{Database, Replicas};
+use crate::support::rest::Client;
 
 /// Faults that may overlap.
 const AT_ONCE: u64 = 2;
 /// To heal a fault; what takes longer is told.
 const SLOW: Duration = Duration::from_secs(10);
+const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 const REST: std::ops::Range<u64> = 100..1500;
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +42,8 @@ enum Fault {
     StatementTimeout,
     /// A standby takes over.
     Failover(Replication),
+    /// Somebody asks for a migration of stored objects.
+    Migrate,
     /// No file of the server may grow beyond a size.
     DiskFull,
 }
@@ -127,11 +133,12 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         5 => Trouble::HeldBothWays,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..21)) {
+    match (database, random.random_range(0..23)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
         (_, 7..10) => Fault::Link(Side::Front, trouble),
+        (_, 21..23) => Fault::Migrate,
         (Database::Sqlite, _) => Fault::DiskFull,
         (Database::Postgres(_), 10..15) => Fault::Link(Side::Back, trouble),
         (Database::Postgres(_), 15) => Fault::DatabaseKilled,
@@ -167,6 +174,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
             tokio::time::sleep(lasts).await;
             process.go_on().await;
         }
+        Fault::Migrate => migrate(&server.client, amount).await,
         Fault::DiskFull => {
             let process = server.process().await;
             let Some(process) = &*process else { return };
@@ -186,6 +194,15 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::StatementTimeout
         | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
+}
+
+/// Rows are then written again as the server that leads encodes them. Whether the request arrives is its own affair.
+async fn migrate(client: &Client, amount: u64) {
+    let resources = [("", "configmaps"), ("apps", "deployments"), ("", "pods")];
+    let (group, resource) = resources[amount as usize % resources.len()];
+    let spec = json!({"resource": {"group": group, "resource": resource}});
+    let body = json!({"metadata": {"generateName": "again-"}, "spec": spec});
+    let _ = tokio::time::timeout(PATIENCE, client.post(MIGRATIONS, &body)).await;
 }
 
 async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {

@@ -85,6 +85,8 @@ impl Cluster {
             // Processes are killed here, not machines.
             command.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"]);
             command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);
+            // A standby finishes what it is asked, and replays the rest later.
+            command.args(["-c", "max_standby_streaming_delay=-1"]);
             command.stdout(Stdio::null()).stderr(log.try_clone().expect("the log")).kill_on_drop(true);
             let mut child = command.spawn().expect("start PostgreSQL");
             loop {
@@ -125,7 +127,11 @@ impl Cluster {
 
     /// The standby takes over with what it has.
     pub async fn promote(&self) {
-        self.execute("SELECT pg_promote(true, 3600)").await;
+        // Not by a statement that waits: what is replayed might have to wait for the statement.
+        self.execute("SELECT pg_promote(false)").await;
+        while self.number("SELECT pg_is_in_recovery()::int::bigint").await == 1 {
+            pause().await;
+        }
     }
 
     /// The standby gets no more of what the primary commits.
@@ -243,14 +249,14 @@ impl Drop for Cluster {
 }
 
 /// Binds: none. The same on both databases.
-pub const WITNESSED: &str = "SELECT w.revision, r.api_group = '' AND r.plural = 'configmaps', w.namespace, w.name, w.deleted, w.uid, w.value \
+pub const WITNESSED: &str = "SELECT w.revision, (r.api_group = '' AND r.plural IN ('configmaps', 'pods')) OR (r.api_group = 'apps' AND r.plural = 'deployments'), w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource ORDER BY w.revision";
 
 type Witnessed = (i64, bool, String, String, bool, String, Vec<u8>);
 
 /// A row of [`WITNESSED`].
-pub fn row((revision, configmap, namespace, name, deleted, uid, value): Witnessed) -> Row {
-    let ours = configmap && super::load::NAMESPACES.contains(&&*namespace);
+pub fn row((revision, ours, namespace, name, deleted, uid, value): Witnessed) -> Row {
+    let ours = ours && super::load::NAMESPACES.contains(&&*namespace);
     Row { revision: revision as u64, key: ours.then_some((namespace, name)), deleted, uid, value }
 }
 

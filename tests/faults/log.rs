@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use rowplane::storage::SAFETY_GAP;
 
-use super::history::{Action, Answer, Call, EventKind, Filter, Key, Promise, Time, Token, Version, Violation};
+use super::history::{
+    Action, Answer, Call, EventKind, Filter, Key, Promise, Time, Token, Version, Violation,
+};
 
 /// A row that the trigger wrote. Of another resource if there is no key.
 #[derive(Clone, Debug)]
@@ -183,6 +185,12 @@ impl Failover {
 }
 
 impl Change {
+    /// Whether the object has changed and its content has not.
+    pub fn is_touch(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
+        before.token == after.token && before.uid == after.uid
+    }
+
     /// What this change is to a watcher: nothing, if it is not about what the filter lets through.
     pub fn seen_through(&self, filter: &Filter) -> Option<Expected> {
         let holds =

@@ -15,7 +15,9 @@ use tokio::sync::Mutex;
 use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
 use super::failovers::Promotion;
-use super::history::{Action, Answer, Call, Freshness, History, Listing, Promise, Violation};
+use super::history::{
+    Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
+};
 use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::{Skew, pause};
@@ -134,7 +136,9 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
     for server in &load.shared.servers {
-        done.listings.push(last_list(&load.shared, server).await);
+        for kind in Kind::ALL {
+            done.listings.push(last_list(&load.shared, server, kind).await);
+        }
     }
     let shared = load.shared.clone();
     let watches = load.watched().await;
@@ -142,7 +146,8 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);
     violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
-    let history = History { log, calls: done.calls, listings: done.listings, watches };
+    let migrated = faults.contains_key("Migrate");
+    let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
     Report { seed, coverage: history.coverage(), faults, recovery, violations }
@@ -259,34 +264,41 @@ async fn write_sentinels(shared: &Shared) -> Vec<Call> {
     let mut calls = Vec::new();
     for namespace in NAMESPACES {
         for colour in COLOURS {
-            let key = (namespace.to_owned(), format!("{SENTINEL}-{colour}"));
-            loop {
-                let token = shared.token(0, colour);
-                let call = shared.call(&shared.servers[0], key.clone(), Action::Create { token }).await;
-                let there = matches!(call.answer, Answer::Written { .. } | Answer::Exists);
-                calls.push(call);
-                if there {
-                    break;
-                }
+            for kind in Kind::ALL {
+                let key = (namespace.to_owned(), format!("{}-{SENTINEL}-{colour}", kind.prefix()));
+                calls.extend(write_sentinel(shared, key, colour).await);
             }
         }
     }
     calls
 }
 
+async fn write_sentinel(shared: &Shared, key: Key, colour: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    loop {
+        let token = shared.token(0, colour);
+        let call = shared.call(&shared.servers[0], key.clone(), Action::Create { token }).await;
+        let there = matches!(call.answer, Answer::Written { .. } | Answer::Exists);
+        calls.push(call);
+        if there {
+            return calls;
+        }
+    }
+}
+
 /// What this server says in the end.
-async fn last_list(shared: &Shared, server: &Client) -> Listing {
+async fn last_list(shared: &Shared, server: &Client, kind: Kind) -> Listing {
     let called = shared.now();
-    let body = server.get(&object::collection(None)).await.expect("an answer").ok();
+    let body = server.get(&object::collection(kind, None)).await.expect("an answer").ok();
     let (returned, revision) = (shared.now(), crate::support::rest::revision(&body));
     Listing {
         freshness: Freshness::Latest,
-        filter: Default::default(),
+        filter: Filter { kind, ..Filter::default() },
         called,
         returned,
         revision,
         page_revisions: vec![revision],
-        items: object::items(&body),
+        items: object::items(&body, kind),
     }
 }
 

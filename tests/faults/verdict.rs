@@ -9,8 +9,12 @@ impl History {
     /// Everything that is wrong with it.
     pub fn judge(&self) -> Vec<Violation> {
         let mut violations = self.log.violations.clone();
-        let restored = self.log.restorations();
-        violations.extend(linear::check(self.calls.iter().chain(&restored)));
+        let mut others = self.log.restorations();
+        match self.migrated {
+            true => others.extend(requests::rewrites(&self.log, &self.calls)),
+            false => violations.extend(requests::check_touches(&self.log, &self.calls)),
+        }
+        violations.extend(linear::check(self.calls.iter().chain(&others)));
         violations.extend(requests::check_calls(&self.log, &self.calls));
         violations.extend(requests::check_time(&self.calls, &self.listings));
         violations.extend(requests::check_listings(&self.log, &self.listings));
@@ -24,11 +28,20 @@ impl History {
         let count = |test: fn(&Answer) -> bool| self.calls.iter().filter(|call| test(&call.answer)).count();
         let told: Vec<&Told> =
             self.watches.iter().flat_map(|run| &run.streams).flat_map(|s| &s.told).collect();
+        let done = |test: fn(&Action) -> bool| {
+            self.calls
+                .iter()
+                .filter(|call| test(&call.action) && matches!(call.answer, Answer::Written { .. }))
+                .count()
+        };
         let reads = self.calls.iter().filter(|call| matches!(call.action, Action::Read)).count();
         Coverage {
             calls: self.calls.len(),
             reads,
             done: count(|answer| matches!(answer, Answer::Written { .. })),
+            applied: done(|action| matches!(action, Action::Apply { .. })),
+            statuses: done(|action| matches!(action, Action::Status { .. })),
+            scaled: done(|action| matches!(action, Action::Scale { .. })),
             refused: count(|answer| matches!(answer, Answer::Exists | Answer::Conflict | Answer::Missing)),
             unknown: count(|answer| *answer == Answer::Unknown),
             listings: self.listings.len(),
@@ -49,6 +62,10 @@ pub struct Coverage {
     pub calls: usize,
     pub reads: usize,
     pub done: usize,
+    /// Of these, by server-side apply, to the status, to the scale.
+    pub applied: usize,
+    pub statuses: usize,
+    pub scaled: usize,
     pub refused: usize,
     pub unknown: usize,
     pub listings: usize,
@@ -67,11 +84,14 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} operations ({} reads, {} writes done, {} refused, {} unknown), {} changes ({} lost), {} lists in {} pages, \
+            "{} operations ({} reads, {} writes done of which {} applied, {} statuses and {} scales, {} refused, {} unknown), {} changes ({} lost), {} lists in {} pages, \
              {} watch streams with {} events, {} bookmarks, {} expired",
             self.calls,
             self.reads,
             self.done,
+            self.applied,
+            self.statuses,
+            self.scaled,
             self.refused,
             self.unknown,
             self.changes,

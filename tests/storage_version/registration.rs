@@ -217,7 +217,9 @@ async fn s32_hashes_of_storage_versions(setup: Setup) {
         let resources = list["resources"].as_array().expect("resources").clone();
         move |name: &str| {
             let found = resources.iter().find(|resource| resource["name"] == name);
-            found.unwrap_or_else(|| panic!("{name} is served"))["storageVersionHash"].as_str().map(str::to_owned)
+            found.unwrap_or_else(|| panic!("{name} is served"))["storageVersionHash"]
+                .as_str()
+                .map(str::to_owned)
         }
     };
     let core = hashes("/api/v1").await;

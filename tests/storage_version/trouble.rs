@@ -32,7 +32,10 @@ async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
         assert_eq!(condition(&object, "Failed"), None);
         let Some((_, message)) = condition(&object, "Running") else { continue };
         if let Some((start, error)) = message.split_once("; transient error: ") {
-            assert!(start.starts_with("The migration is running, ") && start.ends_with("/20 objects not yet migrated"));
+            assert!(
+                start.starts_with("The migration is running, ")
+                    && start.ends_with("/20 objects not yet migrated")
+            );
             assert!(error.contains("not now"), "{error}");
             break;
         }
@@ -65,9 +68,13 @@ async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
 
     let (from, to) = (hex(&created), hex("2020-01-01T00:00:00Z"));
     let older = if setup.is_sqlite() {
-        format!("UPDATE objects SET value = CAST(replace(CAST(value AS TEXT), CAST(x'{from}' AS TEXT), CAST(x'{to}' AS TEXT)) AS BLOB) WHERE name = 'unknown'")
+        format!(
+            "UPDATE objects SET value = CAST(replace(CAST(value AS TEXT), CAST(x'{from}' AS TEXT), CAST(x'{to}' AS TEXT)) AS BLOB) WHERE name = 'unknown'"
+        )
     } else {
-        format!("UPDATE objects SET value = decode(replace(encode(value, 'hex'), '{from}', '{to}'), 'hex') WHERE name = 'unknown'")
+        format!(
+            "UPDATE objects SET value = decode(replace(encode(value, 'hex'), '{from}', '{to}'), 'hex') WHERE name = 'unknown'"
+        )
     };
     setup.database.execute(&older).await;
     let server = setup.start().await;
