@@ -29,8 +29,6 @@ mod object;
 mod planted;
 #[path = "faults/process.rs"]
 mod process;
-#[path = "faults/proxy.rs"]
-mod proxy;
 #[path = "faults/requests.rs"]
 mod requests;
 #[path = "faults/run.rs"]
@@ -48,6 +46,7 @@ mod watches;
 
 use crate::history::Promise;
 use crate::run::{Database, Report, Settings, run};
+use crate::support::proxy;
 use crate::watcher::Mischief;
 
 const CLIENTS: usize = 6;
