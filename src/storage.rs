@@ -52,8 +52,8 @@ pub struct ResourceId(pub i32);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub resource: ResourceId,
-    pub namespace: Box<str>,
-    pub name: Box<str>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
 }
 
 impl Key {
@@ -81,6 +81,11 @@ impl Clock {
             return Err(Error::Future { requested: at, current: self.revision });
         }
         Ok(())
+    }
+
+    /// As if nothing had been committed after `limit`.
+    fn until(self, limit: Revision) -> Self {
+        Self { revision: self.revision.min(limit), ..self }
     }
 
     /// Whether the changes after `after`, a revision that has been seen, can be read.

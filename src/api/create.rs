@@ -37,7 +37,8 @@ impl Api {
             // Only an attempt that may be followed by another needs a copy.
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
             let now = now();
-            let mut candidate = stamped(body, generate.then_some(&*prefix), &now)?;
+            let generated = generate.then(|| (self.config.generate_name)(&prefix));
+            let mut candidate = stamped(body, generated, &now)?;
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
@@ -111,13 +112,13 @@ pub(super) fn prepared(
     Ok(object)
 }
 
-/// The object with a uid and a name, which begins with `prefix` if there is one.
-fn stamped(mut object: ObjectMap, prefix: Option<&str>, now: &str) -> Result<ObjectMap, Error> {
+/// The object with a uid, and with a name if one was generated.
+fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> Result<ObjectMap, Error> {
     let uid = Uuid::new_v4().to_string();
     let metadata = metadata_mut(&mut object);
     meta::create::prepare(metadata, &Stamp { uid: &uid, now })?;
-    if let Some(prefix) = prefix {
-        metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
+    if let Some(name) = generated {
+        metadata.insert("name".to_owned(), name.into());
     }
     meta::drop_empty(metadata);
     Ok(object)

@@ -18,7 +18,6 @@ use crate::storage::Written;
 mod cidrs;
 mod claims;
 mod families;
-pub(super) mod patch;
 mod ranges;
 mod wants;
 
@@ -26,6 +25,7 @@ use claims::Refusal;
 use ranges::Family;
 use wants::Wanted;
 
+pub use cidrs::OF_FLAGS;
 pub use claims::{Orphan, port_claims};
 pub use ranges::Network;
 

@@ -19,8 +19,13 @@ pub(super) type Place = (&'static str, &'static str, &'static str);
 pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result<(), Error> {
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
-    service_cidr::reconcile(api).await?;
-    kubernetes_service::reconcile(api, advertised).await
+    // Two servers may get into each other's way here; nobody needs these at once, and a controller looks again.
+    for made in [service_cidr::reconcile(api).await, kubernetes_service::reconcile(api, advertised).await] {
+        if let Err(error) = made {
+            tracing::warn!(%error, "cannot bring the Service \"kubernetes\" up to date");
+        }
+    }
+    Ok(())
 }
 
 /// The namespaces alone.

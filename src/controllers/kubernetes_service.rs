@@ -17,7 +17,7 @@ use super::identity_lease_gc::live_servers;
 use super::service_cidr;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::api::update::Part;
+use crate::api::part::Part;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::user::User;
 

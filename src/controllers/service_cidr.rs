@@ -8,14 +8,14 @@ use crate::api::apply::Applier;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::options::write::{FieldValidation, PatchOptions, WriteOptions};
+use crate::api::part::Part;
+use crate::api::services::OF_FLAGS as NAME;
 use crate::api::strictness::{Requester, Warnings};
-use crate::api::update::Part;
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::patch::apply::ownership::Conflicts;
 use crate::user::User;
 
 const PLACE: Place = ("networking.k8s.io", "v1", "servicecidrs");
-const NAME: &str = "kubernetes";
 const MANAGER: &str = "kubernetes-service-cidr-controller";
 
 /// Creates it if it is missing, gives it the second network that the flags have got, and says that it is ready.
