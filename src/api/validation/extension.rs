@@ -340,9 +340,11 @@ fn stored_versions(stored: &At<'_, '_>, versions: &At<'_, '_>, errors: &mut Erro
     if stored.is_empty() {
         return errors.invalid(stored, stored.value(), "must have at least one stored version");
     }
-    for version in versions.items().filter(|version| version.get("storage").flag()) {
+    // A name counts once.
+    let mut left: BTreeSet<&str> = stored.texts().collect();
+    for version in versions.items() {
         let name = version.get("name").text();
-        if !stored.texts().any(|known| known == name) {
+        if !left.remove(name) && version.get("storage").flag() {
             errors.invalid(stored, stored.value(), &format!("must have the storage version {name}"));
         }
     }
