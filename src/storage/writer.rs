@@ -1,7 +1,6 @@
 //! Group commit: one task gathers the mutations of all requests into batches; while one batch is being committed
 //! the next one gathers.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -54,15 +53,7 @@ impl Store {
     /// Starts the writer task. It ends when the last clone of the store is gone and its queue is empty.
     pub fn start(backend: Arc<dyn Backend>, sink: CommitSink, mark: Arc<HighWaterMark>) -> Self {
         let (queue, pending) = mpsc::channel(QUEUE);
-        let writer = Writer {
-            backend,
-            sink,
-            mark,
-            fence: OnceLock::new(),
-            fenced: Notify::new(),
-            end: AtomicU64::new(0),
-            others_write: AtomicBool::new(false),
-        };
+        let writer = Writer { backend, sink, mark, fence: OnceLock::new(), fenced: Notify::new() };
         let writer = Arc::new(writer);
         tokio::spawn(writer.clone().run(pending));
         Self { writer, queue }
@@ -111,10 +102,6 @@ struct Writer {
     fence: OnceLock<Fence>,
     /// A batch has met a fence that does not stand.
     fenced: Notify,
-    /// Where the newest batch of this server has ended.
-    end: AtomicU64,
-    /// The newest batch did not follow on this server's own.
-    others_write: AtomicBool,
 }
 
 /// A batch's place among those in flight.
@@ -128,16 +115,12 @@ struct Place {
 
 impl Writer {
     async fn run(self: Arc<Self>, mut pending: mpsc::Receiver<Pending>) {
-        let depth = self.backend.pipeline_depth();
-        let in_flight = Arc::new(Semaphore::new(depth));
+        let in_flight = Arc::new(Semaphore::new(self.backend.pipeline_depth()));
         let mut gathered = Vec::with_capacity(sqlite::LARGEST_BATCH);
         let mut before = None;
         loop {
             // The permit comes first: while it is waited for, the queue fills up and the batch grows.
-            // All servers' batches wait for one lock, so while others write, a second one in flight would only make
-            // every batch smaller.
-            let permits = if self.others_write.load(Ordering::Relaxed) { depth } else { 1 };
-            let Ok(permit) = in_flight.clone().acquire_many_owned(permits as u32).await else { return };
+            let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
             if !gather(&mut pending, &mut gathered).await {
                 return;
             }
@@ -154,23 +137,11 @@ impl Writer {
                 metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
                 metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
                 match result {
-                    Ok(commit) => {
-                        this.notice(&commit);
-                        this.publish(commit, mutations, replies, place).await;
-                    }
+                    Ok(commit) => this.publish(commit, mutations, replies, place).await,
                     Err(error) => refuse(replies, &error),
                 }
             });
         }
-    }
-
-    /// Whether other servers have written since the batch before. (Of two batches in flight the later may be told
-    /// first; that costs one batch its company.)
-    fn notice(&self, commit: &Commit) {
-        let written = commit.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Committed(_)));
-        let end = commit.base.0 + written.count() as u64;
-        let before = self.end.fetch_max(end, Ordering::Relaxed);
-        self.others_write.store(before != 0 && before != commit.base.0, Ordering::Relaxed);
     }
 
     /// Commits a batch; where the database has lost commits, first lifts the clock over them.
