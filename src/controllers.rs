@@ -1,5 +1,6 @@
 //! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, sweep up what
-//! Services had been given, and keep the leases by which servers know of each other.
+//! Services had been given, keep the Service by which Pods find the servers, and the leases by which servers know of
+//! each other.
 //!
 //! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
 
@@ -8,13 +9,16 @@ mod events;
 mod garbage;
 mod identity_lease;
 pub mod identity_lease_gc;
+pub mod kubernetes_service;
 pub mod leader;
 pub mod migration;
 mod namespaces;
 mod registration;
+mod service_cidr;
 mod service_claims;
 mod storage_version_gc;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +32,9 @@ use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
 use crate::identity::ServerIdentity;
 
-pub use bootstrap::create_system_namespaces;
+pub use bootstrap::{create_system_namespaces, create_system_objects};
 
+use self::kubernetes_service::Advertised;
 use self::leader::Election;
 
 /// A controller that failed is started again after this.
@@ -40,6 +45,7 @@ const RESTART: Duration = Duration::from_secs(1);
 pub struct Config {
     /// How long an event is kept after it was last seen.
     pub event_ttl: Duration,
+    pub advertised: Advertised,
     pub migration: migration::Config,
 }
 
@@ -72,15 +78,24 @@ impl Runner<'_> {
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
+        self.run_as(leader(), "kubernetes-service", move |api| {
+            Box::pin(kubernetes_service::run(api, config.advertised))
+        });
         self.run_as(leader(), "migration", move |api| Box::pin(migration::run(api, config.migration)));
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 
     /// Starts the heartbeat of this server and the collection of those that have none any more.
-    pub fn spawn_identity(&self, identity: ServerIdentity, leases: IdentityLeases, gate: &Gate) {
+    pub fn spawn_identity(
+        &self,
+        identity: ServerIdentity,
+        address: Option<IpAddr>,
+        leases: IdentityLeases,
+        gate: &Gate,
+    ) {
         let gate = gate.clone();
         self.run("identity-lease", move |api| {
-            Box::pin(identity_lease::run(api, identity.clone(), leases, gate.clone()))
+            Box::pin(identity_lease::run(api, identity.clone(), address, leases, gate.clone()))
         });
         self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
     }

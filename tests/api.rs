@@ -65,6 +65,8 @@ mod patch;
 mod patch_formats;
 #[path = "api/patch_limits.rs"]
 mod patch_limits;
+#[path = "api/plugins.rs"]
+mod plugins;
 #[path = "api/pods.rs"]
 mod pods;
 #[path = "api/protobuf.rs"]
@@ -73,6 +75,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/system_objects.rs"]
+mod system_objects;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

@@ -19,6 +19,7 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 pub const JSON: &str = "application/json";
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const APPLY: &str = "application/apply-patch+yaml";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {

@@ -5,6 +5,7 @@
 
 mod client;
 mod etcd;
+mod kinds;
 mod lists;
 mod objects;
 mod process;
@@ -42,6 +43,8 @@ const SCENARIO_LIMIT: Duration = Duration::from_secs(900);
 enum Scenario {
     /// create, update, patch, get and list of small objects, each client waiting for its answer
     Verbs,
+    /// Pods and Deployments: create, update with and without ownership, apply; not among all
+    Kinds,
     /// full, paged and selective LIST of many objects, ten full LISTs at once
     Lists,
     /// many watchers of one resource, one event at a time and in bursts
@@ -195,6 +198,7 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
         let run = async {
             match scenario {
                 Verbs => verbs::run(context, scratch).await,
+                Kinds => kinds::run(context, scratch).await,
                 Lists => lists::run(context, scratch).await,
                 Fanout => watches::fanout(context, scratch).await,
                 Latency => watches::latency(context, scratch).await,

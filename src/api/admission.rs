@@ -1,5 +1,15 @@
-//! What is refused before anything is written: objects in namespaces that do not exist or are going away
-//! (upstream's NamespaceLifecycle), and the deletion of namespaces the system needs.
+//! Upstream's admission plugins, as far as they are here. This file refuses objects in namespaces that do not exist or
+//! are going away (NamespaceLifecycle), and the deletion of namespaces the system needs; [`plugins`] completes objects.
+
+mod classes;
+mod limits;
+pub mod plugins;
+mod priority;
+mod protection;
+mod runtime_class;
+mod tolerations;
+mod usage;
+mod view;
 
 use super::error::{Cause, CauseReason, Error};
 use super::{Api, Target, meta};

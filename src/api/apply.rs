@@ -46,7 +46,7 @@ impl Api {
         }
         self.modify(target, options.write.dry_run, |current| match current {
             Some(current) => changed(target, part, config, options, applier, current),
-            None if part == Part::Main => created(target, config, options, applier),
+            None if part == Part::Main => created(self, target, config, options, applier),
             None => Err(target.not_found()),
         })
         .await
@@ -106,6 +106,7 @@ fn changed(
 }
 
 fn created(
+    api: &Api,
     target: Target<'_>,
     configuration: Configuration<'_>,
     options: &PatchOptions,
@@ -132,7 +133,7 @@ fn created(
     }
     applier.may_create.clone()?;
     metadata_mut(&mut new).shift_remove("resourceVersion");
-    let object = create::prepared(resource, new, None, applier.requester.user)?;
+    let object = create::prepared(api, target, new, applier.requester.user)?;
     create::validate(resource, &object, target.name)?;
     Ok(Next::Put(object))
 }

@@ -36,12 +36,15 @@ impl Api {
         for attempt in 1.. {
             // Only an attempt that may be followed by another needs a copy.
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
-            let mut candidate =
-                prepared(resource, body, generate.then(|| (self.config.generate_name)(&prefix)), user)?;
+            let now = now();
+            let generated = generate.then(|| (self.config.generate_name)(&prefix));
+            let mut candidate = stamped(body, generated, &now)?;
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
             admission::admit_create(self, target, in_path).await?;
+            admission::plugins::complete_proven(self, target, &mut candidate).await?;
+            complete(resource, &mut candidate, &Writer { user, now: &now });
             validate(resource, &candidate, &name)?;
             let allocation = self.allocate(target, &mut candidate, None, options.dry_run).await?;
             if options.dry_run == DryRun::Yes {
@@ -95,24 +98,35 @@ impl Api {
     }
 }
 
-/// The object as it would be stored, with a name if one was generated, a uid and what the kind adds.
+/// The object as it would be stored: stamped, and with what plugins and the kind add.
 pub(super) fn prepared(
-    resource: &Resource,
-    mut object: ObjectMap,
-    generated: Option<String>,
+    api: &Api,
+    target: Target<'_>,
+    object: ObjectMap,
     user: &User,
 ) -> Result<ObjectMap, Error> {
-    let (uid, now) = (Uuid::new_v4().to_string(), now());
-    let stamp = Stamp { uid: &uid, now: &now };
+    let now = now();
+    let mut object = stamped(object, None, &now)?;
+    admission::plugins::complete(api, target, &mut object)?;
+    complete(target.resource, &mut object, &Writer { user, now: &now });
+    Ok(object)
+}
+
+/// The object with a uid, and with a name if one was generated.
+fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> Result<ObjectMap, Error> {
+    let uid = Uuid::new_v4().to_string();
     let metadata = metadata_mut(&mut object);
-    meta::create::prepare(metadata, &stamp)?;
+    meta::create::prepare(metadata, &Stamp { uid: &uid, now })?;
     if let Some(name) = generated {
         metadata.insert("name".to_owned(), name.into());
     }
     meta::drop_empty(metadata);
-    resource.strategy.begin_create(&mut object);
-    resource.strategy.prepare_create(&mut object, &Writer { user, now: &now });
     Ok(object)
+}
+
+fn complete(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
+    resource.strategy.begin_create(object);
+    resource.strategy.prepare_create(object, writer);
 }
 
 pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Error> {

@@ -141,13 +141,25 @@ impl Api {
         }
     }
 
+    /// An object that nobody has an entry in yet.
+    fn new_object(&self, target: Target<'_>) -> Result<ObjectMap, Error> {
+        let resource = target.resource;
+        let mut object = ObjectMap::new();
+        object.insert("kind".to_owned(), (&*resource.definition.kind).into());
+        object.insert("apiVersion".to_owned(), resource.definition.api_version().into());
+        metadata_mut(&mut object).insert("name".to_owned(), target.name.into());
+        object.insert("spec".to_owned(), ObjectMap::new().into());
+        ownership::track_create(resource, &mut object, WriteOptions::default().manager());
+        create::prepared(self, target, object, &User::apiserver())
+    }
+
     fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
         let resource = self.storage_versions()?;
         let target = Target { resource, namespace: "", name };
         let found = state.get(resource.id, "", name);
         let (old, expect) = match &found {
             Some(found) => (resource.decode(found)?, Expect::At(found.revision())),
-            None => (new_object(resource, name)?, Expect::Absent),
+            None => (self.new_object(target)?, Expect::Absent),
         };
         let status = storage_version::with_entry(&old, entry, &now());
         if old.get("status") == Some(&status) {
@@ -194,17 +206,6 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
         decodable: texts(&encoded.decodable),
         served: texts(&encoded.served),
     }
-}
-
-/// An object that nobody has an entry in yet.
-fn new_object(resource: &Resource, name: &str) -> Result<ObjectMap, Error> {
-    let mut object = ObjectMap::new();
-    object.insert("kind".to_owned(), (&*resource.definition.kind).into());
-    object.insert("apiVersion".to_owned(), resource.definition.api_version().into());
-    metadata_mut(&mut object).insert("name".to_owned(), name.into());
-    object.insert("spec".to_owned(), ObjectMap::new().into());
-    ownership::track_create(resource, &mut object, WriteOptions::default().manager());
-    create::prepared(resource, object, None, &User::apiserver())
 }
 
 fn with_status(resource: &Resource, old: &ObjectMap, status: serde_json::Value) -> ObjectMap {

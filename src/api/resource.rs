@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::ObjectMap;
+use super::admission::plugins::Plugins;
 use super::convert::{Conversion, conversion, other_version};
 use super::defaults;
 use super::error::Error;
@@ -32,6 +33,7 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
+    pub plugins: Plugins,
     pub rules: Rules,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
@@ -78,6 +80,7 @@ impl Resource {
             id,
             fields: SelectableFields::built_in(&definition.group, &definition.kind),
             strategy: Strategy::of(&definition),
+            plugins: Plugins::of(&definition),
             rules: Rules::of(&definition),
             stored_version: stored.version,
             storage_media_type: stored.media_type,

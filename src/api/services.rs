@@ -15,6 +15,7 @@ use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::storage::Written;
 
+mod cidrs;
 mod claims;
 mod families;
 mod ranges;
@@ -24,13 +25,15 @@ use claims::Refusal;
 use ranges::Family;
 use wants::Wanted;
 
+pub use cidrs::OF_FLAGS;
 pub use claims::{Orphan, port_claims};
 pub use ranges::Network;
 
 /// What there is to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// One, or one of each family; the first is that of Services that do not say.
+    /// One, or one of each family; the first is that of Services that do not say. Addresses come from the ServiceCIDR
+    /// that is made of these, and from others.
     pub networks: Vec<Network>,
     pub node_ports: RangeInclusive<u16>,
 }
@@ -43,6 +46,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// That of the Service `kubernetes`.
+    pub fn first_address(&self) -> Option<IpAddr> {
+        self.networks.first().map(Network::first)
+    }
+
     fn network(&self, family: Family) -> Option<&Network> {
         self.networks.iter().find(|network| network.family() == family)
     }

@@ -59,7 +59,7 @@ impl Api {
             None if creates => {
                 let mut object = body.clone();
                 ownership::track_create(resource, &mut object, options.manager());
-                let object = create::prepared(resource, object, None, user)?;
+                let object = create::prepared(self, target, object, user)?;
                 create::validate(resource, &object, target.name)?;
                 Ok(Next::Put(object))
             }
@@ -118,6 +118,7 @@ pub(super) fn next_version(
     metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
     let writer = Writer { user: change.user, now: &now() };
     if change.part == Part::Main {
+        resource.plugins.update(&mut new, &current.object);
         resource.strategy.begin_update(&mut new, &current.object);
     }
     match change.part {

@@ -4,15 +4,20 @@
 //! read as if it were there. [`Rules`] are found once per resource; a kind without rules costs nothing. Metadata is
 //! checked before, by `meta`.
 
+mod admission_policy;
+mod api_service;
 mod apps;
 mod at;
 mod autoscaling;
 mod batch;
 mod certificates;
 mod claim;
+mod condition;
 mod config;
 mod disruption_budget;
 mod errors;
+mod event;
+mod extension;
 mod flow;
 mod format;
 mod ip;

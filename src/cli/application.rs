@@ -23,6 +23,7 @@ use crate::api::services::port_claims;
 use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
+use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, Runner};
@@ -79,7 +80,8 @@ pub async fn build_on(
             generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
     });
-    controllers::create_system_namespaces(&api).await?;
+    let advertised = Advertised::new(config.advertise_address, address);
+    controllers::create_system_objects(&api, &advertised).await?;
 
     let tasks = TaskTracker::new();
     let stop = CancellationToken::new();
@@ -90,9 +92,10 @@ pub async fn build_on(
     let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
-    runner.spawn(controllers::Config { event_ttl: config.limits.event_ttl, migration }, &gate, &election);
+    let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
+    runner.spawn(settings, &gate, &election);
     if let Some(replica) = &replica {
-        replica.spawn(&runner, &mut health);
+        replica.spawn(&runner, advertised.address, &mut health);
     }
     run_until(&tasks, &stop, refresh_token_keys(api.clone()));
     run_until(&tasks, &stop, save_mark(mark.clone()));

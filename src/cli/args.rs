@@ -117,6 +117,11 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_BIND_ADDRESS", value_name = "IP", default_value = "127.0.0.1")]
     bind_address: IpAddr,
 
+    /// Where other hosts reach this server: an endpoint of the Service `kubernetes` [default: the bound address, or for
+    /// a local one that of the host]
+    #[arg(long, env = "ROWPLANE_ADVERTISE_ADDRESS", value_name = "IP")]
+    advertise_address: Option<IpAddr>,
+
     /// The port to listen on; 0 takes a free one
     #[arg(long, env = "ROWPLANE_SECURE_PORT", value_name = "PORT", default_value_t = 6443)]
     secure_port: u16,
@@ -243,6 +248,7 @@ impl ServeArgs {
         Ok(ServeConfig {
             data_dir: self.store.data_dir,
             bind_address: self.bind_address,
+            advertise_address: self.advertise_address,
             secure_port: self.secure_port,
             datastore,
             storage_media_type: self.storage_media_type,

@@ -19,6 +19,8 @@ use crate::storage::Compaction;
 pub struct ServeConfig {
     pub data_dir: PathBuf,
     pub bind_address: IpAddr,
+    /// Where other hosts reach this server, if not at the address that is bound.
+    pub advertise_address: Option<IpAddr>,
     /// 0 takes a free one.
     pub secure_port: u16,
     pub datastore: Datastore,

@@ -1,5 +1,6 @@
 //! This server among the replicas: its lease, its registration, its part in the election, and how it leaves.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -48,13 +49,13 @@ impl Replica {
     }
 
     /// Starts what keeps this server among the others; its hooks are done as upstream's are.
-    pub fn spawn(&self, runner: &Runner<'_>, health: &mut HealthChecks) {
+    pub fn spawn(&self, runner: &Runner<'_>, address: Option<IpAddr>, health: &mut HealthChecks) {
         // These two are done once their controllers run, whatever becomes of the first heartbeat.
         for controller in ["controller", "garbage-collector"] {
             let name = format!("start-kube-apiserver-identity-lease-{controller}");
             health.add_post_start_hook(&name).finish();
         }
-        runner.spawn_identity(self.identity.clone(), self.leases, &self.gate);
+        runner.spawn_identity(self.identity.clone(), address, self.leases, &self.gate);
         let Some(own) = &self.own else { return };
         runner.spawn_registration(own.clone(), &self.gate, &self.election);
         let (gate, hook) =

@@ -154,10 +154,11 @@ pub(super) fn create_data_dir(dir: &Path) -> Result<(), Error> {
 }
 
 fn serving_names(config: &ServeConfig) -> ServingNames {
+    let service = config.services.first_address().map(|address| address.to_string());
     ServingNames {
         bind_address: config.bind_address,
         hostname: hostname(),
-        extra: config.extra_names.clone(),
+        extra: config.extra_names.iter().cloned().chain(service).collect(),
     }
 }
 

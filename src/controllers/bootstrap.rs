@@ -1,28 +1,84 @@
-//! The namespaces that exist from the start.
+//! The objects that exist from the start: namespaces, the classes of the system's Pods, and what stands for the server
+//! itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::kubernetes_service::{self, Advertised};
+use super::service_cidr;
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::user::User;
 
-const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// A resource by its place: group, version, plural.
+pub(super) type Place = (&'static str, &'static str, &'static str);
 
 /// Creates what is missing; another replica may do the same at this moment.
-pub async fn create_system_namespaces(api: &Api) -> Result<(), Error> {
-    let Some(resource) = api.resources.get("", "v1", "namespaces").cloned() else { return Ok(()) };
-    let state = api.cache.fresh().await?;
-    for name in SYSTEM_NAMESPACES {
-        if state.get(resource.id, "", name).is_some() {
-            continue;
-        }
-        let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
-        let serde_json::Value::Object(namespace) = namespace else { continue };
-        match api.create(&resource, "", namespace, &WriteOptions::default(), &User::apiserver()).await {
-            Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(error),
+pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result<(), Error> {
+    create_system_namespaces(api).await?;
+    create_missing(api, priority_classes()).await?;
+    // Two servers may get into each other's way here; nobody needs these at once, and a controller looks again.
+    for made in [service_cidr::reconcile(api).await, kubernetes_service::reconcile(api, advertised).await] {
+        if let Err(error) = made {
+            tracing::warn!(%error, "cannot bring the Service \"kubernetes\" up to date");
         }
     }
     Ok(())
+}
+
+/// The namespaces alone.
+pub async fn create_system_namespaces(api: &Api) -> Result<(), Error> {
+    let namespace = |name: &str| json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
+    create_missing(api, NAMESPACES.iter().map(|name| (("", "v1", "namespaces"), namespace(name)))).await
+}
+
+async fn create_missing(api: &Api, objects: impl Iterator<Item = (Place, Value)>) -> Result<(), Error> {
+    let state = api.cache.fresh().await?;
+    let missing = |((group, version, plural), object): &(Place, Value)| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let resource = api.resources.get(group, version, plural);
+        resource.is_some_and(|resource| state.get(resource.id, "", name).is_none())
+    };
+    let created = objects.filter(missing).map(|(place, object)| create(api, place, "", object));
+    futures_util::future::try_join_all(created).await.map(drop)
+}
+
+/// What validation takes for the system's (`pkg/apis/scheduling/v1/helpers.go`).
+fn priority_classes() -> impl Iterator<Item = (Place, Value)> {
+    let classes = [
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ];
+    classes.into_iter().map(|(name, value, description)| {
+        let object = json!({
+            "kind": "PriorityClass",
+            "apiVersion": "scheduling.k8s.io/v1",
+            "metadata": {"name": name},
+            "value": value,
+            "description": description,
+        });
+        (("scheduling.k8s.io", "v1", "priorityclasses"), object)
+    })
+}
+
+/// Creates an object unless it is there.
+pub(super) async fn create(api: &Api, place: Place, namespace: &str, object: Value) -> Result<(), Error> {
+    let (group, version, plural) = place;
+    let (Some(resource), Value::Object(object)) = (api.resources.get(group, version, plural), object) else {
+        return Ok(());
+    };
+    match api.create(resource, namespace, object, &WriteOptions::default(), &User::apiserver()).await {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -1,5 +1,6 @@
 //! This server's lease in kube-system, by which everybody can see that it is alive.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::api::{Answer, Api, ObjectMap, Target, metadata_mut};
 use crate::identity::ServerIdentity;
 use crate::user::User;
 
+/// Of what the endpoints of the Service `kubernetes` are made.
+pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Attempts in one heartbeat while others write the lease too.
 const TRIES: usize = 5;
@@ -31,12 +34,13 @@ const JITTER: f64 = 0.04;
 pub async fn run(
     api: Arc<Api>,
     identity: ServerIdentity,
+    address: Option<IpAddr>,
     config: IdentityLeases,
     gate: Gate,
 ) -> Result<(), Error> {
     let Some(resource) = leases(&api).cloned() else { return Ok(()) };
     let holder = format!("{identity}_{}", Uuid::new_v4());
-    let heartbeat = Heartbeat { api: &api, resource: &resource, identity, holder, config };
+    let heartbeat = Heartbeat { api: &api, resource: &resource, identity, address, holder, config };
     let mut held = Held::NotYet;
     let mut backoff = FIRST_BACKOFF;
     loop {
@@ -68,6 +72,8 @@ struct Heartbeat<'a> {
     api: &'a Api,
     resource: &'a Resource,
     identity: ServerIdentity,
+    /// Where others reach the server.
+    address: Option<IpAddr>,
     /// Another one after every start.
     holder: String,
     config: IdentityLeases,
@@ -148,6 +154,10 @@ impl Heartbeat<'_> {
         let labels = metadata_mut(lease).entry("labels").or_insert_with(|| json!({}));
         labels[IDENTITY_LABEL] = COMPONENT.into();
         labels[HOSTNAME_LABEL] = self.identity.hostname().into();
+        if let Some(address) = self.address {
+            let annotations = metadata_mut(lease).entry("annotations").or_insert_with(|| json!({}));
+            annotations[ADDRESS] = address.to_string().into();
+        }
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = self.holder.as_str().into();
         spec["leaseDurationSeconds"] = self.config.duration_seconds.into();

@@ -43,6 +43,15 @@ pub(super) fn is_server(api: &Api, state: &State, id: &str) -> bool {
     lease.is_some_and(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT))
 }
 
+/// The leases of servers that live, in a state.
+pub(super) fn live_servers(api: &Api, state: &State, now: Timestamp) -> impl Iterator<Item = ObjectMap> {
+    let objects = leases(api).map(|resource| state.objects(resource.id)).unwrap_or_default();
+    let range = Range::of(Some(NAMESPACE));
+    let of_servers = objects.range(&range).filter(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT));
+    let leases: Vec<ObjectMap> = of_servers.filter_map(|lease| lease.to_map().ok()).collect();
+    leases.into_iter().filter(move |lease| !is_expired(lease, now))
+}
+
 /// The expired leases of servers, as far as this server has heard.
 fn expired(api: &Api) -> Vec<Arc<Object>> {
     let Some(resource) = leases(api) else { return Vec::new() };

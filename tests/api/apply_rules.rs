@@ -16,6 +16,7 @@ on_both_databases! {
     p43_p44_what_an_update_took,
     p47_an_element_goes_with_its_defaults,
     p48_an_element_that_somebody_else_names,
+    p48_an_element_that_is_left_without_what_it_needs,
     p49_an_element_goes_with_what_others_added,
     p55_a_selector_is_one_value,
     p56_a_set_in_another_order,
@@ -98,6 +99,31 @@ async fn p48_an_element_that_somebody_else_names(setup: Setup) {
     let left = apply_containers(&server, "a", json!([app])).await.ok();
     assert_eq!(names(&left), ["app", "side"]);
     assert_eq!((&containers(&left)[1]["image"], &containers(&left)[1]["env"]), (&json!("s"), &env));
+}
+
+async fn p48_an_element_that_is_left_without_what_it_needs(setup: Setup) {
+    let server = setup.start().await;
+    let path = format!("{DEPLOYMENTS}/web");
+    let of = |containers: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"template": {"spec": {"containers": containers}}}})
+    };
+    let app = json!([{"name": "app", "image": "i"}]);
+    let made = apply_containers(&server, "a", app).await.expect(201);
+    let env = json!([{"name": "app", "env": [{"name": "X", "value": "1"}]}]);
+    apply(&server, &path, "b", &of(env)).await.ok();
+    let before = server.get(&path).await.ok();
+    let bare = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}}}});
+    let refused = apply(&server, &path, "a", &bare).await.failure();
+    assert_eq!((&refused["code"], &refused["reason"]), (&json!(422), &json!("Invalid")), "{refused}");
+    let cause = &refused["details"]["causes"][0];
+    assert_eq!(cause["field"], "spec.template.spec.containers[0].image");
+    assert_eq!(cause["message"], "Required value");
+    let after = server.get(&path).await.ok();
+    assert_eq!(after, before);
+    assert_eq!(after["metadata"]["uid"], made["metadata"]["uid"]);
 }
 
 async fn p49_an_element_goes_with_what_others_added(setup: Setup) {

@@ -17,11 +17,15 @@ on_both_databases! {
     p2_syntax_comes_before_existence,
     p3_p4_options,
     p5_dry_run,
+    p7_patches_without_a_version_never_conflict,
     p8_p9_preconditions_in_the_object,
     p10_nothing_changes,
     p12_p15_json_patches,
+    p13_members_that_are_not_there,
     p16_p17_merge_patches,
     p19_p24_lists,
+    p20_elements_are_deleted_by_key,
+    p21_a_list_is_replaced_by_a_directive,
     p22_objects,
     p23_finalizers,
     p25_p27_retained_keys,
@@ -92,6 +96,22 @@ async fn p5_dry_run(setup: Setup) {
     assert_eq!(server.get(&c).await.ok(), before);
 }
 
+async fn p7_patches_without_a_version_never_conflict(setup: Setup) {
+    let server = setup.start().await;
+    server.create("c", json!({})).await;
+    let c = format!("{CONFIGMAPS}/c");
+    let labels: Vec<String> = (0..50).map(|n| format!("l{n}")).collect();
+    let one = async |label: &String| {
+        let body = json!({"metadata": {"labels": {label: "1"}}});
+        patch(&server, &c, MERGE, &body).await.ok();
+    };
+    futures_util::future::join_all(labels.iter().map(one)).await;
+    let found = server.get(&c).await.ok();
+    let found = found["metadata"]["labels"].as_object().expect("labels");
+    assert_eq!(found.len(), 50);
+    assert!(labels.iter().all(|label| found.contains_key(label)), "{found:?}");
+}
+
 async fn p8_p9_preconditions_in_the_object(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({"a": "1"})).await;
@@ -155,6 +175,19 @@ async fn p12_p15_json_patches(setup: Setup) {
     assert_eq!(patch(&server, &c, JSON, &json!({})).await.failure()["code"], 400);
 }
 
+async fn p13_members_that_are_not_there(setup: Setup) {
+    let server = setup.start().await;
+    let c = format!("{CONFIGMAPS}/c");
+    let object = json!({"metadata": {"name": "c", "labels": {"l": "1"}}});
+    server.post(CONFIGMAPS, &object).await.expect(201);
+    let replace = json!([{"op": "replace", "path": "/metadata/labels/new", "value": "2"}]);
+    let replaced = patch(&server, &c, JSON, &replace).await.ok();
+    assert_eq!(replaced["metadata"]["labels"], json!({"l": "1", "new": "2"}));
+    let generic = "the server rejected our request due to an error in our request";
+    let remove = json!([{"op": "remove", "path": "/metadata/labels/none"}]);
+    patch(&server, &c, JSON, &remove).await.fails(422, "Invalid", generic, json!({}));
+}
+
 async fn p16_p17_merge_patches(setup: Setup) {
     let server = setup.start().await;
     server.create("c", json!({"a": "1"})).await;
@@ -191,6 +224,24 @@ async fn p19_p24_lists(setup: Setup) {
         "containers": [{"name": "d", "image": "i"}]}}}});
     let ordered = patch(&server, &format!("{DEPLOYMENTS}/f"), STRATEGIC, &order).await.ok();
     assert_eq!(names(&ordered), ["a", "d", "x", "b"]);
+}
+
+async fn p20_elements_are_deleted_by_key(setup: Setup) {
+    let server = setup.start().await;
+    let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
+    let deleted = json!([{"name": "side", "$patch": "delete"}]);
+    assert_eq!(names(&containers(&server, "a", both.clone(), deleted).await.ok()), ["app"]);
+    let keyless = containers(&server, "b", both, json!([{"image": "x"}])).await;
+    keyless.fails(500, "", "map: map[image:x] does not contain declared merge key: name", Value::Null);
+    assert_eq!(names(&server.get(format!("{DEPLOYMENTS}/b")).await.ok()), ["app", "side"]);
+}
+
+async fn p21_a_list_is_replaced_by_a_directive(setup: Setup) {
+    let server = setup.start().await;
+    let both = json!([{"name": "app", "image": "i"}, {"name": "side", "image": "s"}]);
+    let replaced = json!([{"$patch": "replace"}, {"name": "only", "image": "i"}]);
+    let replaced = containers(&server, "a", both, replaced).await.ok();
+    assert_eq!(names(&replaced), ["only"]);
 }
 
 async fn p22_objects(setup: Setup) {

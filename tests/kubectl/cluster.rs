@@ -51,6 +51,9 @@ pub async fn drains(kubectl: &Kubectl) {
 pub async fn taints(kubectl: &Kubectl) {
     kubectl.run_with("create -f -", NODE).await;
     let taints = "get node n1 -o jsonpath={.spec.taints[*].key}";
+    // Nodes begin with this one.
+    let not_ready = "taint node n1 node.kubernetes.io/not-ready:NoSchedule-";
+    assert_eq!(kubectl.run(not_ready).await, "node/n1 untainted\n");
     assert_eq!(kubectl.run("taint node n1 disk=slow:NoSchedule").await, "node/n1 tainted\n");
     assert_eq!(kubectl.run(taints).await, "disk");
     let again = kubectl.fail("taint node n1 disk=fast:NoSchedule").await;

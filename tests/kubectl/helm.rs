@@ -66,6 +66,11 @@ async fn installs_upgrades_rolls_back_and_uninstalls() {
     helm(&format!("upgrade shop {CHART} --set image=nginx:3 --force-conflicts")).await;
     assert_eq!(value("deploy shop", image).await, "nginx:3");
 
+    // What kube-controller-manager does to storage that nobody uses any more.
+    for kind in ["pv", "pvc"] {
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        kubectl.run(&format!("patch {kind} shop --type=merge -p '{patch}'")).await;
+    }
     let removed = helm("uninstall shop").await;
     assert!(removed.contains("uninstalled"), "{removed}");
     assert_eq!(

@@ -97,6 +97,8 @@ impl Setup {
         ServeConfig {
             data_dir: self.data.path().to_owned(),
             bind_address: [127, 0, 0, 1].into(),
+            // Tests are the same on every host.
+            advertise_address: Some([192, 0, 2, 7].into()),
             secure_port: 0,
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,

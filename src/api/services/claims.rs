@@ -85,7 +85,7 @@ impl Api {
     ) -> Result<Claim, Refusal> {
         match want {
             Want::This(claim) => {
-                self.check_range(claim)?;
+                self.check_range(claim).await?;
                 let taken = match dry_run {
                     DryRun::Yes => self.is_claimed(&self.cache.any(), claim),
                     DryRun::No => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
@@ -94,13 +94,18 @@ impl Api {
             }
             Want::AnyAddress(family) => {
                 let full = Refusal::Full { addresses: true };
-                let Some(network) = self.config.services.network(family) else { return Err(full) };
                 if dry_run == DryRun::Yes {
                     // As upstream has it: nobody gets this one.
-                    return Ok(Claim::Address(network.base()));
+                    let network = self.config.services.network(family);
+                    return network.map(|network| Claim::Address(network.base())).ok_or(full);
                 }
-                let candidates = network.candidates(rand::random()).map(Claim::Address);
-                self.claim_any(target, candidates, dry_run).await?.ok_or(full)
+                for network in self.open_networks(&self.cache.any(), family) {
+                    let candidates = network.candidates(rand::random()).map(Claim::Address);
+                    if let Some(claim) = self.claim_any(target, candidates, dry_run).await? {
+                        return Ok(claim);
+                    }
+                }
+                Err(full)
             }
             Want::AnyPort => {
                 let ports = self.config.services.node_ports.clone();
@@ -131,15 +136,23 @@ impl Api {
         Ok(None)
     }
 
-    fn check_range(&self, claim: Claim) -> Result<(), Refusal> {
+    async fn check_range(&self, claim: Claim) -> Result<(), Refusal> {
         let config = &self.config.services;
         let range = match claim {
             Claim::Port(port) if config.node_ports.contains(&port) => return Ok(()),
             Claim::Port(_) => format!("{}-{}", config.node_ports.start(), config.node_ports.end()),
-            Claim::Address(address) => match config.network(Family::of(address)) {
-                Some(network) if network.contains(address) => return Ok(()),
-                _ => "the provided network does not match the current range".to_owned(),
-            },
+            Claim::Address(address) => {
+                let holds = |state: &State| {
+                    let open = self.open_networks(state, Family::of(address));
+                    open.iter().any(|network| network.contains(address))
+                };
+                // Another replica may have opened the network a moment ago.
+                let fresh = async || self.cache.fresh().await.map_err(|error| Refusal::Failed(error.into()));
+                if holds(&self.cache.any()) || holds(&*fresh().await?) {
+                    return Ok(());
+                }
+                "the provided network does not match the current range".to_owned()
+            }
         };
         Err(Refusal::OutOfRange { claim, range })
     }

@@ -66,6 +66,11 @@ impl Network {
         Family::of(address) == self.family() && address_number > base && address_number <= base + self.last()
     }
 
+    /// The first address that may be given.
+    pub fn first(&self) -> IpAddr {
+        from_number(number(self.base) + 1, self.base)
+    }
+
     pub fn base(&self) -> IpAddr {
         self.base
     }

@@ -2,6 +2,7 @@
 
 use super::apps::amount;
 use super::at::At;
+use super::condition;
 use super::errors::{Errors, Verbatim};
 use super::selector;
 use crate::api::ObjectMap;
@@ -48,4 +49,5 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
         errors.not_negative(&status.get(name));
     }
+    condition::validate_all(&status.get("conditions"), errors);
 }

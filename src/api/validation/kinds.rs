@@ -8,8 +8,9 @@ use super::metadata::finalizers;
 use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_class, policy, service};
 use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
 use super::{
-    OfChange, OfNew, Rules, autoscaling, claim, disruption_budget, flow, lease, pod, priority_class, rbac,
-    runtime_class, signing_request, storage_migration, storage_version, webhook,
+    OfChange, OfNew, Rules, admission_policy, api_service, autoscaling, claim, disruption_budget, event,
+    extension, flow, lease, pod, priority_class, rbac, runtime_class, signing_request, storage_migration,
+    storage_version, webhook,
 };
 use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
@@ -45,10 +46,31 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
         ("policy", "PodDisruptionBudget") => {
             with_status(disruption_budget::create, disruption_budget::update, disruption_budget::status)
         }
+        ("events.k8s.io", "Event") => Rules { metadata: any, ..plain(event::create, event::update) },
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            with_status(extension::create, extension::update, extension::status)
+        }
+        ("apiregistration.k8s.io", "APIService") => {
+            with_status(api_service::create, api_service::update, api_service::status)
+        }
         ("coordination.k8s.io", "Lease") => plain(lease::create, lease::update),
         ("scheduling.k8s.io", "PriorityClass") => plain(priority_class::create, priority_class::update),
         ("node.k8s.io", "RuntimeClass") => plain(runtime_class::create, runtime_class::update),
         ("discovery.k8s.io", "EndpointSlice") => plain(endpoint_slice::create, endpoint_slice::update),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => with_status(
+            admission_policy::create_validating,
+            admission_policy::update_validating,
+            admission_policy::status,
+        ),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            plain(admission_policy::create_validating_binding, admission_policy::update_validating_binding)
+        }
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
+            plain(admission_policy::create_mutating, admission_policy::update_mutating)
+        }
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => {
+            plain(admission_policy::create_mutating_binding, admission_policy::update_mutating_binding)
+        }
         (
             "admissionregistration.k8s.io",
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
@@ -85,6 +107,7 @@ fn core(kind: &str) -> Rules {
         "Endpoints" => plain(endpoints::create, endpoints::update),
         "ConfigMap" => plain(config_map::create, config_map::update),
         "Secret" => plain(secret::create, secret::update),
+        "Event" => Rules { metadata: any, ..plain(event::create_old, event::update_old) },
         "ServiceAccount" => plain(any, any_change),
         "LimitRange" => plain(limit_range::create, limit_range::update),
         "ResourceQuota" => with_status(quota::create, quota::update, quota::status),

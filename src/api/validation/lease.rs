@@ -13,18 +13,23 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     errors.not_negative(&spec.get("leaseTransitions"));
     let strategy = spec.get("strategy");
-    if let Some(text) = strategy.opt_text() {
-        // Where upstream says it is.
-        let place = strategy.get("strategy");
-        if text.contains('/') {
-            errors.invalid_each(&place, text, label_key(text));
-        } else {
-            errors.one_of(&place, text, &["OldestEmulationVersion"]);
-        }
+    if strategy.is_set() {
+        self::strategy(&strategy, errors);
     }
     let holder = spec.get("preferredHolder");
     if !holder.text().is_empty() && strategy.text().is_empty() {
         errors.forbidden(&holder, "may only be specified if `strategy` is defined");
+    }
+}
+
+/// How a holder is chosen.
+fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
+    // Where upstream says it is.
+    let (place, text) = (strategy.get("strategy"), strategy.text());
+    if text.contains('/') {
+        errors.invalid_each(&place, text, label_key(text));
+    } else {
+        errors.one_of(&place, text, &["OldestEmulationVersion"]);
     }
 }
 

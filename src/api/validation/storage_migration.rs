@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::at::At;
+use super::condition;
 use super::errors::{Errors, Verbatim};
 use super::format::{dns1035_label, dns1123_subdomain};
 use super::same::{IMMUTABLE, same};
 use crate::api::ObjectMap;
-use crate::api::meta::format::{label_key, regex_text};
+use crate::api::meta::format::label_key;
 use crate::gotext;
-
-const REASON_MAX: usize = 1024;
-const MESSAGE_MAX: usize = 32 * 1024;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
@@ -80,52 +78,32 @@ fn joined(at: &At<'_, '_>, messages: Vec<String>, errors: &mut Errors) {
 /// apimachinery `ValidateConditions`.
 fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for condition in list.items() {
-        let kind = condition.get("type");
+    for one in list.items() {
+        let kind = one.get("type");
         if !seen.insert(kind.text()) {
-            errors.duplicate(&condition, kind.text());
+            errors.duplicate(&one, kind.text());
         }
         match kind.text() {
             "" => errors.required(&kind, "is required"),
             text => errors.invalid_each(&kind, text, label_key(text)),
         }
-        let status = condition.get("status");
+        let status = one.get("status");
         match status.text() {
             "" => errors.required(&status, ""),
             text => drop(errors.one_of(&status, text, &["False", "True", "Unknown"])),
         }
-        let generation = condition.get("observedGeneration");
+        let generation = one.get("observedGeneration");
         if generation.int() < 0 {
             errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
         }
-        let time = condition.get("lastTransitionTime");
+        let time = one.get("lastTransitionTime");
         if time.text().is_empty() {
             errors.required(&time, "");
         }
-        reason(&condition.get("reason"), errors);
-        let message = condition.get("message");
-        if message.text().len() > MESSAGE_MAX {
-            errors.too_long(&message, MESSAGE_MAX);
+        condition::reason(&one.get("reason"), errors);
+        let message = one.get("message");
+        if message.text().len() > condition::MESSAGE_MAX {
+            errors.too_long(&message, condition::MESSAGE_MAX);
         }
-    }
-}
-
-fn reason(at: &At<'_, '_>, errors: &mut Errors) {
-    let text = at.text();
-    if text.is_empty() {
-        return errors.required(at, "");
-    }
-    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    let bytes = text.as_bytes();
-    let fits = bytes.first().is_some_and(u8::is_ascii_alphabetic)
-        && bytes.last().is_some_and(|b| inner(*b))
-        && bytes.iter().all(|b| inner(*b) || matches!(b, b',' | b':'));
-    if !fits {
-        let rule = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'";
-        let examples = ["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"];
-        errors.invalid(at, text, &regex_text(rule, "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", &examples));
-    }
-    if text.len() > REASON_MAX {
-        errors.too_long(at, REASON_MAX);
     }
 }

@@ -52,8 +52,8 @@ fn compare(name: &str) {
                 continue;
             }
             for (verb, wanted) in &case.verdicts {
-                let wanted: Verdict =
-                    wanted.iter().cloned().map(|[kind, field, text]| (kind, field, text)).collect();
+                let wanted = wanted.iter().cloned().map(|[kind, field, text]| (kind, field, text));
+                let wanted: Verdict = wanted.filter(|cause| !is_unchecked(cause)).collect();
                 let found = judge(&definition, verb, &set.object, case);
                 compared += 1;
                 if shown(&found) != shown(&wanted) {
@@ -75,7 +75,8 @@ fn compare(name: &str) {
 }
 
 /// Fields whose bad values upstream prints as large internal structs, under Go's names: what follows them is compared.
-const INTERNAL: [&str; 7] = [
+const INTERNAL: [&str; 8] = [
+    "spec.versions",
     "spec.template",
     "spec.template.spec",
     "spec.podFailurePolicy",
@@ -84,6 +85,14 @@ const INTERNAL: [&str; 7] = [
     "spec.parentRef",
     "spec.containers[0].securityContext",
 ];
+
+/// What we do not do: compile CEL, read JSONPath, and hold defaults against the schemas they stand in.
+fn is_unchecked((_, field, text): &(String, String, String)) -> bool {
+    const WORDS: [&str; 4] =
+        ["compilation failed: ", ": must evaluate to ", " in body ", ": invalid JSONPath: "];
+    let of_default = field.ends_with(".default") && text.contains(" value must be of type ");
+    of_default || WORDS.iter().any(|words| text.contains(words))
+}
 
 /// Where upstream takes something empty for something else than nothing, and we cannot.
 const LOST: [&str; 4] = [
@@ -232,4 +241,14 @@ fn roles() {
 #[test]
 fn admissions() {
     compare("admission");
+}
+
+#[test]
+fn extensions() {
+    compare("extension");
+}
+
+#[test]
+fn events() {
+    compare("events");
 }

@@ -104,7 +104,7 @@ fn qualified_name(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn operations(list: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn operations(list: &At<'_, '_>, errors: &mut Errors) {
     if list.is_empty() {
         errors.required(list, "");
     }
@@ -120,7 +120,7 @@ fn wildcard_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
     }
 }
 
-fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
     for (name, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let list = rule.get(name);
         if list.is_empty() {
@@ -195,7 +195,7 @@ fn review_versions(list: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors)
     }
 }
 
-fn client(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn client(at: &At<'_, '_>, errors: &mut Errors) {
     let (url, service) = (at.get("url"), at.get("service"));
     if url.is_set() == service.is_set() {
         errors.required(at, "exactly one of url or service is required");
@@ -274,7 +274,7 @@ fn service(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     if list.len() > CONDITIONS {
         errors.too_many(list, list.len(), CONDITIONS);
     }

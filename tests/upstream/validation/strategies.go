@@ -1,9 +1,19 @@
 package main
 
 import (
+	extensioninstall "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
+	serviceinstall "k8s.io/kube-aggregator/pkg/apis/apiregistration/install"
+	"k8s.io/kube-aggregator/pkg/registry/apiservice"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/resolver"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
@@ -17,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/coordination/lease"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	endpoints "k8s.io/kubernetes/pkg/registry/core/endpoint"
+	"k8s.io/kubernetes/pkg/registry/core/event"
 	"k8s.io/kubernetes/pkg/registry/core/limitrange"
 	"k8s.io/kubernetes/pkg/registry/core/namespace"
 	"k8s.io/kubernetes/pkg/registry/core/node"
@@ -122,4 +133,39 @@ var strategies = map[schema.GroupKind]rules{
 	gk("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"):     {prioritylevelconfiguration.Strategy, prioritylevelconfiguration.StatusStrategy, "prioritylevelconfigurations"},
 	gk("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): {validatingwebhookconfiguration.Strategy, nil, "validatingwebhookconfigurations"},
 	gk("admissionregistration.k8s.io", "MutatingWebhookConfiguration"):   {mutatingwebhookconfiguration.Strategy, nil, "mutatingwebhookconfigurations"},
+
+	gk("", "Event"):              {event.Strategy, nil, "events"},
+	gk("events.k8s.io", "Event"): {event.Strategy, nil, "events"},
+	gk("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): {
+		policies, validatingadmissionpolicy.NewStatusStrategy(policies), "validatingadmissionpolicies",
+	},
+	gk("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): {
+		validatingadmissionpolicybinding.NewStrategy(nil, nil, unresolved), nil, "validatingadmissionpolicybindings",
+	},
+	gk("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): {
+		mutatingadmissionpolicy.NewStrategy(nil, nil), nil, "mutatingadmissionpolicies",
+	},
+	gk("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): {
+		mutatingadmissionpolicybinding.NewStrategy(nil, nil, unresolved), nil, "mutatingadmissionpolicybindings",
+	},
+	gk("apiextensions.k8s.io", "CustomResourceDefinition"): {
+		customresourcedefinition.NewStrategy(legacyscheme.Scheme), customresourcedefinition.NewStatusStrategy(legacyscheme.Scheme),
+		"customresourcedefinitions",
+	},
+	gk("apiregistration.k8s.io", "APIService"): {
+		apiservice.NewStrategy(legacyscheme.Scheme), apiservice.NewStatusStrategy(legacyscheme.Scheme), "apiservices",
+	},
+}
+
+// Nobody is asked: no authorizer is there who wants to know.
+var unresolved = resolver.ResourceResolverFunc(func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	return schema.GroupVersionResource{}, nil
+})
+
+var policies = validatingadmissionpolicy.NewStrategy(nil, nil)
+
+// Kinds of the other servers that a kube-apiserver is made of.
+func init() {
+	extensioninstall.Install(legacyscheme.Scheme)
+	serviceinstall.Install(legacyscheme.Scheme)
 }

@@ -1,0 +1,55 @@
+//! DefaultStorageClass and DefaultIngressClass: the class of what names none is the newest that is marked so.
+
+use std::cmp::Reverse;
+
+use serde_json::Value;
+
+use super::view::{Place, View};
+use crate::api::{ObjectMap, fields};
+
+const STORAGE: Place = ("storage.k8s.io", "v1", "storageclasses");
+const STORAGE_MARKS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+const INGRESS: Place = ("networking.k8s.io", "v1", "ingressclasses");
+const INGRESS_MARKS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
+pub(super) fn of_claim(view: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
+    let annotated = annotation(claim, "volume.beta.kubernetes.io/storage-class").is_some();
+    complete(view, claim, annotated, "storageClassName", (STORAGE, &STORAGE_MARKS));
+    Ok(())
+}
+
+pub(super) fn of_ingress(view: &View<'_>, ingress: &mut ObjectMap) -> Result<(), String> {
+    let annotated = annotation(ingress, "kubernetes.io/ingress.class").is_some();
+    complete(view, ingress, annotated, "ingressClassName", (INGRESS, &INGRESS_MARKS));
+    Ok(())
+}
+
+fn complete(
+    view: &View<'_>,
+    object: &mut ObjectMap,
+    annotated: bool,
+    field: &str,
+    (place, marks): (Place, &[&str]),
+) {
+    let spec = fields::object_mut(object, "spec");
+    if annotated || spec.get(field).is_some_and(|class| !class.is_null()) {
+        return;
+    }
+    if let Some(name) = default(view, place, marks) {
+        spec.insert(field.to_owned(), name.into());
+    }
+}
+
+fn default(view: &View<'_>, place: Place, marks: &[&str]) -> Option<String> {
+    let mut classes: Vec<ObjectMap> = marks.iter().flat_map(|mark| view.mentioning(place, mark)).collect();
+    classes.retain(|class| marks.iter().any(|mark| annotation(class, mark) == Some("true")));
+    let meta = |class: &ObjectMap, name: &str| fields::text(class, &["metadata", name]).to_owned();
+    let newest =
+        classes.iter().min_by_key(|class| (Reverse(meta(class, "creationTimestamp")), meta(class, "name")));
+    newest.map(|class| meta(class, "name"))
+}
+
+fn annotation<'a>(object: &'a ObjectMap, name: &str) -> Option<&'a str> {
+    fields::at(object, &["metadata", "annotations", name]).and_then(Value::as_str)
+}

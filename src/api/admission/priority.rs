@@ -1,0 +1,82 @@
+//! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
+
+use serde_json::Value;
+
+use super::view::{Place, View};
+use crate::api::{ObjectMap, fields};
+
+const CLASSES: Place = ("scheduling.k8s.io", "v1", "priorityclasses");
+const PREEMPTS: &str = "PreemptLowerPriority";
+
+pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+    let spec = fields::object_mut(pod, "spec");
+    let class = match fields::text(spec, &["priorityClassName"]) {
+        "" => default_class(view),
+        name => {
+            let found = view.get(CLASSES, name);
+            Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+        }
+    };
+    let (priority, policy) = match &class {
+        Some(class) => (value(class), fields::text(class, &["preemptionPolicy"])),
+        None => (0, PREEMPTS),
+    };
+    if let Some(said) = spec.get("priority").and_then(Value::as_i64).filter(|said| *said != priority) {
+        return Err(format!(
+            "the integer value of priority ({said}) must not be provided in pod spec; priority admission \
+             controller computed {priority} from the given PriorityClass name"
+        ));
+    }
+    let said = fields::text(spec, &["preemptionPolicy"]);
+    if !policy.is_empty() && !said.is_empty() && said != policy {
+        return Err(format!(
+            "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    if let Some(class) = &class {
+        let name = fields::text(class, &["metadata", "name"]);
+        spec.insert("priorityClassName".to_owned(), name.into());
+    }
+    spec.insert("priority".to_owned(), priority.into());
+    if !policy.is_empty() {
+        spec.insert("preemptionPolicy".to_owned(), policy.into());
+    }
+    Ok(())
+}
+
+/// What was filled in stays, though the writer does not say it.
+pub(super) fn keep(new: &mut ObjectMap, old: &ObjectMap) {
+    let (spec, old) = (fields::object_mut(new, "spec"), fields::object(old, "spec"));
+    for name in ["priority", "preemptionPolicy"] {
+        if spec.get(name).is_none_or(Value::is_null)
+            && let Some(old) = old.filter(|old| old.contains_key(name))
+        {
+            fields::restore(spec, old, name);
+        }
+    }
+}
+
+/// One class at most is that of Pods which name none.
+pub(super) fn only_default(view: &View<'_>, class: &mut ObjectMap) -> Result<(), String> {
+    if class.get("globalDefault") != Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    match default_class(view) {
+        Some(other) => Err(format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            fields::text(&other, &["metadata", "name"])
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Of several, which only a race can make, the one with the lowest value.
+fn default_class(view: &View<'_>) -> Option<ObjectMap> {
+    let classes = view.mentioning(CLASSES, "globalDefault").into_iter();
+    classes.filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)
+}
+
+fn value(class: &ObjectMap) -> i64 {
+    class.get("value").and_then(Value::as_i64).unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+//! RuntimeClass: what running Pods in a certain way costs, and where that is possible.
+
+use serde_json::Value;
+
+use super::tolerations::list_mut;
+use super::view::{Place, View};
+use crate::api::{ObjectMap, fields};
+use crate::gotext::quote;
+use crate::quantity;
+
+const CLASSES: Place = ("node.k8s.io", "v1", "runtimeclasses");
+
+pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+    let spec = fields::object_mut(pod, "spec");
+    let class = match spec.get("runtimeClassName").and_then(Value::as_str) {
+        None => None,
+        Some(name) => {
+            let found = view.get(CLASSES, name);
+            Some(found.ok_or_else(|| format!("pod rejected: RuntimeClass {} not found", quote(name)))?)
+        }
+    };
+    let overhead = class.as_ref().and_then(|class| fields::object(class, "overhead"));
+    let said = fields::object(spec, "overhead").filter(|said| !said.is_empty());
+    match (overhead.map(|overhead| fields::object(overhead, "podFixed").cloned().unwrap_or_default()), said) {
+        (None, None) => {}
+        (None, Some(_)) => {
+            return Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+                .to_owned());
+        }
+        (Some(fixed), Some(said)) if !equal(&fixed, said) => {
+            return Err(
+                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned()
+            );
+        }
+        (Some(fixed), _) => {
+            spec.insert("overhead".to_owned(), fixed.into());
+        }
+    }
+    match class.as_ref().and_then(|class| fields::object(class, "scheduling")) {
+        Some(scheduling) => place(spec, scheduling),
+        None => Ok(()),
+    }
+}
+
+fn equal(one: &ObjectMap, other: &ObjectMap) -> bool {
+    let amount = |value: Option<&Value>| value.and_then(Value::as_str).and_then(quantity::nanos);
+    one.len() == other.len() && one.iter().all(|(name, value)| amount(Some(value)) == amount(other.get(name)))
+}
+
+fn place(spec: &mut ObjectMap, scheduling: &ObjectMap) -> Result<(), String> {
+    if let Some(wanted) = fields::object(scheduling, "nodeSelector") {
+        let selector = fields::object_mut(spec, "nodeSelector");
+        for (key, value) in wanted {
+            if let Some(own) = selector.get(key).filter(|own| *own != value) {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let (value, own) = (text(value), text(own));
+                return Err(format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
+                     pod.spec.nodeSelector[{key}] = {own}"
+                ));
+            }
+            selector.insert(key.clone(), value.clone());
+        }
+        selector.sort_keys();
+    }
+    let mut all = std::mem::take(list_mut(spec, "tolerations"));
+    all.extend_from_slice(fields::items(scheduling, &["tolerations"]));
+    *list_mut(spec, "tolerations") = merged(&all);
+    Ok(())
+}
+
+/// Without those that others include; of equals the first.
+fn merged(all: &[Value]) -> Vec<Value> {
+    let mut kept: Vec<Value> = Vec::new();
+    for (index, one) in all.iter().enumerate() {
+        let behind = &all[index + 1..];
+        if !kept.iter().any(|other| includes(other, one))
+            && !behind.iter().any(|other| other != one && includes(other, one))
+        {
+            kept.push(one.clone());
+        }
+    }
+    kept
+}
+
+fn includes(large: &Value, small: &Value) -> bool {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+    let seconds = |value: &Value| value.get("tolerationSeconds").and_then(Value::as_i64);
+    if large == small {
+        return true;
+    }
+    let (operator, effect) = (text(large, "operator"), text(large, "effect"));
+    let any_key = text(large, "key").is_empty() && operator == "Exists";
+    if text(large, "key") != text(small, "key") && !any_key {
+        return false;
+    }
+    if !effect.is_empty() && effect != text(small, "effect") {
+        return false;
+    }
+    if effect == "NoExecute"
+        && let Some(longest) = seconds(large)
+        && seconds(small).is_none_or(|own| own > longest)
+    {
+        return false;
+    }
+    match &*operator {
+        "" | "Equal" => text(small, "operator") == "Equal" && text(large, "value") == text(small, "value"),
+        _ => operator == "Exists",
+    }
+}

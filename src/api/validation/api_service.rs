@@ -1,0 +1,69 @@
+//! APIServices (kube-aggregator `pkg/apis/apiregistration/validation`).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::at::At;
+use super::errors::Errors;
+use super::format::{dns1035_label, dns1123_subdomain};
+use crate::api::ObjectMap;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
+    let (name, group, version) = (metadata.get("name"), spec.get("group"), spec.get("version"));
+    let wanted = format!("{}.{}", version.text(), group.text());
+    if name.text() != wanted {
+        let why = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+        errors.invalid(&name, name.text(), &why);
+    }
+    if !group.text().is_empty() {
+        errors.invalid_each(&group, group.text(), dns1123_subdomain(group.text()));
+    } else if version.text() != "v1" {
+        errors.required(&group, "only v1 may have an empty group and it better be legacy kube");
+    }
+    errors.invalid_each(&version, version.text(), dns1035_label(version.text()));
+    for (name, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
+        let number = spec.get(name);
+        if !(1..=most).contains(&number.int()) {
+            errors.invalid(&number, number.int(), &format!("must be positive and less than {most}"));
+        }
+    }
+    let (bundle, insecure, service) =
+        (spec.get("caBundle"), spec.get("insecureSkipTLSVerify"), spec.get("service"));
+    if !service.is_set() {
+        if !bundle.text().is_empty() {
+            let bytes = STANDARD.decode(bundle.text()).map_or(0, |bytes| bytes.len());
+            errors.invalid(&bundle, &*format!("{bytes} bytes"), "local APIServices may not have a caBundle");
+        }
+        if insecure.flag() {
+            errors.invalid(&insecure, true, "local APIServices may not have insecureSkipTLSVerify");
+        }
+        return;
+    }
+    for name in ["namespace", "name"] {
+        let name = service.get(name);
+        if name.text().is_empty() {
+            errors.required(&name, "");
+        }
+    }
+    let port = service.get("port");
+    let number = port.opt_int().unwrap_or(443);
+    if !(1..=65535).contains(&number) {
+        errors.invalid(&port, number, "port is not valid: must be between 1 and 65535, inclusive");
+    }
+    if insecure.flag() && !bundle.text().is_empty() {
+        errors.invalid(&insecure, true, "may not be true if caBundle is present");
+    }
+}
+
+pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+}
+
+pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    let status = At::member(new, "status");
+    for condition in status.get("conditions").items() {
+        let status = condition.get("status");
+        errors.one_of(&status, status.text(), &["True", "False", "Unknown"]);
+    }
+}

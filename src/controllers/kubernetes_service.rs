@@ -1,0 +1,201 @@
+//! How Pods find the servers: the Service `kubernetes` in `default`, its Endpoints and its EndpointSlice
+//! (`pkg/controlplane/controller/kubernetesservice`, `pkg/controlplane/reconcilers`).
+//!
+//! Servers write the address at which they can be reached into their leases; whoever leads makes endpoints of those
+//! that live.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::bootstrap::{self, Place};
+use super::identity_lease_gc::live_servers;
+use super::service_cidr;
+use crate::api::error::Error;
+use crate::api::options::write::WriteOptions;
+use crate::api::part::Part;
+use crate::api::{Api, ObjectMap, Target, fields};
+use crate::user::User;
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "kubernetes";
+const SERVICES: Place = ("", "v1", "services");
+const ENDPOINTS: Place = ("", "v1", "endpoints");
+const SLICES: Place = ("discovery.k8s.io", "v1", "endpointslices");
+/// The port of the Service, whatever that of the servers is.
+const PORT: u16 = 443;
+/// As upstream's.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Where this server can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advertised {
+    /// `None` if the host has no address but its own.
+    pub address: Option<IpAddr>,
+    pub port: u16,
+}
+
+impl Advertised {
+    /// The address of the flag, else the one that is bound, else the one by which this host reaches others.
+    pub fn new(flag: Option<IpAddr>, bound: SocketAddr) -> Self {
+        let own = bound.ip();
+        let address = if own.is_unspecified() || own.is_loopback() { outgoing(own) } else { Some(own) };
+        Self { address: flag.or(address), port: bound.port() }
+    }
+}
+
+/// Which address the host would send from; nothing is sent.
+fn outgoing(family: IpAddr) -> Option<IpAddr> {
+    // Of the networks for documentation: only the default route leads there.
+    let (any, far): (IpAddr, IpAddr) = match family {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
+        IpAddr::V6(_) => {
+            (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into())
+        }
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((far, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_unspecified() && !own.is_loopback()).then_some(own)
+}
+
+/// Looks again and again after what has been changed or deleted.
+pub async fn run(api: Arc<Api>, advertised: Advertised) -> Result<(), Error> {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        service_cidr::reconcile(&api).await?;
+        reconcile(&api, &advertised).await?;
+    }
+}
+
+/// Creates the Service if it is missing, and brings its endpoints up to date.
+pub(super) async fn reconcile(api: &Api, advertised: &Advertised) -> Result<(), Error> {
+    let state = api.cache.fresh().await?;
+    let find = |(group, version, plural): Place| {
+        let resource = api.resources.get(group, version, plural)?;
+        state.get(resource.id, NAMESPACE, NAME)?.to_map().ok()
+    };
+    if find(SERVICES).is_none()
+        && let Some(address) = api.config.services.first_address()
+    {
+        bootstrap::create(api, SERVICES, NAMESPACE, service(address, advertised.port)).await?;
+    }
+    let mut addresses: BTreeSet<String> =
+        live_servers(api, &state, Timestamp::now()).filter_map(|lease| address_of(&lease)).collect();
+    if addresses.is_empty() && api.store.backend().shared() {
+        // Nobody tells who is there, so nobody is taken off.
+        let known = find(ENDPOINTS).unwrap_or_default();
+        addresses.extend(addresses_of(&known));
+    }
+    addresses.extend(advertised.address.map(|address| address.to_string()));
+    if addresses.is_empty() {
+        return Ok(());
+    }
+    let (endpoints, slice) = (endpoints(&addresses, advertised.port), slice(&addresses, advertised.port));
+    put(api, ENDPOINTS, find(ENDPOINTS), endpoints, &["subsets"]).await?;
+    put(api, SLICES, find(SLICES), slice, &["endpoints", "ports"]).await
+}
+
+/// Where the server of a lease says it can be reached.
+fn address_of(lease: &ObjectMap) -> Option<String> {
+    let annotation = fields::at(lease, &["metadata", "annotations", super::identity_lease::ADDRESS])?;
+    annotation.as_str().map(str::to_owned)
+}
+
+fn addresses_of(endpoints: &ObjectMap) -> impl Iterator<Item = String> {
+    let subsets = fields::items(endpoints, &["subsets"]).iter();
+    let addresses = subsets.flat_map(|subset| subset["addresses"].as_array().into_iter().flatten());
+    addresses.filter_map(|address| address["ip"].as_str().map(str::to_owned))
+}
+
+/// Creates the object, or replaces these members of the one that is there if they differ.
+async fn put(
+    api: &Api,
+    place: Place,
+    found: Option<ObjectMap>,
+    wanted: Value,
+    members: &[&str],
+) -> Result<(), Error> {
+    let Some(mut object) = found else { return bootstrap::create(api, place, NAMESPACE, wanted).await };
+    let labels = |object: &ObjectMap| fields::at(object, &["metadata", "labels"]).cloned();
+    let Value::Object(wanted) = wanted else { return Ok(()) };
+    if members.iter().all(|name| object.get(*name) == wanted.get(*name)) && labels(&object) == labels(&wanted)
+    {
+        return Ok(());
+    }
+    for name in members {
+        fields::restore(&mut object, &wanted, name);
+    }
+    fields::restore_metadata(&mut object, &wanted, "labels");
+    let (group, version, plural) = place;
+    let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
+    let target = Target { resource, namespace: NAMESPACE, name: NAME };
+    match api.update(target, Part::Main, object, &WriteOptions::default(), &User::apiserver()).await {
+        // Another server was faster, or somebody deletes it: the next round will see.
+        Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn service(address: IpAddr, target_port: u16) -> Value {
+    json!({
+        "kind": "Service",
+        "apiVersion": "v1",
+        "metadata": {"name": NAME, "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": PORT, "targetPort": target_port}],
+            "clusterIP": address.to_string(),
+            "ipFamilyPolicy": "SingleStack",
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+    })
+}
+
+fn endpoints(addresses: &BTreeSet<String>, port: u16) -> Value {
+    let addresses: Vec<Value> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
+    json!({
+        "kind": "Endpoints",
+        "apiVersion": "v1",
+        "metadata": {"name": NAME, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{
+            "addresses": addresses,
+            "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        }],
+    })
+}
+
+/// Of one family: of IPv6 only if there is no other.
+fn slice(addresses: &BTreeSet<String>, port: u16) -> Value {
+    let is_v6 = |address: &&String| address.contains(':');
+    let (v6, v4): (Vec<_>, Vec<_>) = addresses.iter().partition(is_v6);
+    let (kind, addresses) = if v4.is_empty() { ("IPv6", v6) } else { ("IPv4", v4) };
+    let endpoint = |address: &String| json!({"addresses": [address], "conditions": {"ready": true}});
+    json!({
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {"name": NAME, "labels": {"kubernetes.io/service-name": NAME}},
+        "addressType": kind,
+        "endpoints": addresses.into_iter().map(endpoint).collect::<Vec<_>>(),
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_comes_before_the_address_that_is_bound() {
+        let bound: SocketAddr = "10.1.2.3:6443".parse().expect("an address");
+        let flag: IpAddr = "10.9.9.9".parse().expect("an address");
+        assert_eq!(Advertised::new(None, bound), Advertised { address: Some(bound.ip()), port: 6443 });
+        assert_eq!(Advertised::new(Some(flag), bound).address, Some(flag));
+        let local = Advertised::new(None, "127.0.0.1:1".parse().expect("an address"));
+        assert!(local.address.is_none_or(|address| !address.is_loopback()));
+    }
+}
