@@ -27,10 +27,14 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/decoding.rs"]
+mod decoding;
 #[path = "api/delete.rs"]
 mod delete;
 #[path = "api/deletecollection.rs"]
 mod deletecollection;
+#[path = "api/discovery.rs"]
+mod discovery;
 #[path = "api/documents.rs"]
 mod documents;
 #[path = "api/encodings.rs"]
@@ -51,6 +55,8 @@ mod list_options;
 mod managers;
 #[path = "api/namespaces.rs"]
 mod namespaces;
+#[path = "api/negotiation.rs"]
+mod negotiation;
 #[path = "api/openapi.rs"]
 mod openapi;
 #[path = "api/paging.rs"]
@@ -69,6 +75,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/tables.rs"]
+mod tables;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]
