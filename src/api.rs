@@ -68,6 +68,8 @@ pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
+    /// Makes a name of a `generateName`; random, and each time another.
+    pub generate_name: fn(&str) -> String,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

@@ -154,7 +154,7 @@ impl Cache {
 
     /// The store's clock; all who ask at the same moment share one question.
     pub async fn clock(&self) -> Result<Clock, Error> {
-        self.shared.freshness.ask(&*self.shared.backend).await
+        self.shared.freshness.ask(|| self.shared.backend.clock()).await
     }
 
     /// A cursor that yields what happens to `resource` after `at`. The caller has made sure that `at` is not compacted.

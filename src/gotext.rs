@@ -1,5 +1,6 @@
 //! How Go spells and reads values: the parts of its standard library whose texts became Kubernetes' wire contract.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -28,6 +29,19 @@ pub fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// Bytes as text: each one that is not UTF-8 becomes U+FFFD.
+pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(out)
 }
 
 /// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.

@@ -83,6 +83,11 @@ impl Clock {
         Ok(())
     }
 
+    /// As if nothing had been committed after `limit`.
+    fn until(self, limit: Revision) -> Self {
+        Self { revision: self.revision.min(limit), ..self }
+    }
+
     /// Whether the changes after `after`, a revision that has been seen, can be read.
     fn check_feed(self, after: Revision) -> Result<(), Error> {
         if after < self.compacted {

@@ -37,6 +37,8 @@ mod deletecollection;
 mod discovery;
 #[path = "api/documents.rs"]
 mod documents;
+#[path = "api/draining.rs"]
+mod draining;
 #[path = "api/encodings.rs"]
 mod encodings;
 #[path = "api/events.rs"]
@@ -45,6 +47,8 @@ mod events;
 mod evictions;
 #[path = "api/field_validation.rs"]
 mod field_validation;
+#[path = "api/frames.rs"]
+mod frames;
 #[path = "api/garbage.rs"]
 mod garbage;
 #[path = "api/list.rs"]

@@ -11,6 +11,8 @@ mod chaos;
 mod cluster;
 #[path = "faults/failover.rs"]
 mod failover;
+#[path = "faults/failovers.rs"]
+mod failovers;
 #[path = "faults/history.rs"]
 mod history;
 #[path = "faults/linear.rs"]
@@ -27,8 +29,6 @@ mod object;
 mod planted;
 #[path = "faults/process.rs"]
 mod process;
-#[path = "faults/proxy.rs"]
-mod proxy;
 #[path = "faults/requests.rs"]
 mod requests;
 #[path = "faults/run.rs"]
@@ -44,16 +44,16 @@ mod watcher;
 #[path = "faults/watches.rs"]
 mod watches;
 
-use crate::cluster::Cluster;
 use crate::history::Promise;
 use crate::run::{Database, Report, Settings, run};
+use crate::support::proxy;
 use crate::watcher::Mischief;
 
 const CLIENTS: usize = 6;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres() {
-    keep_running(async || Database::Postgres(Box::new(Cluster::create().await)), 3).await;
+    keep_running(Database::postgres, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

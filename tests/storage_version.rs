@@ -12,10 +12,14 @@ mod gate;
 mod identity;
 #[path = "storage_version/leaving.rs"]
 mod leaving;
+#[path = "storage_version/media_type.rs"]
+mod media_type;
 #[path = "storage_version/migration.rs"]
 mod migration;
 #[path = "storage_version/registration.rs"]
 mod registration;
+#[path = "storage_version/trouble.rs"]
+mod trouble;
 #[path = "storage_version/validation.rs"]
 mod validation;
 

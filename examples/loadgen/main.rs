@@ -9,6 +9,7 @@ mod lists;
 mod objects;
 mod process;
 mod reference_stream;
+mod replicas;
 mod report;
 mod scratch;
 mod stats;
@@ -49,6 +50,8 @@ enum Scenario {
     Latency,
     /// a watcher that reads nothing beside others that do
     Stalled,
+    /// creates at two servers of one database, from a write at one to its event at the other, lists at the other
+    Replicas,
 }
 
 #[derive(Debug, Parser)]
@@ -57,7 +60,10 @@ struct Args {
     /// Whom to load; the current context's server must be a loopback address
     #[arg(long, value_name = "FILE", env = "KUBECONFIG", required_unless_present = "serve_stream")]
     kubeconfig: Option<PathBuf>,
-    /// Which scenarios to run (all by default)
+    /// Another server on the same database, for `replicas`
+    #[arg(long, value_name = "FILE")]
+    second_kubeconfig: Option<PathBuf>,
+    /// Which scenarios to run (all by default; `replicas` only with a second server)
     #[arg(long, value_enum, value_delimiter = ',')]
     scenario: Vec<Scenario>,
     /// Which verbs the scenario `verbs` measures
@@ -117,6 +123,7 @@ struct Args {
 struct Context {
     args: Args,
     target: Arc<Target>,
+    second: Option<Arc<Target>>,
     protocol: Protocol,
     server: Server,
 }
@@ -161,9 +168,10 @@ async fn run(args: Args) -> Result<()> {
         return reference_stream::serve(bytes).await;
     }
     let target = Arc::new(Target::from_kubeconfig(args.kubeconfig.as_deref().expect("clap asks for it"))?);
+    let second = args.second_kubeconfig.as_deref().map(Target::from_kubeconfig).transpose()?.map(Arc::new);
     let protocol = if args.http1 { Protocol::Http1 } else { Protocol::Http2 };
     let server = Server::new(args.pid);
-    let context = Context { args, target, protocol, server };
+    let context = Context { args, target, second, protocol, server };
     let mut scratch = scratch::Scratch::new(&context);
     let outcome = tokio::select! {
         outcome = scenarios(&context, &mut scratch) => outcome,
@@ -178,7 +186,8 @@ async fn run(args: Args) -> Result<()> {
 async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<()> {
     use Scenario::*;
     print_heading(context);
-    let chosen = match context.args.scenario.as_slice() {
+    let chosen: &[Scenario] = match context.args.scenario.as_slice() {
+        [] if context.second.is_some() => &[Verbs, Lists, Fanout, Latency, Stalled, Replicas],
         [] => &[Verbs, Lists, Fanout, Latency, Stalled],
         chosen => chosen,
     };
@@ -190,6 +199,7 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
                 Fanout => watches::fanout(context, scratch).await,
                 Latency => watches::latency(context, scratch).await,
                 Stalled => watches::stalled(context, scratch).await,
+                Replicas => replicas::run(context, scratch).await,
             }
         };
         let tables: Vec<Table> = tokio::time::timeout(SCENARIO_LIMIT, run)

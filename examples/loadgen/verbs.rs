@@ -11,6 +11,7 @@ use crate::objects::{Maker, mark_patch};
 use crate::report::{self, Table};
 use crate::scratch::{self, Collection, Scratch};
 use crate::stats::Latencies;
+use crate::target::Target;
 use crate::{Context, Result, etcd};
 
 /// A client stops here even if its time is not over.
@@ -79,9 +80,10 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
                 let bytes = context.args.object_bytes;
                 scratch::fill(&context.target, &collection, SHARED_OBJECTS, bytes).await?;
             }
-            let mut outcome = measure(context, verb, clients, &collection, &maker).await?;
+            let targets = std::slice::from_ref(&context.target);
+            let mut outcome = measure(context, targets, verb, clients, &collection, &maker).await?;
             let put = puts.iter().find(|put| put.clients == clients && verb.writes());
-            let per_second = outcome.latencies.len() as f64 / outcome.elapsed.as_secs_f64();
+            let per_second = outcome.per_second();
             let mut row = vec![verb.name().to_owned(), clients.to_string(), report::number(per_second)];
             row.extend(report::times(outcome.latencies.summary()));
             row.push(report::option(outcome.server_micros_each));
@@ -92,22 +94,33 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
     Ok(vec![table])
 }
 
-struct Outcome {
-    latencies: Latencies,
-    elapsed: Duration,
+pub struct Outcome {
+    pub latencies: Latencies,
+    pub elapsed: Duration,
     server_micros_each: Option<f64>,
 }
 
-async fn measure(
+impl Outcome {
+    pub fn per_second(&self) -> f64 {
+        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Connections are spread over the targets.
+pub async fn measure(
     context: &Context,
+    targets: &[Arc<Target>],
     verb: Verb,
     clients: usize,
     collection: &Collection,
     maker: &Arc<Maker>,
 ) -> Result<Outcome> {
     let mut connections = Vec::new();
-    for _ in 0..clients.div_ceil(context.sharing(context.args.clients_per_connection)) {
-        connections.push(Arc::new(Connection::open(&context.target, context.protocol).await?));
+    let each = clients.div_ceil(targets.len());
+    for _ in 0..each.div_ceil(context.sharing(context.args.clients_per_connection)) {
+        for target in targets {
+            connections.push(Arc::new(Connection::open(target, context.protocol).await?));
+        }
     }
     let mut workers = Vec::new();
     for id in 0..clients {

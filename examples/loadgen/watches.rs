@@ -17,6 +17,7 @@ use crate::objects::{Maker, mark_patch};
 use crate::report::{self, Table};
 use crate::scratch::{Collection, Scratch};
 use crate::stats::Latencies;
+use crate::target::Target;
 use crate::{Context, Result, tap};
 
 const BURST: usize = 16;
@@ -220,19 +221,33 @@ pub async fn fanout(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tabl
     Ok(vec![table])
 }
 
+pub const LATENCY_HEADERS: [&str; 7] =
+    ["writes/s asked", "writes/s done", "events", "p50 ms", "p99 ms", "max ms", "write p99 ms"];
+
 pub async fn latency(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
     let bytes = context.args.object_bytes;
     let mut table = Table::new(
         format!("From sending a write to its event: {LATENCY_WATCHERS} watchers, {bytes} bytes an object"),
-        &["writes/s asked", "writes/s done", "events", "p50 ms", "p99 ms", "max ms", "write p99 ms"],
+        &LATENCY_HEADERS,
     );
     let collection = scratch.namespace(context, "latency").await?;
-    let writers = Writers::open(context, &collection, LATENCY_OBJECTS, bytes).await?;
-    let path = watch_path(context, &collection).await?;
+    table.row(write_to_watch(context, &context.target, &collection).await?);
+    Ok(vec![table])
+}
+
+/// A row of such a table, for watchers at another server or the same.
+pub async fn write_to_watch(
+    context: &Context,
+    watched: &Target,
+    collection: &Collection,
+) -> Result<Vec<String>> {
+    let bytes = context.args.object_bytes;
+    let writers = Writers::open(context, collection, LATENCY_OBJECTS, bytes).await?;
+    let path = watch_path(context, collection).await?;
     let origin = Instant::now();
     let (tally, mut watchers) = (Arc::new(Tally::default()), JoinSet::new());
     for _ in 0..LATENCY_WATCHERS {
-        let connection = Connection::open(&context.target, context.protocol).await?;
+        let connection = Connection::open(watched, context.protocol).await?;
         let (body, tally) = (open_watch(&connection, &path).await?, tally.clone());
         watchers.spawn(async move {
             let _connection = connection;
@@ -274,8 +289,7 @@ pub async fn latency(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tab
     ];
     row.extend(report::times(all.summary()));
     row.push(report::number(answers.summary().p99));
-    table.row(row);
-    Ok(vec![table])
+    Ok(row)
 }
 
 /// How long after the time in its mark each event arrives, until this watcher has its share of the goal.

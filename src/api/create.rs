@@ -36,7 +36,8 @@ impl Api {
         for attempt in 1.. {
             // Only an attempt that may be followed by another needs a copy.
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
-            let mut candidate = prepared(resource, body, generate.then_some(&*prefix), user)?;
+            let mut candidate =
+                prepared(resource, body, generate.then(|| (self.config.generate_name)(&prefix)), user)?;
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
@@ -94,19 +95,19 @@ impl Api {
     }
 }
 
-/// The object as it would be stored, with a name, a uid and what the kind adds.
+/// The object as it would be stored, with a name if one was generated, a uid and what the kind adds.
 pub(super) fn prepared(
     resource: &Resource,
     mut object: ObjectMap,
-    prefix: Option<&str>,
+    generated: Option<String>,
     user: &User,
 ) -> Result<ObjectMap, Error> {
     let (uid, now) = (Uuid::new_v4().to_string(), now());
     let stamp = Stamp { uid: &uid, now: &now };
     let metadata = metadata_mut(&mut object);
     meta::create::prepare(metadata, &stamp)?;
-    if let Some(prefix) = prefix {
-        metadata.insert("name".to_owned(), meta::generate_name(prefix, &mut rand::rng()).into());
+    if let Some(name) = generated {
+        metadata.insert("name".to_owned(), name.into());
     }
     meta::drop_empty(metadata);
     resource.strategy.begin_create(&mut object);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
-use crate::storage::{Backend, Clock, Error};
+use crate::storage::{Clock, Error};
 
 /// An answer may only be used by those who asked before its question was put: an older one could miss a write that
 /// was answered in between.
@@ -15,17 +15,54 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    pub async fn ask(&self, backend: &dyn Backend) -> Result<Clock, Error> {
+    pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
         let mine = self.started.load(Ordering::SeqCst) + 1;
         let mut answered = self.answered.lock().await;
-        if let Some((question, answer)) = &*answered
-            && *question >= mine
+        if let Some((number, answer)) = &*answered
+            && *number >= mine
         {
             return answer.clone();
         }
-        let question = self.started.fetch_add(1, Ordering::SeqCst) + 1;
-        let answer = backend.clock().await;
-        *answered = Some((question, answer.clone()));
+        let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
+        metrics::counter!("rowplane_clock_questions_total").increment(1);
+        let answer = question().await;
+        *answered = Some((number, answer.clone()));
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::revision::Revision;
+
+    #[tokio::test]
+    async fn all_who_ask_during_a_question_share_the_next_one() {
+        let (freshness, asked, answers) = (Freshness::default(), AtomicUsize::new(0), Semaphore::new(0));
+        let ask = || {
+            freshness.ask(async || {
+                let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;
+                answers.acquire().await.expect("never closed").forget();
+                Ok(Clock { revision: Revision(number), compacted: Revision(0) })
+            })
+        };
+        let mut first = Box::pin(ask());
+        assert!(first.as_mut().now_or_never().is_none());
+        // These ask while the first question is under way: its answer may be too old for them.
+        let mut others = Box::pin(join_all((0..100).map(|_| ask())));
+        assert!(others.as_mut().now_or_never().is_none());
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        answers.add_permits(2);
+        assert_eq!(first.await.expect("an answer").revision, Revision(1));
+        for answer in others.await {
+            assert_eq!(answer.expect("an answer").revision, Revision(2));
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
     }
 }

@@ -17,6 +17,7 @@ use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
+use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
@@ -75,6 +76,7 @@ pub async fn build_on(
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
+            generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
     });
     controllers::create_system_namespaces(&api).await?;

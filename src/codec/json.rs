@@ -7,8 +7,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 
 mod node;
+mod surrogates;
 
 pub use node::Node;
+
+use crate::gotext;
 
 /// A value, and whether something of it was lost.
 #[derive(Debug)]
@@ -19,7 +22,8 @@ pub struct Parsed {
     pub repeated: bool,
 }
 
-/// Reads a value, with Go's leniency about bytes that are not UTF-8: they become U+FFFD.
+/// Reads a value, with Go's leniency about text that is not Unicode: each byte that is not UTF-8 becomes U+FFFD, and so
+/// does an escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
     let value = with_text(body, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
@@ -33,18 +37,25 @@ pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
     with_text(body, Watching { repeated: &repeated, repetition: Repetition::Merges })
 }
 
+/// As [`parse`], of what is text already, and without leniency.
+pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
+    let repeated = Cell::new(false);
+    let value = read(text, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
+    Ok(Parsed { value, repeated: repeated.get() })
+}
+
 fn with_text<T>(
     body: &[u8],
-    seed: impl for<'de> DeserializeSeed<'de, Value = T>,
+    seed: impl for<'de> DeserializeSeed<'de, Value = T> + Copy,
 ) -> Result<T, serde_json::Error> {
-    let lossy;
-    let text = match std::str::from_utf8(body) {
-        Ok(text) => text,
-        Err(_) => {
-            lossy = String::from_utf8_lossy(body);
-            &lossy
-        }
-    };
+    let text = gotext::utf8(body);
+    read(&text, seed).or_else(|error| match surrogates::replaced(&text) {
+        Some(text) => read(&text, seed),
+        None => Err(error),
+    })
+}
+
+fn read<T>(text: &str, seed: impl for<'de> DeserializeSeed<'de, Value = T>) -> Result<T, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = seed.deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -183,6 +194,21 @@ mod tests {
         ] {
             assert_eq!(merged(text.as_bytes()).expect(text).to_string(), want, "{text}");
         }
+    }
+
+    #[test]
+    fn text_that_is_not_unicode() {
+        let cases: [(&[u8], &str); 4] = [
+            (b"\"a\xffb\"", "a\u{fffd}b"),
+            (b"\"\xe2\x82(\"", "\u{fffd}\u{fffd}("),
+            (br#""\ud800""#, "\u{fffd}"),
+            (b"\"\xc3\\udc00\"", "\u{fffd}\u{fffd}"),
+        ];
+        for (body, want) in cases {
+            assert_eq!(parse(body).expect(want).value, want);
+        }
+        let error = parse(br#"{"a":"\ud800",}"#).expect_err("is no JSON");
+        assert_eq!((error.line(), error.column()), (1, 15));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_saphyr::DuplicateKeyPolicy;
 use super::json::Parsed;
 
 mod emit;
+mod octets;
 mod repeated;
 mod scalar;
 
@@ -18,14 +19,14 @@ pub fn parse(document: &[u8]) -> Result<Value, String> {
 
 /// As [`parse`], and tells whether a key came twice. Such a document is read twice.
 pub fn read(document: &[u8]) -> Result<Parsed, String> {
-    let text = String::from_utf8_lossy(document);
+    let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
     let read = |duplicate_keys| {
         let options = serde_saphyr::options! {
             duplicate_keys: duplicate_keys,
             legacy_octal_numbers: true,
             with_snippet: false,
         };
-        serde_saphyr::from_str_with_options(&text, options)
+        serde_saphyr::from_str_with_options(text, options)
     };
     match read(DuplicateKeyPolicy::Error) {
         Ok(value) => Ok(Parsed { value, repeated: false }),

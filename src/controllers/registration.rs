@@ -11,12 +11,15 @@ use crate::api::registration::{Extent, OwnRegistration};
 
 /// Entries that somebody has edited or deleted are repaired this often.
 const PASS: Duration = Duration::from_secs(600);
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// Between the attempts of a round.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+/// So many attempts have to fail before clients are told of it, as upstream does.
+const ATTEMPTS: u32 = 3;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, gate: Gate) -> Result<(), Error> {
     let mut extent = Extent::Whole;
-    let mut backoff = FIRST_BACKOFF;
+    let mut failures = Failures::default();
     loop {
         // Without a lease the collector would take the entries for those of a server that is gone.
         lease(&api, own.server()).await?;
@@ -25,7 +28,7 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, gate: Gate) -> Result
             Ok(()) => {
                 tracing::info!(server = own.server(), took = ?started.elapsed(), "registered storage versions");
                 gate.registered();
-                backoff = FIRST_BACKOFF;
+                failures = Failures::default();
                 extent = tokio::select! {
                     () = tokio::time::sleep(PASS) => Extent::Repair,
                     () = api.store.fenced() => {
@@ -36,11 +39,33 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, gate: Gate) -> Result
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot register the storage versions of this server");
-                gate.failed(Some(error.to_string()));
-                tokio::time::sleep(backoff).await;
-                backoff = (backoff * 2).min(LONGEST_BACKOFF);
+                let next = failures.add();
+                gate.failed(next.told.then(|| error.to_string()));
+                tokio::time::sleep(next.pause).await;
             }
         }
+    }
+}
+
+/// Attempts that have failed one after another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures(u32);
+
+/// What follows from a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Next {
+    /// Whether clients are told why they wait.
+    told: bool,
+    pause: Duration,
+}
+
+impl Failures {
+    /// Upstream gives a resource up after a round, for ten minutes; here the next attempts come soon, and ever later.
+    fn add(&mut self) -> Next {
+        self.0 += 1;
+        let beyond = self.0.saturating_sub(ATTEMPTS).min(10);
+        let pause = (BETWEEN_ATTEMPTS * 2u32.pow(beyond)).min(LONGEST_BACKOFF);
+        Next { told: self.0 >= ATTEMPTS, pause }
     }
 }
 
@@ -53,4 +78,19 @@ async fn lease(api: &Api, server: &str) -> Result<(), Error> {
         while !watcher.next().await?.is_empty() {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s27_the_third_failure_is_told() {
+        let mut failures = Failures::default();
+        let found: Vec<_> =
+            (0..9).map(|_| failures.add()).map(|next| (next.told, next.pause.as_secs())).collect();
+        let (quiet, told) = (|pause| (false, pause), |pause| (true, pause));
+        let expected = [quiet(1), quiet(1), told(1), told(2), told(4), told(8), told(16), told(30), told(30)];
+        assert_eq!(found, expected);
+    }
 }

@@ -156,13 +156,14 @@ pub fn negotiate(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, E
 
 /// Picks the form of a watch: a type without a stream form is no choice, even behind it stands one that has it.
 pub fn negotiate_stream(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, Error> {
-    let chosen = select(accept, offers).filter(|chosen| chosen.media.stream_content_type().is_some());
-    chosen.ok_or_else(|| {
-        let streaming = offers.iter().filter(|offer| offer.media.stream_content_type().is_some());
-        let types: Vec<String> =
-            streaming.map(|offer| format!("{};stream=watch", offer.media.as_str())).collect();
-        only(&types.join(", "))
-    })
+    let chosen = negotiate(accept, offers)?;
+    if chosen.media.stream_content_type().is_some() {
+        return Ok(chosen);
+    }
+    let streaming = offers.iter().filter(|offer| offer.media.stream_content_type().is_some());
+    let types: Vec<String> =
+        streaming.map(|offer| format!("{};stream=watch", offer.media.as_str())).collect();
+    Err(only(&types.join(", ")))
 }
 
 /// What the client likes best of what goes by these subtypes of `application`; parameters mean nothing here.

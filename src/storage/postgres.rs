@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use self::batch::Failure;
 use self::fate::Fate;
-use self::listener::Listener;
+use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
@@ -48,7 +48,7 @@ pub struct Postgres {
     pool: Pool,
     scans: Pool,
     listener: Listener,
-    channel: String,
+    channel: Channel,
 }
 
 impl Postgres {
@@ -71,6 +71,7 @@ impl Postgres {
         .await
         .map_err(unreachable)?;
         drop(connection);
+        let channel = Channel::new(&channel);
         Ok(Self { listener: Listener::spawn(options, channel.clone()), pool, scans, channel })
     }
 

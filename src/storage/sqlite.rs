@@ -4,8 +4,10 @@
 //! opens the transaction and reads, one that writes and commits.
 
 mod batch;
+mod desk;
 mod error;
 mod lock;
+mod log;
 mod reads;
 mod registration;
 mod stale;
@@ -18,13 +20,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::ConnectOptions;
 use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
-    SqlitePoolOptions, SqliteSynchronous,
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Connection};
-use tokio::sync::{Mutex, MutexGuard};
 
+use self::desk::Desk;
 use self::error::unavailable;
 use self::lock::FileLock;
 use super::judge::judge_under;
@@ -48,6 +50,8 @@ const CHECKPOINT_PAGES: u32 = 1000;
 const WRITER_CACHE_KIB: i32 = 4 * 1024;
 /// The log file is cut back to this many bytes after a checkpoint.
 const LOG_LIMIT: u64 = 64 << 20;
+/// One is in SQLite while the log is synced for the other.
+const BATCHES_IN_FLIGHT: usize = 2;
 /// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// For short reads: the clock, counts, the changefeed.
@@ -57,19 +61,10 @@ const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
-    options: SqliteConnectOptions,
-    writer: Mutex<Desk>,
+    desk: Desk,
     readers: SqlitePool,
     scans: SqlitePool,
     statements: batch::Statements,
-}
-
-/// What the one who writes needs.
-struct Desk {
-    /// `None` after an error; the next turn opens a new connection.
-    connection: Option<SqliteConnection>,
-    /// Held as long as the store is open; without it nobody may write.
-    lock: Option<FileLock>,
 }
 
 impl Sqlite {
@@ -92,7 +87,7 @@ impl Sqlite {
             .page_size(PAGE_SIZE)
             .auto_vacuum(SqliteAutoVacuum::Incremental)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
+            .synchronous(SqliteSynchronous::Normal)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
             .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
             .pragma("journal_size_limit", LOG_LIMIT.to_string());
@@ -105,48 +100,9 @@ impl Sqlite {
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
         let statements = batch::Statements::new();
-        let desk = Desk { connection: Some(writer), lock: Some(lock) };
-        Ok(Self { options, writer: Mutex::new(desk), readers, scans, statements })
-    }
-
-    /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
-    /// turn never meets a transaction that an error or a cancelled call has left open.
-    async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let mut desk = self.writer.lock().await;
-        if desk.lock.is_none() {
-            return Err(Error::Closed);
-        }
-        let connection = match desk.connection.take() {
-            Some(connection) => connection,
-            None => self.options.connect().await.map_err(unavailable)?,
-        };
-        Ok(Turn { desk, connection })
-    }
-}
-
-/// The writing connection while somebody uses it.
-struct Turn<'a> {
-    desk: MutexGuard<'a, Desk>,
-    connection: SqliteConnection,
-}
-
-impl Turn<'_> {
-    fn done(self) {
-        let Self { mut desk, connection } = self;
-        desk.connection = Some(connection);
-    }
-
-    /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
-    /// given up, so the clock tells.
-    async fn settle(self, options: &SqliteConnectOptions, last: Revision, error: Error) -> Result<(), Error> {
-        let unknown = |_| Error::Unknown(error.to_string().into());
-        let Self { desk, connection } = self;
-        drop(connection);
-        let connection = options.connect().await.map_err(|error| unknown(unavailable(error)))?;
-        let mut turn = Self { desk, connection };
-        let clock = reads::clock(&mut turn.connection).await.map_err(unknown)?;
-        turn.done();
-        if clock.revision >= last { Ok(()) } else { Err(error) }
+        let desk = Desk::open(path, options, writer, lock).await;
+        let desk = desk.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
+        Ok(Self { desk, readers, scans, statements })
     }
 }
 
@@ -163,7 +119,7 @@ impl Backend for Sqlite {
     }
 
     fn pipeline_depth(&self) -> usize {
-        1
+        BATCHES_IN_FLIGHT
     }
 
     fn shared(&self) -> bool {
@@ -171,7 +127,7 @@ impl Backend for Sqlite {
     }
 
     async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let statements = self.statements.for_len(mutations.len());
         let begun = batch::begin(&mut turn.connection, &statements, mutations, terms.fence).await?;
         let base = begun.base;
@@ -183,13 +139,15 @@ impl Backend for Sqlite {
         let last = verdict.writes.last().map(|write| write.revision);
         if last.is_none() && registry.is_none() {
             batch::rollback(&mut turn.connection).await?;
-            turn.done();
+            turn.unused();
+            // What the verdict was made by may not be on the disk yet.
+            self.desk.flush().await?;
             return Ok(commit);
         }
         let writes = &verdict.writes;
         match (batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await, last) {
-            (Ok(()), _) => turn.done(),
-            (Err(error), Some(last)) => turn.settle(&self.options, last, error).await?,
+            (Ok(()), last) => turn.done(last).flush().await?,
+            (Err(error), Some(last)) => turn.settle(last, error).await?,
             // The clock does not tell, but a change of the registry alone can be asked for again.
             (Err(error), None) => return Err(error),
         }
@@ -198,15 +156,16 @@ impl Backend for Sqlite {
 
     async fn clock(&self) -> Result<Clock, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
-        reads::clock(&mut connection).await
+        let clock = reads::clock(&mut connection).await?;
+        Ok(clock.until(self.desk.durable()))
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        reads::scan(&self.scans, scan, at).await
+        reads::scan(&self.scans, self.desk.durable(), scan, at).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        reads::count(&self.readers, scan, at).await
+        reads::count(&self.readers, self.desk.durable(), scan, at).await
     }
 
     async fn stale_rows(
@@ -228,28 +187,28 @@ impl Backend for Sqlite {
         resource: Option<ResourceId>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        reads::changes(&self.readers, after, resource, limit).await
+        reads::changes(&self.readers, self.desk.durable(), after, resource, limit).await
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let clock = upkeep::compact(&mut turn.connection, to).await?;
-        turn.done();
+        turn.done(None).flush().await?;
         Ok(clock)
     }
 
     async fn sweep(&self, limit: u32) -> Result<u64, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let swept = upkeep::sweep(&mut turn.connection, limit).await?;
-        turn.done();
+        turn.done(None).flush().await?;
         Ok(swept)
     }
 
     async fn reclaim(&self) -> Result<(), Error> {
         loop {
-            let mut turn = self.turn().await?;
+            let mut turn = self.desk.turn().await?;
             let more = upkeep::reclaim(&mut turn.connection).await?;
-            turn.done();
+            turn.done(None).flush().await?;
             if !more {
                 return Ok(());
             }
@@ -257,23 +216,23 @@ impl Backend for Sqlite {
     }
 
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let clock = upkeep::advance_clock(&mut turn.connection, floor).await?;
-        turn.done();
+        turn.done(Some(clock.revision)).flush().await?;
         Ok(clock)
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let ids = upkeep::resource_ids(&mut turn.connection, resources).await?;
-        turn.done();
+        turn.done(None).flush().await?;
         Ok(ids)
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let keys = upkeep::token_keys(&mut turn.connection, now, max_age).await?;
-        turn.done();
+        turn.done(None).flush().await?;
         Ok(keys)
     }
 
@@ -285,10 +244,90 @@ impl Backend for Sqlite {
     async fn close(&self) {
         self.scans.close().await;
         self.readers.close().await;
-        let mut desk = self.writer.lock().await;
-        if let Some(connection) = desk.connection.take() {
-            let _ = connection.close().await;
+        self.desk.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, mpsc};
+
+    use bytes::Bytes;
+
+    use super::log::Flush;
+    use super::*;
+    use crate::codec::object::Draft;
+    use crate::storage::{Change, Expect, Key, Outcome};
+
+    /// The log of a disk that obeys the test.
+    struct Disk {
+        begun: mpsc::Sender<()>,
+        verdicts: std::sync::Mutex<mpsc::Receiver<io::Result<()>>>,
+    }
+
+    impl Flush for Disk {
+        fn flush(&self) -> io::Result<()> {
+            let _ = self.begun.send(());
+            self.verdicts.lock().expect("one at a time").recv().expect("the test decides")
         }
-        desk.lock = None;
+    }
+
+    struct Obedient {
+        _directory: tempfile::TempDir,
+        store: Arc<Sqlite>,
+        begins: mpsc::Receiver<()>,
+        decide: mpsc::Sender<io::Result<()>>,
+    }
+
+    async fn obedient() -> Obedient {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Arc::new(Sqlite::open(&directory.path().join("state.db")).await.expect("open"));
+        store.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id");
+        let (begun, begins) = mpsc::channel();
+        let (decide, verdicts) = mpsc::channel();
+        store.desk.replace_log(Box::new(Disk { begun, verdicts: std::sync::Mutex::new(verdicts) })).await;
+        Obedient { _directory: directory, store, begins, decide }
+    }
+
+    fn create(name: &str) -> [Mutation; 1] {
+        let draft = Draft::of_json("ns", name, Bytes::from_static(br#"{"metadata":{}}"#));
+        let change = Change::Put { uid: name.into(), stored_version: "v1".into(), draft };
+        [Mutation { key: Key::new(ResourceId(1), "ns", name), expect: Expect::Absent, change }]
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_answered_and_shown_only_when_it_is_on_the_disk() {
+        let Obedient { store, begins, decide, _directory } = obedient().await;
+        let before = store.clock().await.expect("readable").revision;
+        let writer = store.clone();
+        let writing = tokio::spawn(async move { writer.commit(&create("a"), Revision(0)).await });
+        tokio::task::spawn_blocking(move || begins.recv()).await.expect("ran").expect("a sync begins");
+        assert!(!writing.is_finished());
+        assert_eq!(store.clock().await.expect("readable").revision, before);
+        let feed = store.changes(before, None, 10).await.expect("readable");
+        assert!(feed.rows.is_empty() && feed.through == before);
+        let next = Revision(before.0 + 1);
+        assert!(matches!(store.count(&Scan::all(ResourceId(1)), next).await, Err(Error::Future { .. })));
+        assert!(matches!(store.scan(Scan::all(ResourceId(1)), next).await, Err(Error::Future { .. })));
+        decide.send(Ok(())).expect("waited for");
+        let commit = writing.await.expect("ran").expect("committed");
+        assert_eq!(commit.outcomes, [Outcome::Committed(next)]);
+        assert_eq!(store.clock().await.expect("readable").revision, next);
+        assert_eq!(store.changes(before, None, 10).await.expect("readable").rows.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn after_a_failed_sync_the_next_write_saves_everything_first() {
+        let Obedient { store, begins: _begins, decide, _directory } = obedient().await;
+        let before = store.clock().await.expect("readable").revision;
+        decide.send(Err(io::Error::other("bad block"))).expect("open");
+        let failed = store.commit(&create("a"), Revision(0)).await;
+        assert!(matches!(failed, Err(Error::Unknown(_))), "{failed:?}");
+        assert_eq!(store.clock().await.expect("readable").revision, before);
+        // On a new connection with a log of its own, once what was committed has been folded into the file.
+        let commit = store.commit(&create("b"), Revision(0)).await.expect("committed");
+        assert_eq!(commit.outcomes, [Outcome::Committed(Revision(before.0 + 2))]);
+        assert_eq!(store.changes(before, None, 10).await.expect("readable").rows.len(), 2);
     }
 }

@@ -18,6 +18,7 @@ on_both_databases! {
     deep_nesting,
     patches_cannot_nest_deeper_than_bodies,
     invalid_utf8,
+    lone_surrogates,
     delete_options_that_are_none,
 }
 
@@ -251,20 +252,66 @@ async fn patches_cannot_nest_deeper_than_bodies(setup: Setup) {
 
 async fn invalid_utf8(setup: Setup) {
     let server = setup.start().await;
-    let body = b"{\"metadata\":{\"name\":\"x\"},\"data\":{\"k\":\"a\xffb\"}}".to_vec();
+    let body = b"{\"metadata\":{\"name\":\"x\"},\"data\":{\"k\":\"a\xffb\",\"l\":\"\xe2\x82(\"}}".to_vec();
     let created = send(&server, Method::POST, CONFIGMAPS, body).await.expect(201);
-    assert_eq!(created["data"]["k"], "a\u{fffd}b");
+    assert_eq!(created["data"], json!({"k": "a\u{fffd}b", "l": "\u{fffd}\u{fffd}("}), "one for each byte");
     assert_eq!(server.get(format!("{CONFIGMAPS}/x")).await.ok(), created);
     let patch = b"{\"data\":{\"k\":\"\xc3\x28\"}}".to_vec();
     let answer = server.request(Method::PATCH, format!("{CONFIGMAPS}/x")).body(PATCHES[0], patch).await;
     assert_eq!(answer.ok()["data"]["k"], "\u{fffd}(");
-    // Half of a surrogate pair, and a NUL, as escapes.
-    let body = "{\"metadata\":{\"name\":\"y\"},\"data\":{\"k\":\"a\\u0000b\\ud800c\"}}";
-    let answer = send(&server, Method::POST, CONFIGMAPS, body).await;
-    assert!(matches!(answer.status, 201 | 400), "{answer:?}");
-    server.get(CONFIGMAPS).await.ok();
     let name = b"{\"metadata\":{\"name\":\"z\xff\"}}".to_vec();
     refused(&send(&server, Method::POST, CONFIGMAPS, name).await, 422, "Invalid");
+    // YAML has to be UTF-8, and so has an apply, which is YAML.
+    let before = server.revision().await;
+    let applied = "application/apply-patch+yaml";
+    for (octets, why) in [
+        (&b"a\xffb"[..], "yaml: invalid leading UTF-8 octet"),
+        (b"a\xe2\x82", "yaml: invalid trailing UTF-8 octet"),
+    ] {
+        let yaml =
+            [b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  k: \"", octets, b"\"\n"]
+                .concat();
+        let posted = server.request(Method::POST, CONFIGMAPS).body("application/yaml", yaml.clone()).await;
+        assert!(refused(&posted, 400, "BadRequest").contains(why), "{posted:?}");
+        let patch =
+            server.request(Method::PATCH, format!("{CONFIGMAPS}/y?fieldManager=m")).body(applied, yaml).await;
+        assert!(refused(&patch, 400, "BadRequest").ends_with(why), "{patch:?}");
+    }
+    assert_eq!(server.revision().await, before);
+}
+
+/// Halves of surrogate pairs, which JSON can name and which are no characters.
+async fn lone_surrogates(setup: Setup) {
+    let server = setup.start().await;
+    let body =
+        r#"{"metadata":{"name":"x"},"data":{"a":"\ud800c","b":"\u0000\udfff","c":"\ud83d\ud83d\ude00"}}"#;
+    let created = send(&server, Method::POST, CONFIGMAPS, body).await.expect(201);
+    let want = json!({"a": "\u{fffd}c", "b": "\0\u{fffd}", "c": "\u{fffd}😀"});
+    assert_eq!(created["data"], want);
+    let x = format!("{CONFIGMAPS}/x");
+    assert_eq!(server.get(&x).await.ok()["data"], want);
+    for (content_type, patch, key) in [
+        (PATCHES[0], r#"{"data":{"d":"\udc00"}}"#, "d"),
+        (PATCHES[1], r#"[{"op":"add","path":"/data/e","value":"\udc00"}]"#, "e"),
+        ("application/strategic-merge-patch+json", r#"{"data":{"f":"\udc00"}}"#, "f"),
+    ] {
+        let patched = server.request(Method::PATCH, &x).body(content_type, patch).await.ok();
+        assert_eq!(patched["data"][key], "\u{fffd}", "{content_type}");
+    }
+    // As part of a name they are U+FFFD too, which no name may have.
+    for (method, path, body) in [
+        (Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"\ud800"}}"#),
+        (Method::POST, CONFIGMAPS, r#"{"metadata":{"name":"y"},"data":{"k\ud800":"v"}}"#),
+        (Method::DELETE, &x, r#"{"propagationPolicy":"\ud800"}"#),
+    ] {
+        let message = refused(&send(&server, method, path, body).await, 422, "Invalid");
+        assert!(message.contains('\u{fffd}'), "{message}");
+    }
+    let apply = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":{"k":"\ud800"}}"#;
+    let path = format!("{CONFIGMAPS}/y?fieldManager=m");
+    let applied = server.request(Method::PATCH, path).body("application/apply-patch+yaml", apply).await;
+    refused(&applied, 400, "BadRequest");
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["x"]);
 }
 
 async fn delete_options_that_are_none(setup: Setup) {

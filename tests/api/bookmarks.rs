@@ -15,6 +15,7 @@ on_both_databases! {
     c54_a_watch_from_nowhere,
     c57_what_a_bookmark_holds,
     c58_other_kinds_move_bookmarks,
+    c58_a_bookmark_every_minute,
     c59_resuming_from_a_bookmark,
     c60_a_timeout,
     a_long_state_comes_whole,
@@ -112,7 +113,7 @@ async fn c57_what_a_bookmark_holds(setup: Setup) {
     watch.expect_end().await;
 }
 
-/// The bookmark here is the one before the end of a short watch; those of every minute are made by the same code.
+/// The bookmark here is the one before the end of a short watch.
 async fn c58_other_kinds_move_bookmarks(setup: Setup) {
     let server = setup.start().await;
     let start = server.revision().await;
@@ -128,6 +129,24 @@ async fn c58_other_kinds_move_bookmarks(setup: Setup) {
     // A bookmark that equals the start would tell nothing.
     assert_eq!(rv(&written), start + 1);
     quiet.expect_end().await;
+}
+
+/// Nothing else can have sent it: the watch ends after half an hour at the earliest.
+async fn c58_a_bookmark_every_minute(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let query = format!("watch=1&allowWatchBookmarks=true&resourceVersion={start}");
+    let mut watch = server.watch(format!("{CONFIGMAPS}?{query}")).await;
+    let mut silent = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={start}")).await;
+    let secret = json!({"metadata": {"name": "s"}});
+    let written = server.post("/api/v1/namespaces/t/secrets", &secret).await.expect(201);
+    let bookmark = watch.expect("BOOKMARK").await;
+    assert!(rv(&bookmark) >= rv(&written) && rv(&written) > start, "{bookmark}");
+    assert_eq!(bookmark["metadata"].as_object().map(|metadata| metadata.len()), Some(1), "{bookmark}");
+    // Who asked for none was sent none.
+    server.create("a", json!({})).await;
+    silent.expect_named("ADDED", "a").await;
+    watch.expect_named("ADDED", "a").await;
 }
 
 async fn c59_resuming_from_a_bookmark(setup: Setup) {

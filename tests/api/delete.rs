@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
-use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const FINALIZER: &str = "example.com/f";
 
@@ -15,7 +15,7 @@ on_both_databases! {
     c88_propagation,
     c89_orphan_dependents_false,
     c90_the_body_beats_the_query,
-    generation_grows_with_a_deletion,
+    c84_generation_grows_with_a_deletion,
     a_pod_has_a_grace_period,
 }
 
@@ -197,18 +197,23 @@ async fn c90_the_body_beats_the_query(setup: Setup) {
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["finalizers"], json!(["orphan"]));
 }
 
-async fn generation_grows_with_a_deletion(setup: Setup) {
+async fn c84_generation_grows_with_a_deletion(setup: Setup) {
     let server = setup.start().await;
     let path = "/apis/apps/v1/namespaces/t/deployments";
-    let deployment = json!({"metadata": {"name": "d", "finalizers": [FINALIZER]}, "spec": {
-        "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    }});
-    server.post(path, &deployment).await.expect(201);
-    for _ in 0..2 {
-        let answer = server.delete(format!("{path}/d")).await.ok();
-        assert_eq!(answer["metadata"]["generation"], 2);
-    }
+    let mut deployment = deployment("d", json!({}));
+    deployment["metadata"]["finalizers"] = json!([FINALIZER]);
+    let created = server.post(path, &deployment).await.expect(201);
+    assert_eq!(created["metadata"]["generation"], 1);
+    let mut watch = server.watch(format!("{path}?watch=1&resourceVersion={}", rv(&created))).await;
+    let terminating = server.delete(format!("{path}/d")).await.ok();
+    assert_eq!(
+        (&terminating["metadata"]["generation"], &terminating["kind"]),
+        (&json!(2), &json!("Deployment"))
+    );
+    assert_eq!(terminating["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert!(terminating["metadata"]["deletionTimestamp"].is_string() && rv(&terminating) > rv(&created));
+    assert_eq!(watch.expect("MODIFIED").await, terminating);
+    assert_eq!(server.delete(format!("{path}/d")).await.ok(), terminating, "again is no change");
 }
 
 async fn a_pod_has_a_grace_period(setup: Setup) {

@@ -22,6 +22,7 @@ on_both_databases! {
     c55_initial_events_at_a_revision,
     c56_without_initial_events,
     c68_who_reads_nothing_loses_nothing,
+    c68_who_reads_nothing_while_history_goes,
     c60_a_watch_that_is_behind_ends_in_time,
     c69_a_shutdown_ends_watches,
     selectors_of_both_kinds_narrow_the_state,
@@ -263,6 +264,41 @@ async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
     for n in 0..40 {
         slow.expect_named("ADDED", &format!("n{n:02}")).await;
     }
+}
+
+/// What a watcher has not been told is compacted away: it is told all of it in order, or from some point on that it is
+/// too late.
+async fn c68_who_reads_nothing_while_history_goes(setup: Setup) {
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let slow = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
+    let mut slow = after(&slow, CONFIGMAPS, start, "").await;
+    let mut fast = after(&server, CONFIGMAPS, start, "").await;
+    let filler = "x".repeat(500_000);
+    for n in 0..40 {
+        let name = format!("n{n:02}");
+        server.create(&name, json!({"n": filler})).await;
+        fast.expect_named("ADDED", &name).await;
+        server.compact(server.revision().await).await;
+    }
+    for n in 0..40 {
+        let event = slow.next().await.expect("no end without a word");
+        if event["type"] == "ERROR" {
+            assert_eq!(
+                (&event["object"]["code"], &event["object"]["reason"]),
+                (&json!(410), &json!("Expired"))
+            );
+            slow.expect_end().await;
+            break;
+        }
+        assert_eq!(
+            (&event["type"], &event["object"]["metadata"]["name"]),
+            (&json!("ADDED"), &json!(format!("n{n:02}")))
+        );
+    }
+    // The others go on.
+    server.create("end", json!({})).await;
+    fast.expect_named("ADDED", "end").await;
 }
 
 /// As much to tell as no socket holds, and nobody reads until the time is up.

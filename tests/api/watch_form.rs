@@ -13,6 +13,7 @@ on_both_databases! {
     c61_headers_come_first,
     c62_one_line_per_event,
     c64_yaml_is_refused,
+    c64_what_is_not_in_protobuf,
     c65_tables_and_partial_metadata,
     c66_deprecated_paths,
 }
@@ -55,6 +56,29 @@ async fn c64_yaml_is_refused(setup: Setup) {
         text.contains("\nreason: NotAcceptable\n") && text.contains("application/json;stream=watch"),
         "{text}"
     );
+}
+
+/// Of built-in kinds, that is tables; custom resources are refused by the same negotiation.
+async fn c64_what_is_not_in_protobuf(setup: Setup) {
+    let server = setup.start().await;
+    server.create("a", json!({})).await;
+    let binary = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1";
+    let watched = format!("{CONFIGMAPS}?watch=1");
+    for path in [CONFIGMAPS, &watched] {
+        let answer = server.get(path).accept(binary).await;
+        let text = "only the following media types are accepted: application/json, application/yaml, \
+                    application/vnd.kubernetes.protobuf";
+        answer.fails(406, "NotAcceptable", text, Value::Null);
+    }
+    let either = format!("{binary},{TABLE}");
+    let list = server.get(CONFIGMAPS).accept(&either).await;
+    assert_eq!(
+        (list.header("content-type"), &list.ok()["kind"]),
+        (Some("application/json"), &json!("Table"))
+    );
+    let mut watch = server.get(&watched).accept(&either).watch().await;
+    assert_eq!(watch.headers["content-type"], "application/json");
+    assert_eq!(watch.expect("ADDED").await["kind"], "Table");
 }
 
 async fn c65_tables_and_partial_metadata(setup: Setup) {

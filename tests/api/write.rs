@@ -156,7 +156,7 @@ async fn c73_generated_names(setup: Setup) {
     neither.fails(422, "Invalid", text, json!({"kind": "ConfigMap", "causes": [cause]}));
 }
 
-/// All names of a prefix cannot be taken, so a name that is taken again is not met here.
+/// All names of a prefix cannot be taken here; `generated_names.rs` tells what happens then.
 async fn c73_generated_names_at_once(setup: Setup) {
     let server = setup.start().await;
     let create = |n: usize| {

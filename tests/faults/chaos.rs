@@ -7,16 +7,22 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use serde_json::json;
 use sqlx::AssertSqlSafe;
 use tokio::task::JoinHandle;
 
+use super::failovers::{Replication, fail_over};
+use super::load::PATIENCE;
+use super::process::Encoding;
 use super::proxy::{Direction, Flow, Proxy};
 use super::run::{Database, Replicas};
+use crate::support::rest::Client;
 
 /// Faults that may overlap.
 const AT_ONCE: u64 = 2;
 /// To heal a fault; what takes longer is told.
 const SLOW: Duration = Duration::from_secs(10);
+const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 const REST: std::ops::Range<u64> = 100..1500;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +40,10 @@ enum Fault {
     ClockLocked,
     /// Statements are given a few milliseconds.
     StatementTimeout,
+    /// A standby takes over.
+    Failover(Replication),
+    /// Somebody asks for a migration of stored objects.
+    Migrate,
     /// No file of the server may grow beyond a size.
     DiskFull,
 }
@@ -102,6 +112,8 @@ async fn keep_disturbing(
         let lasts = Duration::from_millis(lasts as u64);
         let amount = random.random_range(0..1000);
         let began = Instant::now();
+        let encoding = Encoding { in_json: random.random_bool(0.5), older_version: random.random_bool(0.5) };
+        replicas.servers[server].installation.encode(encoding);
         apply(&replicas, fault, server, lasts, amount).await;
         let took = began.elapsed();
         if took > lasts + SLOW {
@@ -121,17 +133,22 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
         5 => Trouble::HeldBothWays,
         _ => Trouble::Delayed,
     };
-    match (database, random.random_range(0..20)) {
+    match (database, random.random_range(0..23)) {
         (_, 0..3) => Fault::Kill,
         (_, 3) => Fault::Terminate,
         (_, 4..7) => Fault::Pause,
         (_, 7..10) => Fault::Link(Side::Front, trouble),
+        (_, 21..23) => Fault::Migrate,
         (Database::Sqlite, _) => Fault::DiskFull,
         (Database::Postgres(_), 10..15) => Fault::Link(Side::Back, trouble),
         (Database::Postgres(_), 15) => Fault::DatabaseKilled,
         (Database::Postgres(_), 16) => Fault::DatabaseStoppedImmediately,
         (Database::Postgres(_), 17) => Fault::DatabaseRestarted,
         (Database::Postgres(_), 18) => Fault::ClockLocked,
+        (Database::Postgres(_), 19) => match random.random_bool(0.5) {
+            true => Fault::Failover(Replication::Synchronous),
+            false => Fault::Failover(Replication::Stalled),
+        },
         (Database::Postgres(_), _) => Fault::StatementTimeout,
     }
 }
@@ -157,6 +174,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
             tokio::time::sleep(lasts).await;
             process.go_on().await;
         }
+        Fault::Migrate => migrate(&server.client, amount).await,
         Fault::DiskFull => {
             let process = server.process().await;
             let Some(process) = &*process else { return };
@@ -173,8 +191,18 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::DatabaseStoppedImmediately
         | Fault::DatabaseRestarted
         | Fault::ClockLocked
-        | Fault::StatementTimeout => disturb_database(replicas, fault, lasts).await,
+        | Fault::StatementTimeout
+        | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
+}
+
+/// Rows are then written again as the server that leads encodes them. Whether the request arrives is its own affair.
+async fn migrate(client: &Client, amount: u64) {
+    let resources = [("", "configmaps"), ("apps", "deployments"), ("", "pods")];
+    let (group, resource) = resources[amount as usize % resources.len()];
+    let spec = json!({"resource": {"group": group, "resource": resource}});
+    let body = json!({"metadata": {"generateName": "again-"}, "spec": spec});
+    let _ = tokio::time::timeout(PATIENCE, client.post(MIGRATIONS, &body)).await;
 }
 
 async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
@@ -198,9 +226,11 @@ async fn disturb(link: &Proxy, trouble: Trouble, lasts: Duration) {
 }
 
 async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
-    let Database::Postgres(cluster) = &replicas.database else { return };
-    let _turn = replicas.database_turn.lock().await;
+    let Database::Postgres(primary) = &replicas.database else { return };
+    let mut promotions = replicas.database_turn.lock().await;
+    let cluster = primary.get();
     match fault {
+        Fault::Failover(replication) => promotions.extend(fail_over(replicas, replication, lasts).await),
         Fault::ClockLocked => {
             let Ok(mut connection) = cluster.try_connect().await else { return };
             // It ends with the connection.

@@ -85,6 +85,8 @@ impl Cluster {
             // Processes are killed here, not machines.
             command.args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"]);
             command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);
+            // A standby finishes what it is asked, and replays the rest later.
+            command.args(["-c", "max_standby_streaming_delay=-1"]);
             command.stdout(Stdio::null()).stderr(log.try_clone().expect("the log")).kill_on_drop(true);
             let mut child = command.spawn().expect("start PostgreSQL");
             loop {
@@ -125,7 +127,11 @@ impl Cluster {
 
     /// The standby takes over with what it has.
     pub async fn promote(&self) {
-        self.execute("SELECT pg_promote(true, 3600)").await;
+        // Not by a statement that waits: what is replayed might have to wait for the statement.
+        self.execute("SELECT pg_promote(false)").await;
+        while self.number("SELECT pg_is_in_recovery()::int::bigint").await == 1 {
+            pause().await;
+        }
     }
 
     /// The standby gets no more of what the primary commits.
@@ -133,6 +139,15 @@ impl Cluster {
         self.execute("ALTER SYSTEM SET primary_conninfo = ''").await;
         self.execute("SELECT pg_reload_conf()").await;
         while self.number("SELECT COUNT(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'").await > 0 {
+            pause().await;
+        }
+    }
+
+    /// From now on no commit is acknowledged that the standby has not got.
+    pub async fn wait_for_standbys(&self) {
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await;
+        self.execute("SELECT pg_reload_conf()").await;
+        while self.number("SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'").await == 0 {
             pause().await;
         }
     }
@@ -169,6 +184,11 @@ impl Cluster {
     }
 
     pub async fn number(&self, query: &str) -> i64 {
+        let mut connection = self.try_connect().await.expect("connect");
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
+    }
+
+    pub async fn text(&self, query: &str) -> String {
         let mut connection = self.try_connect().await.expect("connect");
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
     }
@@ -229,14 +249,14 @@ impl Drop for Cluster {
 }
 
 /// Binds: none. The same on both databases.
-pub const WITNESSED: &str = "SELECT w.revision, r.api_group = '' AND r.plural = 'configmaps', w.namespace, w.name, w.deleted, w.uid, w.value \
+pub const WITNESSED: &str = "SELECT w.revision, (r.api_group = '' AND r.plural IN ('configmaps', 'pods')) OR (r.api_group = 'apps' AND r.plural = 'deployments'), w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource ORDER BY w.revision";
 
 type Witnessed = (i64, bool, String, String, bool, String, Vec<u8>);
 
 /// A row of [`WITNESSED`].
-pub fn row((revision, configmap, namespace, name, deleted, uid, value): Witnessed) -> Row {
-    let ours = configmap && super::load::NAMESPACES.contains(&&*namespace);
+pub fn row((revision, ours, namespace, name, deleted, uid, value): Witnessed) -> Row {
+    let ours = ours && super::load::NAMESPACES.contains(&&*namespace);
     Row { revision: revision as u64, key: ours.then_some((namespace, name)), deleted, uid, value }
 }
 

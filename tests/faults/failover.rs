@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use rowplane::storage::SAFETY_GAP;
 use serde_json::json;
@@ -26,18 +27,19 @@ async fn lost_commits_are_noticed_whoever_writes_first() {
 struct Failover {
     paused: Server,
     witness: Server,
-    primary: Box<Cluster>,
+    primary: Arc<Cluster>,
     standby: Cluster,
 }
 
 impl Failover {
     /// Two servers on a primary with a standby; each has written and read.
     async fn begin() -> Self {
-        let database = Database::Postgres(Box::new(Cluster::create().await));
+        let database = Database::postgres().await;
         let arguments = vec!["--feature-gates=APIServerIdentity=false".to_owned()];
         let paused = Server::start(&database, arguments.clone(), None).await;
         let witness = Server::start(&database, arguments, None).await;
         let Database::Postgres(primary) = database else { unreachable!("it was made above") };
+        let primary = primary.get();
         let standby = primary.standby().await;
         Self { paused, witness, primary, standby }
     }

@@ -41,6 +41,12 @@ impl Token {
         self.0.split(';').nth(1).unwrap_or_default()
     }
 
+    /// A number that no other token has.
+    pub fn number(&self) -> usize {
+        let number = self.0.split(['.', ';']).nth(1).and_then(|number| number.parse().ok());
+        number.unwrap_or_default()
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,10 +87,41 @@ pub enum Action {
         token: Token,
         at: Option<Version>,
     },
+    /// By server-side apply, with force: creates what is not there.
+    Apply {
+        token: Token,
+    },
+    /// Through the object's `status`.
+    Status {
+        token: Token,
+        at: Option<Version>,
+    },
+    /// Through its `scale`, to so many replicas. The token stays.
+    Scale {
+        replicas: usize,
+        at: Option<Version>,
+    },
     Delete {
         at: Option<Version>,
     },
     Read,
+    /// Nobody's request: a failover took back what had happened since this version.
+    Restore {
+        to: Option<Version>,
+    },
+}
+
+impl Action {
+    /// The content it writes.
+    pub fn token(&self) -> Option<&Token> {
+        match self {
+            Self::Create { token }
+            | Self::Update { token, .. }
+            | Self::Apply { token }
+            | Self::Status { token, .. } => Some(token),
+            Self::Scale { .. } | Self::Delete { .. } | Self::Read | Self::Restore { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,16 +166,46 @@ pub struct Listing {
     pub items: Vec<(Key, Version)>,
 }
 
+/// What kinds of objects the load has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    #[default]
+    ConfigMap,
+    Deployment,
+    Pod,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Deployment, Self::Pod];
+
+    /// What names of such objects begin with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "c",
+            Self::Deployment => "d",
+            Self::Pod => "p",
+        }
+    }
+
+    /// Of the object of this key.
+    pub fn of(key: &Key) -> Self {
+        let found = Self::ALL.into_iter().skip(1).find(|kind| key.1.starts_with(kind.prefix()));
+        found.unwrap_or_default()
+    }
+}
+
 /// Which objects a list or a watch is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    pub kind: Kind,
     pub namespace: Option<String>,
     pub colour: Option<String>,
 }
 
 impl Filter {
     pub fn holds(&self, key: &Key, version: &Version) -> bool {
-        self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0)
+        self.kind == Kind::of(key)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == key.0)
             && self.colour.as_ref().is_none_or(|colour| colour == version.token.colour())
     }
 }
@@ -194,6 +261,8 @@ pub struct History {
     pub calls: Vec<Call>,
     pub listings: Vec<Listing>,
     pub watches: Vec<WatchRun>,
+    /// Whether stored objects may have been written again as they were.
+    pub migrated: bool,
 }
 
 /// Something that cannot have happened, if all promises were kept.

@@ -18,7 +18,7 @@ struct Held {
 type State = Option<Held>;
 
 /// Judges every object by itself.
-pub fn check(calls: &[Call]) -> Vec<Violation> {
+pub fn check<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Vec<Violation> {
     let mut by_key: BTreeMap<&Key, Vec<&Call>> = BTreeMap::new();
     for call in calls {
         by_key.entry(&call.key).or_default().push(call);
@@ -192,18 +192,44 @@ fn step(state: &State, call: &Call) -> Option<State> {
             Some(_) => None,
         },
         (Action::Create { .. }, Answer::Exists) => state.is_some().then(|| state.clone()),
-        (Action::Update { token, at }, Answer::Written { revision }) => {
+        (Action::Apply { token }, Answer::Written { revision }) => {
+            let held = state.as_ref().and_then(|held| held.revision);
+            let newer = revision.is_none_or(|new| held.is_none_or(|old| new > old));
+            newer.then(|| Some(Held { token: token.clone(), revision: *revision }))
+        }
+        (Action::Scale { at, .. }, Answer::Written { revision }) => {
+            let held = precondition(state, at)?;
+            let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
+            newer.then(|| Some(Held { revision: *revision, ..held }))
+        }
+        (Action::Update { token, at } | Action::Status { token, at }, Answer::Written { revision }) => {
             let held = precondition(state, at)?;
             let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
             newer.then(|| Some(Held { token: token.clone(), revision: *revision }))
         }
+        (Action::Restore { to }, Answer::Written { .. }) => {
+            let held = |to: &Version| Held { token: to.token.clone(), revision: Some(to.revision) };
+            Some(to.as_ref().map(held))
+        }
         (Action::Delete { at }, Answer::Written { .. }) => precondition(state, at).map(|_| None),
-        (Action::Update { at: Some(at), .. } | Action::Delete { at: Some(at) }, Answer::Conflict) => {
-            state.as_ref().filter(|held| held.token != at.token).map(|_| state.clone())
+        (
+            Action::Update { at: Some(at), .. }
+            | Action::Status { at: Some(at), .. }
+            | Action::Scale { at: Some(at), .. }
+            | Action::Delete { at: Some(at) },
+            Answer::Conflict,
+        ) => {
+            let other = |held: &&Held| held.token != at.token || held.revision != Some(at.revision);
+            state.as_ref().filter(other).map(|_| state.clone())
         }
-        (Action::Update { .. } | Action::Delete { .. } | Action::Read, Answer::Missing) => {
-            state.is_none().then_some(None)
-        }
+        (
+            Action::Update { .. }
+            | Action::Status { .. }
+            | Action::Scale { .. }
+            | Action::Delete { .. }
+            | Action::Read,
+            Answer::Missing,
+        ) => state.is_none().then_some(None),
         (Action::Read, Answer::Found(version)) => matching(state, version).map(Some),
         _ => None,
     }

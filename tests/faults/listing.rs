@@ -6,7 +6,7 @@ use http::StatusCode;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::history::{Action, Answer, Call, Filter, Freshness, Key, Listing, Time, Version};
+use super::history::{Action, Answer, Call, Filter, Freshness, Key, Kind, Listing, Time, Version};
 use super::load::{COLOURS, Done, NAMESPACES, PATIENCE, Shared, is_trouble};
 use super::object::{collection, items, selector};
 use super::process::pause;
@@ -28,12 +28,14 @@ pub async fn list(shared: &Shared, random: &mut StdRng, done: &mut Done) {
     let filter = pick_filter(random);
     let keys = shared.keys();
     let called = shared.now();
-    let path = format!("{}?{query}{}", collection(filter.namespace.as_deref()), selector(&filter));
+    let path = collection(filter.kind, filter.namespace.as_deref());
+    let path = format!("{path}?{query}{}", selector(&filter));
     let response = tokio::time::timeout(PATIENCE, shared.any(random).get(&path)).await;
     let returned = shared.now();
     let Ok(Ok(Response { status: StatusCode::OK, body })) = response else { return };
-    let (revision, items) = (revision(&body), items(&body));
-    if freshness == Freshness::Latest && filter == Filter::default() {
+    let (revision, items) = (revision(&body), items(&body, filter.kind));
+    if freshness == Freshness::Latest && filter.namespace.is_none() && filter.colour.is_none() {
+        let keys: Vec<Key> = keys.into_iter().filter(|key| Kind::of(key) == filter.kind).collect();
         done.calls.extend(reads(&keys, &items, called, returned));
     }
     let page_revisions = vec![revision];
@@ -58,7 +60,7 @@ pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done
     let mut listing: Option<Listing> = None;
     let mut token = String::new();
     while !shared.stopped() {
-        let path = collection(filter.namespace.as_deref());
+        let path = collection(filter.kind, filter.namespace.as_deref());
         let path = format!("{path}?limit={limit}&continue={token}&{}", selector(&filter));
         let response = tokio::time::timeout(PATIENCE, shared.any(random).get(&path)).await;
         let returned = shared.now();
@@ -75,7 +77,7 @@ pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done
                     items: Vec::new(),
                 });
                 listing.page_revisions.push(revision);
-                listing.items.extend(items(&body));
+                listing.items.extend(items(&body, filter.kind));
                 body["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
                 if token.is_empty() {
                     break;
@@ -95,9 +97,11 @@ pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done
 }
 
 fn pick_filter(random: &mut StdRng) -> Filter {
+    let kind = [Kind::ConfigMap, Kind::ConfigMap, Kind::Deployment, Kind::Pod][random.random_range(0..4)];
+    let all = Filter { kind, ..Filter::default() };
     match random.random_range(0..6) {
-        0 => Filter { namespace: Some(NAMESPACES[random.random_range(0..2)].to_owned()), colour: None },
-        1 => Filter { namespace: None, colour: Some(COLOURS[random.random_range(0..2)].to_owned()) },
-        _ => Filter::default(),
+        0 => Filter { namespace: Some(NAMESPACES[random.random_range(0..2)].to_owned()), ..all },
+        1 => Filter { colour: Some(COLOURS[random.random_range(0..2)].to_owned()), ..all },
+        _ => all,
     }
 }

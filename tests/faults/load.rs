@@ -13,9 +13,9 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::history::{Action, Answer, Call, Filter, Key, Listing, Time, Token, Version, WatchRun};
+use super::history::{Action, Answer, Call, Filter, Key, Kind, Listing, Time, Token, Version, WatchRun};
 use super::listing::{list, list_in_pages};
-use super::object::{collection, item, object, version};
+use super::object::{collection, content, item, object, scale, version, with_status};
 use super::process::pause;
 use super::watcher::{self, Mischief};
 use crate::support::rest::{Answer as Response, Broken, Client, revision};
@@ -26,7 +26,8 @@ pub const COLOURS: [&str; 2] = ["red", "blue"];
 /// The objects that end all watches.
 pub const SENTINEL: &str = "sentinel";
 /// Few enough that writers meet.
-const NAMES: usize = 4;
+const NAMES: [(Kind, usize); 4] =
+    [(Kind::ConfigMap, 0), (Kind::ConfigMap, 1), (Kind::Deployment, 0), (Kind::Pod, 0)];
 /// Then other names are used, so that no object's story becomes too long to be judged.
 const CALLS_PER_GENERATION: usize = 400;
 /// A client that hears nothing for so long gives up.
@@ -86,15 +87,20 @@ impl Load {
         });
         let random = |n: usize| StdRng::seed_from_u64(seed.wrapping_mul(1000).wrapping_add(n as u64));
         let filters = (0..8).map(|n| Filter {
+            kind: Kind::ConfigMap,
             namespace: (n & 1 == 1).then(|| NAMESPACES[n >> 2].to_owned()),
             colour: (n & 2 == 2).then(|| COLOURS[n >> 2].to_owned()),
+        });
+        let others = [Kind::Deployment, Kind::Pod].into_iter().flat_map(|kind| {
+            let all = Filter { kind, ..Filter::default() };
+            [all.clone(), Filter { colour: Some(COLOURS[0].to_owned()), ..all }]
         });
         let watcher = |(n, filter)| {
             tokio::spawn(watcher::keep_watching(shared.clone(), filter, start, random(500 + n), mischief))
         };
         Self {
             clients: (0..clients).map(|n| tokio::spawn(work(shared.clone(), n + 1, random(n)))).collect(),
-            watchers: filters.enumerate().map(watcher).collect(),
+            watchers: filters.chain(others).enumerate().map(watcher).collect(),
             shared,
         }
     }
@@ -128,7 +134,11 @@ impl Load {
 
 impl Shared {
     pub fn now(&self) -> Time {
-        self.began.elapsed().as_nanos() as Time
+        self.time(Instant::now())
+    }
+
+    pub fn time(&self, at: Instant) -> Time {
+        at.duration_since(self.began).as_nanos() as Time
     }
 
     pub fn any(&self, random: &mut StdRng) -> &Client {
@@ -150,7 +160,7 @@ impl Shared {
     /// The keys of this generation.
     pub fn keys(&self) -> Vec<Key> {
         let generation = *self.calls.borrow() / CALLS_PER_GENERATION;
-        let names = (0..NAMES).map(|n| format!("g{generation}-{n}"));
+        let names = NAMES.into_iter().map(|(kind, n)| format!("{}{generation}-{n}", kind.prefix()));
         names.flat_map(|name| NAMESPACES.map(|namespace| (namespace.to_owned(), name.clone()))).collect()
     }
 
@@ -171,6 +181,11 @@ impl Shared {
         let guess = match (&action, &answer) {
             (_, Answer::Found(version)) => Guess::At(version.clone()),
             (_, Answer::Missing) | (Action::Delete { .. }, Answer::Written { .. }) => Guess::Absent,
+            // The answer is a Scale.
+            (Action::Scale { at: Some(at), .. }, Answer::Written { revision: Some(revision) }) => {
+                Guess::At(Version { revision: *revision, ..at.clone() })
+            }
+            (Action::Scale { .. }, _) => Guess::Unsure,
             (_, Answer::Written { .. }) => {
                 response.map_or(Guess::Unsure, |response| Guess::At(version(&response.body)))
             }
@@ -215,7 +230,14 @@ fn pick<T>(random: &mut StdRng, mut from: Vec<T>) -> T {
 
 fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -> Action {
     let token = shared.token(client, COLOURS[random.random_range(0..2)]);
-    match (shared.guess(key), random.random_range(0..20)) {
+    let guess = shared.guess(key);
+    if let (Guess::At(version), 0..6) = (&guess, random.random_range(0..12))
+        && let Some(action) = pick_subresource(shared, client, key, version, random)
+    {
+        return action;
+    }
+    match (guess, random.random_range(0..22)) {
+        (_, 20..22) => Action::Apply { token },
         (Guess::Unsure, 0..12) => Action::Read,
         // These will sometimes be refused.
         (_, 12) => Action::Create { token },
@@ -227,18 +249,50 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     }
 }
 
+/// Of kinds that have some.
+fn pick_subresource(
+    shared: &Shared,
+    client: usize,
+    key: &Key,
+    version: &Version,
+    random: &mut StdRng,
+) -> Option<Action> {
+    // A write to the status leaves labels alone.
+    let token = shared.token(client, version.token.colour());
+    let at = random.random_bool(0.7).then(|| version.clone());
+    match (Kind::of(key), random.random_bool(0.5)) {
+        (Kind::ConfigMap, _) => None,
+        (Kind::Deployment, true) => Some(Action::Scale { replicas: token.number() + 1, at }),
+        // Of this version, whose colour is known.
+        (Kind::Deployment | Kind::Pod, _) => Some(Action::Status { token, at: Some(version.clone()) }),
+    }
+}
+
 async fn send(server: &Client, key: &Key, action: &Action) -> Result<Response, Broken> {
     match action {
-        Action::Create { token } => server.post(&collection(Some(&key.0)), &object(key, token, None)).await,
+        Action::Create { token } => {
+            server.post(&collection(Kind::of(key), Some(&key.0)), &object(key, token, None)).await
+        }
         Action::Update { token, at } => server.put(&item(key), &object(key, token, at.as_ref())).await,
-        Action::Delete { at: None } => server.delete(&item(key), None).await,
-        Action::Delete { at: Some(at) } => {
-            let preconditions = json!({"uid": at.uid, "resourceVersion": at.revision.to_string()});
-            let options =
-                json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+        Action::Apply { token } => {
+            let path = format!("{}?fieldManager=faults&force=true", item(key));
+            server.apply(&path, &content(key, token)).await
+        }
+        Action::Status { token, at } => {
+            server.put(&format!("{}/status", item(key)), &with_status(key, token, at.as_ref())).await
+        }
+        Action::Scale { replicas, at } => {
+            server.put(&format!("{}/scale", item(key)), &scale(key, *replicas, at.as_ref())).await
+        }
+        Action::Delete { at } => {
+            let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+            if let Some(at) = at {
+                options["preconditions"] = json!({"uid": at.uid, "resourceVersion": at.revision.to_string()});
+            }
             server.delete(&item(key), Some(&options)).await
         }
         Action::Read => server.get(&item(key)).await,
+        Action::Restore { .. } => unreachable!("nobody asks for it"),
     }
 }
 

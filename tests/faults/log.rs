@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{EventKind, Filter, Key, Promise, Token, Version, Violation};
+use rowplane::storage::SAFETY_GAP;
+
+use super::history::{
+    Action, Answer, Call, EventKind, Filter, Key, Promise, Time, Token, Version, Violation,
+};
 
 /// A row that the trigger wrote. Of another resource if there is no key.
 #[derive(Clone, Debug)]
@@ -23,6 +27,20 @@ pub struct Change {
     pub key: Key,
     pub before: Option<Version>,
     pub after: Option<Version>,
+    /// A failover has taken it back: from this revision on it has never happened.
+    pub lost_at: Option<u64>,
+}
+
+/// A standby has taken over.
+#[derive(Clone, Debug)]
+pub struct Failover {
+    /// The last revision that it has of the old primary's.
+    pub survived: u64,
+    /// What only the old primary had.
+    pub lost: Vec<Row>,
+    /// From before the old primary's end until after the promotion.
+    pub began: Time,
+    pub ended: Time,
 }
 
 /// The state after a revision, in key order.
@@ -30,8 +48,9 @@ pub type State = BTreeMap<Key, Version>;
 
 pub struct Log {
     end: u64,
-    /// In the order of their revisions.
+    /// In the order of their revisions, with those that were lost.
     pub changes: Vec<Change>,
+    failovers: Vec<Failover>,
     /// What was wrong with the rows themselves.
     pub violations: Vec<Violation>,
 }
@@ -47,34 +66,55 @@ pub struct Expected {
 
 impl Log {
     /// `rows` are in the order of their revisions; at `start`, before the first, no object existed.
-    pub fn new(start: u64, rows: Vec<Row>) -> Self {
-        let mut log = Self { end: start, changes: Vec::new(), violations: Vec::new() };
+    pub fn new(start: u64, rows: Vec<Row>, failovers: Vec<Failover>) -> Self {
+        let (changes, violations) = (Vec::new(), Vec::new());
+        let mut log = Self { end: start, changes, failovers: failovers.clone(), violations };
         let mut state = State::new();
+        let mut rows = rows.into_iter().peekable();
+        for failover in failovers {
+            while let Some(row) = rows.next_if(|row| row.revision <= failover.survived) {
+                log.add(row, &mut state, None);
+            }
+            let kept = state.clone();
+            let jump = failover.jump();
+            for row in failover.lost {
+                log.add(row, &mut state, Some(jump));
+            }
+            if log.end >= jump {
+                log.clock(format!("{} was used before the clock went to {jump}", log.end));
+            }
+            state = kept;
+            log.end = jump;
+        }
         for row in rows {
-            if row.revision != log.end + 1 {
-                log.clock(format!("revision {} follows {}", row.revision, log.end));
-            }
-            log.end = row.revision;
-            let Some(key) = row.key else { continue };
-            let before = state.get(&key).cloned();
-            let after = if row.deleted { None } else { log.version(row.revision, &row.uid, &row.value) };
-            match &after {
-                Some(after) => {
-                    if before.as_ref().is_some_and(|before| before.uid != after.uid) {
-                        log.clock(format!("{key:?} has another uid at {}", row.revision));
-                    }
-                    state.insert(key.clone(), after.clone());
-                }
-                None => {
-                    if before.is_none() {
-                        log.clock(format!("{key:?} was deleted at {}, and was not there", row.revision));
-                    }
-                    state.remove(&key);
-                }
-            }
-            log.changes.push(Change { revision: row.revision, key, before, after });
+            log.add(row, &mut state, None);
         }
         log
+    }
+
+    fn add(&mut self, row: Row, state: &mut State, lost_at: Option<u64>) {
+        if row.revision != self.end + 1 {
+            self.clock(format!("revision {} follows {}", row.revision, self.end));
+        }
+        self.end = row.revision;
+        let Some(key) = row.key else { return };
+        let before = state.get(&key).cloned();
+        let after = if row.deleted { None } else { self.version(row.revision, &row.uid, &row.value) };
+        match &after {
+            Some(after) => {
+                if before.as_ref().is_some_and(|before| before.uid != after.uid) {
+                    self.clock(format!("{key:?} has another uid at {}", row.revision));
+                }
+                state.insert(key.clone(), after.clone());
+            }
+            None => {
+                if before.is_none() {
+                    self.clock(format!("{key:?} was deleted at {}, and was not there", row.revision));
+                }
+                state.remove(&key);
+            }
+        }
+        self.changes.push(Change { revision: row.revision, key, before, after, lost_at });
     }
 
     fn version(&mut self, revision: u64, uid: &str, value: &[u8]) -> Option<Version> {
@@ -91,7 +131,8 @@ impl Log {
 
     pub fn state_at(&self, revision: u64) -> State {
         let mut state = State::new();
-        for change in self.changes.iter().take_while(|change| change.revision <= revision) {
+        let happened = |change: &&Change| change.lost_at.is_none_or(|jump| revision < jump);
+        for change in self.changes.iter().take_while(|change| change.revision <= revision).filter(happened) {
             match &change.after {
                 Some(after) => state.insert(change.key.clone(), after.clone()),
                 None => state.remove(&change.key),
@@ -111,7 +152,45 @@ impl Log {
     }
 }
 
+impl Log {
+    /// What failovers did to objects: each goes back to what the standby had.
+    pub fn restorations(&self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for failover in &self.failovers {
+            let kept = self.state_at(failover.jump());
+            let lost = self.changes.iter().filter(|change| change.lost_at == Some(failover.jump()));
+            let keys: std::collections::BTreeSet<&Key> = lost.map(|change| &change.key).collect();
+            calls.extend(keys.into_iter().map(|key| Call {
+                key: key.clone(),
+                action: Action::Restore { to: kept.get(key).cloned() },
+                answer: Answer::Written { revision: None },
+                called: failover.began,
+                returned: failover.ended,
+            }));
+        }
+        calls
+    }
+
+    /// The first revision of those who came after a failover, if it lies between these two.
+    pub fn jump_between(&self, before: u64, after: u64) -> Option<u64> {
+        self.failovers.iter().map(Failover::jump).find(|jump| before < *jump && *jump <= after)
+    }
+}
+
+impl Failover {
+    /// Where the clock is set to.
+    fn jump(&self) -> u64 {
+        self.survived + SAFETY_GAP
+    }
+}
+
 impl Change {
+    /// Whether the object has changed and its content has not.
+    pub fn is_touch(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
+        before.token == after.token && before.uid == after.uid
+    }
+
     /// What this change is to a watcher: nothing, if it is not about what the filter lets through.
     pub fn seen_through(&self, filter: &Filter) -> Option<Expected> {
         let holds =

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::history::{Filter, Key, Token, Version};
+use super::history::{Filter, Key, Kind, Token, Version};
 use super::load::NAMESPACES;
 use crate::support::rest::revision;
 
@@ -10,30 +10,85 @@ pub fn selector(filter: &Filter) -> String {
     filter.colour.as_ref().map_or(String::new(), |colour| format!("labelSelector=colour%3D{colour}"))
 }
 
-pub fn collection(namespace: Option<&str>) -> String {
+pub fn collection(kind: Kind, namespace: Option<&str>) -> String {
+    let (group, plural) = match kind {
+        Kind::ConfigMap => ("/api/v1", "configmaps"),
+        Kind::Deployment => ("/apis/apps/v1", "deployments"),
+        Kind::Pod => ("/api/v1", "pods"),
+    };
     match namespace {
-        Some(namespace) => format!("/api/v1/namespaces/{namespace}/configmaps"),
-        None => "/api/v1/configmaps".to_owned(),
+        Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
+        None => format!("{group}/{plural}"),
     }
 }
 
 pub fn item(key: &Key) -> String {
-    format!("{}/{}", collection(Some(&key.0)), key.1)
+    format!("{}/{}", collection(Kind::of(key), Some(&key.0)), key.1)
 }
 
-pub fn object((namespace, name): &Key, token: &Token, at: Option<&Version>) -> Value {
-    let mut metadata = json!({"namespace": namespace, "name": name, "labels": {"colour": token.colour()}});
+/// As a client writes it. What this says of the status is nobody's to say here.
+pub fn object(key: &Key, token: &Token, at: Option<&Version>) -> Value {
+    let mut object = content(key, token);
+    if let Some(at) = at {
+        object["metadata"]["resourceVersion"] = at.revision.to_string().into();
+    }
+    if Kind::of(key) != Kind::ConfigMap {
+        object["status"] = json!({"conditions": [{"type": "Wrong", "status": "True"}]});
+    }
+    object
+}
+
+/// As a client writes its status. What this says of the rest is nobody's to say here.
+pub fn with_status(key: &Key, token: &Token, at: Option<&Version>) -> Value {
+    let mut object = object(key, token, at);
+    object["status"] = json!({"conditions": [{"type": "Right", "status": "True"}]});
+    match Kind::of(key) {
+        Kind::Deployment => object["spec"]["paused"] = true.into(),
+        Kind::Pod => object["spec"]["priorityClassName"] = "wrong".into(),
+        Kind::ConfigMap => unreachable!("it has no status"),
+    }
+    object
+}
+
+pub fn scale((namespace, name): &Key, replicas: usize, at: Option<&Version>) -> Value {
+    let mut metadata = json!({"namespace": namespace, "name": name});
     if let Some(at) = at {
         metadata["resourceVersion"] = at.revision.to_string().into();
     }
-    let data = json!({"token": token.as_str(), "padding": token.padding()});
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}})
 }
 
-pub fn items(list: &Value) -> Vec<(Key, Version)> {
+/// What is applied, too.
+pub fn content(key: &Key, token: &Token) -> Value {
+    let (namespace, name) = key;
+    let data = json!({"token": token.as_str(), "padding": token.padding()});
+    let mut metadata = json!({"namespace": namespace, "name": name, "labels": {"colour": token.colour()}});
+    let pod = json!({"containers": [{"name": "app", "image": "i"}]});
+    match Kind::of(key) {
+        Kind::ConfigMap => {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        }
+        Kind::Deployment => {
+            metadata["annotations"] = data;
+            let labels = json!({"app": "web"});
+            let template = json!({"metadata": {"labels": labels}, "spec": pod});
+            let spec = json!({"selector": {"matchLabels": labels}, "template": template});
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        }
+        Kind::Pod => {
+            metadata["annotations"] = data;
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod})
+        }
+    }
+}
+
+/// Of a list of these.
+pub fn items(list: &Value, kind: Kind) -> Vec<(Key, Version)> {
     let items = list["items"].as_array().unwrap_or_else(|| panic!("no items: {list}")).iter();
     let ours = items.filter(|item| NAMESPACES.contains(&text(&item["metadata"]["namespace"])));
-    ours.map(|item| (key_of(item), version(item))).collect()
+    let items: Vec<_> = ours.map(|item| (key_of(item), version(item))).collect();
+    assert!(items.iter().all(|(key, _)| Kind::of(key) == kind), "of another kind: {list}");
+    items
 }
 
 pub fn key_of(object: &Value) -> Key {
@@ -42,10 +97,18 @@ pub fn key_of(object: &Value) -> Key {
 
 /// Of an object that is whole.
 pub fn version(object: &Value) -> Version {
-    let token = Token::find(text(&object["data"]["token"]).as_bytes())
-        .unwrap_or_else(|| panic!("no token: {object}"));
-    assert_eq!(object["data"]["padding"], token.padding(), "half an object: {object}");
+    let data = if object["data"].is_object() { &object["data"] } else { &object["metadata"]["annotations"] };
+    let token = Token::find(text(&data["token"]).as_bytes()).unwrap_or_else(|| panic!("no token: {object}"));
+    assert_eq!(data["padding"], token.padding(), "half an object: {object}");
     assert_eq!(object["metadata"]["labels"]["colour"], token.colour(), "parts of two objects: {object}");
+    let strayed = |condition: &Value| condition["type"] == "Wrong";
+    let conditions = object["status"]["conditions"].as_array();
+    assert!(!conditions.is_some_and(|all| all.iter().any(strayed)), "a status from elsewhere: {object}");
+    let spec = &object["spec"];
+    assert!(
+        spec["paused"] != true && spec["priorityClassName"] != "wrong",
+        "a spec from elsewhere: {object}"
+    );
     Version { uid: text(&object["metadata"]["uid"]).to_owned(), revision: revision(object), token }
 }
 

@@ -4,7 +4,9 @@ use super::history::{
     Action, Answer, Call, EventKind, Filter, Freshness, History, Key, Listing, Promise, Start, Stream, Time,
     Token, Told, Version, Violation, WatchRun,
 };
-use super::log::{Log, Row};
+use rowplane::storage::SAFETY_GAP;
+
+use super::log::{Failover, Log, Row};
 use super::watches;
 
 const UID: &str = "u";
@@ -33,8 +35,7 @@ fn told(kind: EventKind, name: &str, object: Version) -> Told {
     Told::Event { kind, key: key(name), object }
 }
 
-/// `x` is created at 11, changed at 12, changed to blue at 14, deleted at 15; `y` is created at 13.
-fn good() -> History {
+fn rows() -> Vec<Row> {
     let row = |revision, name: &str, deleted, number, colour: &str| Row {
         revision,
         key: Some(key(name)),
@@ -42,17 +43,19 @@ fn good() -> History {
         uid: UID.to_owned(),
         value: format!("…{}…", token(number, colour).as_str()).into_bytes(),
     };
-    let log = Log::new(
-        10,
-        vec![
-            row(11, "x", false, 1, "red"),
-            row(12, "x", false, 2, "red"),
-            row(13, "y", false, 3, "red"),
-            row(14, "x", false, 4, "blue"),
-            row(15, "x", true, 0, ""),
-            Row { revision: 16, key: None, deleted: false, uid: String::new(), value: Vec::new() },
-        ],
-    );
+    vec![
+        row(11, "x", false, 1, "red"),
+        row(12, "x", false, 2, "red"),
+        row(13, "y", false, 3, "red"),
+        row(14, "x", false, 4, "blue"),
+        row(15, "x", true, 0, ""),
+        Row { revision: 16, key: None, deleted: false, uid: String::new(), value: Vec::new() },
+    ]
+}
+
+/// `x` is created at 11, changed at 12, changed to blue at 14, deleted at 15; `y` is created at 13.
+fn good() -> History {
+    let log = Log::new(10, rows(), Vec::new());
     let calls = vec![
         call("x", Action::Create { token: token(1, "red") }, written(11), 10),
         call("x", Action::Read, Answer::Found(version(1, "red", 11)), 20),
@@ -105,7 +108,11 @@ fn good() -> History {
         ],
     };
     let red = WatchRun {
-        filter: Filter { namespace: Some("a".to_owned()), colour: Some("red".to_owned()) },
+        filter: Filter {
+            namespace: Some("a".to_owned()),
+            colour: Some("red".to_owned()),
+            ..Filter::default()
+        },
         streams: vec![Stream {
             start: Start::State,
             told: vec![
@@ -116,7 +123,7 @@ fn good() -> History {
             ],
         }],
     };
-    History { log, calls, listings, watches: vec![all, red] }
+    History { log, calls, listings, watches: vec![all, red], migrated: false }
 }
 
 /// Judges the good history after a bug was planted in it.
@@ -305,8 +312,101 @@ fn a_gap_in_the_revisions() {
         uid: String::new(),
         value: Vec::new(),
     });
-    let log = Log::new(10, rows.to_vec());
+    let log = Log::new(10, rows.to_vec(), Vec::new());
     assert_eq!(log.violations.first().map(|violation| violation.promise), Some(Promise::Clock));
+}
+
+/// As [`good`], after a failover at 13 that lost 14: `x` is red again, is made blue a second time, and deleted.
+fn failed_over() -> History {
+    let mut history = good();
+    let rows: Vec<Row> = rows();
+    let jump = 13 + SAFETY_GAP;
+    let later = |row: &Row| Row { revision: row.revision + SAFETY_GAP, ..row.clone() };
+    let again = rows[3..].iter().map(|row| later(row));
+    let again: Vec<Row> = again.map(|row| Row { value: swap_number(&row.value, 4, 5), ..row }).collect();
+    let survived = 13;
+    let failover = Failover { survived, lost: vec![rows[3].clone()], began: 67, ended: 68 };
+    history.log = Log::new(10, rows[..3].iter().cloned().chain(again).collect(), vec![failover]);
+    // Everything up to here happened; of the rest the client knows that it was lost.
+    let blue = version(5, "blue", 14 + SAFETY_GAP);
+    history.calls.truncate(6);
+    history.calls.extend([
+        call("x", Action::Read, Answer::Found(version(2, "red", 12)), 70),
+        call(
+            "x",
+            Action::Update { token: token(5, "blue"), at: Some(version(2, "red", 12)) },
+            written(14 + SAFETY_GAP),
+            80,
+        ),
+        call("x", Action::Delete { at: Some(blue.clone()) }, Answer::Written { revision: None }, 90),
+    ]);
+    let told_before = events(&mut history, 0, 1);
+    told_before.truncate(1);
+    told_before.push(Told::Expired);
+    history.watches[0].streams.push(Stream {
+        start: Start::State,
+        told: vec![
+            told(EventKind::Added, "x", version(2, "red", 12)),
+            told(EventKind::Added, "y", version(3, "red", 13)),
+            Told::Bookmark { revision: jump, end_of_state: true },
+            told(EventKind::Modified, "x", blue.clone()),
+            told(EventKind::Deleted, "x", Version { revision: 15 + SAFETY_GAP, ..blue }),
+        ],
+    });
+    history.watches.truncate(1);
+    history
+}
+
+fn swap_number(value: &[u8], from: usize, to: usize) -> Vec<u8> {
+    String::from_utf8_lossy(value).replace(&format!("T1.{from};"), &format!("T1.{to};")).into_bytes()
+}
+
+#[test]
+fn what_a_failover_takes_back_is_no_bug_and_everything_else_is() {
+    assert_eq!(failed_over().judge(), []);
+    let finds = |promise: Promise, plant: &dyn Fn(&mut History)| {
+        let mut history = failed_over();
+        plant(&mut history);
+        let violations = history.judge();
+        assert!(violations.iter().any(|found| found.promise == promise), "{promise:?} in {violations:?}");
+    };
+    // A read of what was lost, after it was lost.
+    finds(Promise::Linearizable, &|history| {
+        history.calls[6].answer = Answer::Found(version(4, "blue", 14));
+    });
+    // A watch that was not told to start over.
+    finds(Promise::Resumable, &|history| {
+        let told = history.watches[0].streams.remove(2).told;
+        let live = told[3..].to_vec();
+        let old = events(history, 0, 1);
+        old.pop();
+        old.extend(live);
+    });
+    // A list of afterwards that has what was lost.
+    finds(Promise::Snapshot, &|history| {
+        let listing = &mut history.listings[0];
+        (listing.called, listing.returned) = (75, 76);
+        (listing.revision, listing.page_revisions) = (13 + SAFETY_GAP, vec![13 + SAFETY_GAP]);
+    });
+    // Revisions that are used a second time.
+    let rows = rows();
+    let failover = Failover { survived: 13, lost: vec![rows[3].clone()], began: 67, ended: 68 };
+    let log = Log::new(10, rows, vec![failover]);
+    assert!(log.violations.iter().any(|found| found.promise == Promise::Clock), "{:?}", log.violations);
+}
+
+#[test]
+fn a_change_that_nobody_asked_for() {
+    let mut rows = rows();
+    rows.truncate(1);
+    rows.push(Row { revision: 12, ..rows[0].clone() });
+    let log = Log::new(10, rows, Vec::new());
+    let scale = |answer| call("x", Action::Scale { replicas: 2, at: None }, answer, 20);
+    assert_eq!(super::requests::check_touches(&log, &[scale(written(12))]), []);
+    assert_eq!(super::requests::check_touches(&log, &[scale(Answer::Unknown)]), []);
+    for calls in [vec![], vec![scale(Answer::Missing)]] {
+        assert_eq!(super::requests::check_touches(&log, &calls).len(), 1);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -16,7 +17,30 @@ pub struct Installation {
     /// Bound and never listened on: keeps the port from everybody but the server.
     port: TcpSocket,
     arguments: Vec<String>,
+    encoding: Mutex<Encoding>,
     skew: Option<Skew>,
+}
+
+/// How a server writes; another release may do it in another way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Encoding {
+    pub in_json: bool,
+    /// Of a kind with two versions.
+    pub older_version: bool,
+}
+
+impl Encoding {
+    fn arguments(self) -> [&'static str; 2] {
+        let media = match self.in_json {
+            true => "--storage-media-type=application/json",
+            false => "--storage-media-type=application/vnd.kubernetes.protobuf",
+        };
+        let version = match self.older_version {
+            true => "--storage-version=autoscaling/horizontalpodautoscalers=autoscaling/v1",
+            false => "--storage-version=autoscaling/horizontalpodautoscalers=autoscaling/v2",
+        };
+        [media, version]
+    }
 }
 
 /// A clock on the wall that is behind. (Of one that is ahead, clients would not accept the certificate.)
@@ -39,7 +63,8 @@ impl Installation {
         let port = TcpSocket::new_v4().expect("a socket");
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-        Self { dir: tempfile::tempdir().expect("a temporary directory"), port, arguments, skew }
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self { dir, port, arguments, encoding: Mutex::default(), skew }
     }
 
     pub fn dir(&self) -> &Path {
@@ -52,6 +77,11 @@ impl Installation {
 
     pub fn kubeconfig(&self) -> PathBuf {
         self.dir.path().join("admin.kubeconfig")
+    }
+
+    /// How the next process writes.
+    pub fn encode(&self, encoding: Encoding) {
+        *self.encoding.lock().unwrap() = encoding;
     }
 
     /// Starts it and waits for its banner. Where the database is away it ends; then it is started again, as its
@@ -75,6 +105,7 @@ impl Installation {
         command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
         command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
+        command.args(self.encoding.lock().unwrap().arguments());
         if let Some(Skew { library, behind }) = &self.skew {
             command.env("LD_PRELOAD", library).env("FAKETIME", format!("-{}s", behind.as_secs()));
             command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");

@@ -1,9 +1,9 @@
 //! Requests and lists against the log: nothing answered is lost, nothing refused was done, no read is older than it may
 //! be, and a list is the state at its revision.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::history::{Action, Answer, Call, Freshness, Listing, Promise, Time, Token, Violation};
+use super::history::{Action, Answer, Call, Freshness, Key, Listing, Promise, Time, Token, Violation};
 use super::log::{Change, Log};
 
 /// Each answered write is in the log as it was answered, and each change in the log has a cause that was not refused.
@@ -11,14 +11,20 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut causes: HashMap<&Token, &Call> = HashMap::new();
     for call in calls {
-        if let Action::Create { token } | Action::Update { token, .. } = &call.action {
+        if let Some(token) = call.action.token() {
             causes.insert(token, call);
         }
     }
-    let mut written: HashMap<&Token, &Change> = HashMap::new();
+    let mut written: HashMap<&Token, Vec<&Change>> = HashMap::new();
     for change in &log.changes {
-        let Some(after) = &change.after else { continue };
-        if written.insert(&after.token, change).is_some() {
+        let Some(after) = change.after.as_ref().filter(|_| !change.is_touch()) else { continue };
+        let all = written.entry(&after.token).or_default();
+        all.push(change);
+        if change.lost_at.is_some() {
+            // Who was told that it was refused, was told so by the new primary.
+            continue;
+        }
+        if all.iter().filter(|change| change.lost_at.is_none()).count() > 1 {
             violations.push(Violation::new(Promise::Durable, format!("done twice: {change:?}")));
         }
         let caused = causes.get(&after.token).is_some_and(|call| may_have_caused(call, change));
@@ -30,14 +36,21 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
     for call in calls {
         let Answer::Written { revision } = call.answer else { continue };
         let done = match &call.action {
-            Action::Create { token } | Action::Update { token, .. } => {
-                written.get(token).is_some_and(|change| Some(change.revision) == revision)
+            Action::Create { token }
+            | Action::Update { token, .. }
+            | Action::Apply { token }
+            | Action::Status { token, .. } => {
+                let changes = written.get(token).map_or(&[][..], Vec::as_slice);
+                changes.iter().any(|change| Some(change.revision) == revision)
             }
             Action::Delete { at: Some(at) } => log.changes.iter().any(|change| {
                 change.after.is_none() && change.before.as_ref().is_some_and(|before| before == at)
             }),
+            Action::Scale { .. } => revision
+                .and_then(|revision| log.at(revision))
+                .is_some_and(|change| change.is_touch() && change.key == call.key),
             // Of whatever there was; the search for an order finds out.
-            Action::Delete { at: None } | Action::Read => true,
+            Action::Delete { at: None } | Action::Read | Action::Restore { .. } => true,
         };
         if !done {
             let instead = revision.and_then(|revision| log.at(revision));
@@ -53,10 +66,54 @@ fn may_have_caused(call: &Call, change: &Change) -> bool {
     possible
         && match &call.action {
             Action::Create { .. } => change.before.is_none(),
-            Action::Update { at: Some(at), .. } => change.before.as_ref() == Some(at),
-            Action::Update { at: None, .. } => change.before.is_some(),
-            Action::Delete { .. } | Action::Read => false,
+            Action::Apply { .. } => true,
+            Action::Update { at: Some(at), .. } | Action::Status { at: Some(at), .. } => {
+                change.before.as_ref() == Some(at)
+            }
+            Action::Update { at: None, .. } | Action::Status { at: None, .. } => change.before.is_some(),
+            Action::Scale { .. } | Action::Delete { .. } | Action::Read | Action::Restore { .. } => false,
         }
+}
+
+/// What changed an object and not its token was a scale that was not refused.
+pub fn check_touches(log: &Log, calls: &[Call]) -> Vec<Violation> {
+    let scales = || calls.iter().filter(|call| matches!(call.action, Action::Scale { .. }));
+    let answered: HashSet<u64> = scales().filter_map(told).collect();
+    let mut left: HashMap<&Key, usize> = HashMap::new();
+    for call in scales().filter(|call| call.answer == Answer::Unknown) {
+        *left.entry(&call.key).or_default() += 1;
+    }
+    let surviving = log.changes.iter().filter(|change| change.is_touch() && change.lost_at.is_none());
+    let unexplained = surviving.filter(|change| !answered.contains(&change.revision)).filter(|change| {
+        let left = left.entry(&change.key).or_default();
+        let explained = *left > 0;
+        *left = left.saturating_sub(1);
+        !explained
+    });
+    unexplained
+        .map(|change| Violation::new(Promise::Durable, format!("nobody asked for {change:?}")))
+        .collect()
+}
+
+/// The writes of migrations, as requests without an answer: each touch that no answered scale made.
+pub fn rewrites(log: &Log, calls: &[Call]) -> Vec<Call> {
+    let called: HashMap<&Token, Time> =
+        calls.iter().filter_map(|call| Some((call.action.token()?, call.called))).collect();
+    let scaled: HashSet<u64> =
+        calls.iter().filter(|call| matches!(call.action, Action::Scale { .. })).filter_map(told).collect();
+    let touches = log.changes.iter().filter(|change| change.is_touch() && !scaled.contains(&change.revision));
+    let rewrite = |change: &Change| {
+        // Not before what it wrote again was asked for.
+        let called = change.before.as_ref().and_then(|before| called.get(&before.token));
+        Call {
+            key: change.key.clone(),
+            action: Action::Scale { replicas: 0, at: None },
+            answer: Answer::Unknown,
+            called: called.copied().unwrap_or(0),
+            returned: Time::MAX,
+        }
+    };
+    touches.map(rewrite).collect()
 }
 
 /// Not more deletions happened to an object than were asked for and not refused.
@@ -73,14 +130,16 @@ fn check_deletions(log: &Log, calls: &[Call]) -> Vec<Violation> {
             _ => {}
         }
     }
-    let mut done: HashMap<_, usize> = HashMap::new();
+    let (mut done, mut lost): (HashMap<_, usize>, HashMap<_, usize>) = Default::default();
     for change in log.changes.iter().filter(|change| change.after.is_none()) {
-        *done.entry(&change.key).or_default() += 1;
+        let count = if change.lost_at.is_some() { &mut lost } else { &mut done };
+        *count.entry(&change.key).or_default() += 1;
     }
     let keys: std::collections::BTreeSet<_> = asked.keys().chain(done.keys()).copied().collect();
     let count = |map: &HashMap<_, usize>, key| map.get(key).copied().unwrap_or(0);
     let wrong = keys.into_iter().filter(|key| {
-        count(&done, *key) < count(&answered, *key) || count(&done, *key) > count(&asked, *key)
+        count(&done, *key) + count(&lost, *key) < count(&answered, *key)
+            || count(&done, *key) > count(&asked, *key)
     });
     wrong.map(|key| Violation::new(Promise::Durable, format!("deletions of {key:?} do not add up"))).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -14,7 +14,10 @@ use tokio::sync::Mutex;
 
 use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
-use super::history::{Action, Answer, Call, Freshness, History, Listing, Promise, Violation};
+use super::failovers::Promotion;
+use super::history::{
+    Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
+};
 use super::load::{COLOURS, Load, NAMESPACES, PATIENCE, SENTINEL, Shared};
 use super::log::{Log, Row};
 use super::process::{Skew, pause};
@@ -33,15 +36,32 @@ const SKEW: Duration = Duration::from_secs(60);
 
 pub enum Database {
     Sqlite,
-    Postgres(Box<Cluster>),
+    Postgres(Primary),
+}
+
+/// The cluster that servers are led to. A failover replaces it.
+pub struct Primary(StdMutex<Arc<Cluster>>);
+
+impl Primary {
+    pub fn get(&self) -> Arc<Cluster> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub fn replace(&self, cluster: Arc<Cluster>) {
+        *self.0.lock().unwrap() = cluster;
+    }
 }
 
 impl Database {
+    pub async fn postgres() -> Self {
+        Database::Postgres(Primary(StdMutex::new(Arc::new(Cluster::create().await))))
+    }
+
     /// Where servers have to connect to, if they do.
     pub fn target(&self) -> Option<Target> {
         match self {
             Database::Sqlite => None,
-            Database::Postgres(cluster) => Some(cluster.target()),
+            Database::Postgres(primary) => Some(primary.get().target()),
         }
     }
 }
@@ -61,8 +81,8 @@ pub struct Settings {
 pub struct Replicas {
     pub servers: Vec<Server>,
     pub database: Database,
-    /// Held by whoever disturbs the database.
-    pub database_turn: Mutex<()>,
+    /// Held by whoever disturbs the database. The standbys that have taken over so far.
+    pub database_turn: Mutex<Vec<Promotion>>,
 }
 
 pub struct Report {
@@ -89,7 +109,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         servers.push(Server::start(&database, arguments.clone(), skew).await);
     }
     make_namespaces(&servers[0].client).await;
-    let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::new(()) });
+    let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
     let start = replicas.install_witness().await;
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
@@ -116,12 +136,18 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let end = replicas.clock().await;
     done.calls.extend(write_sentinels(&load.shared).await);
     for server in &load.shared.servers {
-        done.listings.push(last_list(&load.shared, server).await);
+        for kind in Kind::ALL {
+            done.listings.push(last_list(&load.shared, server, kind).await);
+        }
     }
+    let shared = load.shared.clone();
     let watches = load.watched().await;
-    let log = Log::new(start, replicas.witnessed().await);
+    let promotions = std::mem::take(&mut *replicas.database_turn.lock().await);
+    let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
+    let log = Log::new(start, replicas.witnessed().await, failovers);
     violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
-    let history = History { log, calls: done.calls, listings: done.listings, watches };
+    let migrated = faults.contains_key("Migrate");
+    let history = History { log, calls: done.calls, listings: done.listings, watches, migrated };
     violations.extend(history.judge());
     violations.extend(replicas.panics());
     Report { seed, coverage: history.coverage(), faults, recovery, violations }
@@ -149,7 +175,7 @@ impl Replicas {
 
     async fn install_witness(&self) -> u64 {
         match &self.database {
-            Database::Postgres(cluster) => cluster.install_witness().await,
+            Database::Postgres(primary) => primary.get().install_witness().await,
             Database::Sqlite => {
                 let mut file = self.file().await;
                 let statement = "BEGIN IMMEDIATE; \
@@ -169,7 +195,7 @@ impl Replicas {
 
     async fn witnessed(&self) -> Vec<Row> {
         match &self.database {
-            Database::Postgres(cluster) => cluster.witnessed().await,
+            Database::Postgres(primary) => primary.get().witnessed().await,
             Database::Sqlite => {
                 let mut file = self.file().await;
                 let rows = sqlx::query_as(cluster::WITNESSED)
@@ -184,7 +210,7 @@ impl Replicas {
     async fn clock(&self) -> u64 {
         let query = "SELECT revision FROM clock";
         let revision: i64 = match &self.database {
-            Database::Postgres(cluster) => cluster.number(query).await,
+            Database::Postgres(primary) => primary.get().number(query).await,
             Database::Sqlite => {
                 sqlx::query_scalar(query).fetch_one(&mut self.file().await).await.expect("a clock")
             }
@@ -238,34 +264,41 @@ async fn write_sentinels(shared: &Shared) -> Vec<Call> {
     let mut calls = Vec::new();
     for namespace in NAMESPACES {
         for colour in COLOURS {
-            let key = (namespace.to_owned(), format!("{SENTINEL}-{colour}"));
-            loop {
-                let token = shared.token(0, colour);
-                let call = shared.call(&shared.servers[0], key.clone(), Action::Create { token }).await;
-                let there = matches!(call.answer, Answer::Written { .. } | Answer::Exists);
-                calls.push(call);
-                if there {
-                    break;
-                }
+            for kind in Kind::ALL {
+                let key = (namespace.to_owned(), format!("{}-{SENTINEL}-{colour}", kind.prefix()));
+                calls.extend(write_sentinel(shared, key, colour).await);
             }
         }
     }
     calls
 }
 
+async fn write_sentinel(shared: &Shared, key: Key, colour: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    loop {
+        let token = shared.token(0, colour);
+        let call = shared.call(&shared.servers[0], key.clone(), Action::Create { token }).await;
+        let there = matches!(call.answer, Answer::Written { .. } | Answer::Exists);
+        calls.push(call);
+        if there {
+            return calls;
+        }
+    }
+}
+
 /// What this server says in the end.
-async fn last_list(shared: &Shared, server: &Client) -> Listing {
+async fn last_list(shared: &Shared, server: &Client, kind: Kind) -> Listing {
     let called = shared.now();
-    let body = server.get(&object::collection(None)).await.expect("an answer").ok();
+    let body = server.get(&object::collection(kind, None)).await.expect("an answer").ok();
     let (returned, revision) = (shared.now(), crate::support::rest::revision(&body));
     Listing {
         freshness: Freshness::Latest,
-        filter: Default::default(),
+        filter: Filter { kind, ..Filter::default() },
         called,
         returned,
         revision,
         page_revisions: vec![revision],
-        items: object::items(&body),
+        items: object::items(&body, kind),
     }
 }
 

@@ -9,7 +9,12 @@ impl History {
     /// Everything that is wrong with it.
     pub fn judge(&self) -> Vec<Violation> {
         let mut violations = self.log.violations.clone();
-        violations.extend(linear::check(&self.calls));
+        let mut others = self.log.restorations();
+        match self.migrated {
+            true => others.extend(requests::rewrites(&self.log, &self.calls)),
+            false => violations.extend(requests::check_touches(&self.log, &self.calls)),
+        }
+        violations.extend(linear::check(self.calls.iter().chain(&others)));
         violations.extend(requests::check_calls(&self.log, &self.calls));
         violations.extend(requests::check_time(&self.calls, &self.listings));
         violations.extend(requests::check_listings(&self.log, &self.listings));
@@ -23,16 +28,26 @@ impl History {
         let count = |test: fn(&Answer) -> bool| self.calls.iter().filter(|call| test(&call.answer)).count();
         let told: Vec<&Told> =
             self.watches.iter().flat_map(|run| &run.streams).flat_map(|s| &s.told).collect();
+        let done = |test: fn(&Action) -> bool| {
+            self.calls
+                .iter()
+                .filter(|call| test(&call.action) && matches!(call.answer, Answer::Written { .. }))
+                .count()
+        };
         let reads = self.calls.iter().filter(|call| matches!(call.action, Action::Read)).count();
         Coverage {
             calls: self.calls.len(),
             reads,
             done: count(|answer| matches!(answer, Answer::Written { .. })),
+            applied: done(|action| matches!(action, Action::Apply { .. })),
+            statuses: done(|action| matches!(action, Action::Status { .. })),
+            scaled: done(|action| matches!(action, Action::Scale { .. })),
             refused: count(|answer| matches!(answer, Answer::Exists | Answer::Conflict | Answer::Missing)),
             unknown: count(|answer| *answer == Answer::Unknown),
             listings: self.listings.len(),
             pages: self.listings.iter().map(|listing| listing.page_revisions.len()).sum(),
             changes: self.log.changes.len(),
+            lost: self.log.changes.iter().filter(|change| change.lost_at.is_some()).count(),
             streams: self.watches.iter().map(|run| run.streams.len()).sum(),
             events: told.iter().filter(|told| matches!(told, Told::Event { .. })).count(),
             bookmarks: told.iter().filter(|told| matches!(told, Told::Bookmark { .. })).count(),
@@ -47,12 +62,18 @@ pub struct Coverage {
     pub calls: usize,
     pub reads: usize,
     pub done: usize,
+    /// Of these, by server-side apply, to the status, to the scale.
+    pub applied: usize,
+    pub statuses: usize,
+    pub scaled: usize,
     pub refused: usize,
     pub unknown: usize,
     pub listings: usize,
     pub pages: usize,
     /// Of the load's objects, by the log.
     pub changes: usize,
+    /// Of these, by failovers to a standby that was behind.
+    pub lost: usize,
     pub streams: usize,
     pub events: usize,
     pub bookmarks: usize,
@@ -63,14 +84,18 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} operations ({} reads, {} writes done, {} refused, {} unknown), {} changes, {} lists in {} pages, \
+            "{} operations ({} reads, {} writes done of which {} applied, {} statuses and {} scales, {} refused, {} unknown), {} changes ({} lost), {} lists in {} pages, \
              {} watch streams with {} events, {} bookmarks, {} expired",
             self.calls,
             self.reads,
             self.done,
+            self.applied,
+            self.statuses,
+            self.scaled,
             self.refused,
             self.unknown,
             self.changes,
+            self.lost,
             self.listings,
             self.pages,
             self.streams,

@@ -38,7 +38,7 @@ pub async fn keep_watching(
             Some(revision) => (Start::After(revision), format!("resourceVersion={revision}")),
             None => (Start::State, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned()),
         };
-        let path = collection(run.filter.namespace.as_deref());
+        let path = collection(run.filter.kind, run.filter.namespace.as_deref());
         let options = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}&{query}");
         let path = format!("{path}?{options}&{}", selector(&run.filter));
         let opened = tokio::time::timeout(PATIENCE, shared.any(&mut random).watch(&path)).await;
@@ -120,7 +120,7 @@ impl Reader {
                 if self.at.is_some() {
                     self.at = Some(object.revision);
                 }
-                self.sentinel |= key.1.starts_with(SENTINEL);
+                self.sentinel |= key.1.contains(SENTINEL);
             }
             Told::Bookmark { revision, end_of_state } => {
                 if *end_of_state || self.at.is_some() {

@@ -89,6 +89,7 @@ impl<'a> Judge<'a> {
         violations.extend(self.unique());
         violations.extend(self.reliable_and_resumable());
         violations.extend(self.bookmarkable());
+        violations.extend(self.crosses_no_jump());
         for (kind, key, object) in self.events() {
             violations.extend(self.event(kind, key, object));
         }
@@ -190,6 +191,14 @@ impl<'a> Judge<'a> {
             }
         }
         violations
+    }
+
+    /// History ends at a failover: what was told before it may have been lost.
+    fn crosses_no_jump(&self) -> Option<Violation> {
+        let last = self.live.iter().filter_map(revision_of).max()?;
+        let jump = self.log.jump_between(self.start, last)?;
+        let story = format!("went on from {} to {last} over the failover at {jump}", self.start);
+        Some(Violation::new(Promise::Resumable, story))
     }
 
     /// What should have been told above `after` and below `before`.

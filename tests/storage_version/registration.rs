@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::database::Database;
+use crate::support::process::Installation;
 use crate::support::server::{Setup, names, rv};
 use crate::support::verbs::api_on;
 use crate::{
@@ -21,7 +22,10 @@ on_both_databases! {
     s09_the_same_registration_again_writes_nothing,
     s16_the_table,
     s26_the_lease_comes_first,
-    without_the_gate_nothing_is_registered,
+    s01_without_the_gate_nothing_is_registered_and_nothing_waits,
+    s08_one_version_after_another_moves_the_time,
+    s24_all_resources_are_registered_at_once,
+    s32_hashes_of_storage_versions,
     the_choice_of_a_storage_version_is_seen_everywhere,
 }
 
@@ -134,7 +138,8 @@ async fn s26_the_lease_comes_first(mut setup: Setup) {
     server.stop().await;
 }
 
-async fn without_the_gate_nothing_is_registered(mut setup: Setup) {
+/// Upstream has the gate off, and then does not serve the group; here what was registered before stays readable.
+async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
     // One that nobody withdraws, as a crash would leave it.
@@ -150,6 +155,94 @@ async fn without_the_gate_nothing_is_registered(mut setup: Setup) {
     let ready = server.get("/readyz?verbose").await.text();
     assert!(!ready.contains("storage-version-updater"), "{ready}");
     server.create("a", json!({})).await;
+    server.stop().await;
+}
+
+/// A server that was killed comes back as itself, with another version: its entry is replaced, the others' are not
+/// missing meanwhile.
+async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
+    let path = format!("{VERSIONS}/{AUTOSCALERS}");
+    let url = match &setup.database {
+        Database::Sqlite(_) => format!("sqlite:{}", setup.database.file().display()),
+        Database::Postgres(schema) => schema.url(),
+    };
+    let mut installation = Installation::sqlite().with(&format!("--datastore={url}"));
+    let server = installation.start().await;
+    let client = installation.client().await;
+    let mut version = client.get(&path).await.unwrap().ok();
+    assert_eq!(condition(&version).0, "True");
+    // Times are told in seconds: only one of long ago can be seen to move.
+    let long_ago = "2020-01-01T00:00:00Z";
+    version["status"]["conditions"][0]["lastTransitionTime"] = long_ago.into();
+    let version = client.put(&format!("{path}/status"), &version).await.unwrap().ok();
+    assert_eq!(condition(&version).2, long_ago);
+    server.kill().await;
+
+    installation = installation.with("--storage-version=autoscaling/horizontalpodautoscalers=v1");
+    let server = installation.start().await;
+    let changed = installation.client().await.get(&path).await.unwrap().ok();
+    assert_eq!(changed["status"]["commonEncodingVersion"], "autoscaling/v1");
+    assert_eq!(changed["status"]["storageVersions"].as_array().map(Vec::len), Some(1));
+    let (status, reason, since) = condition(&changed);
+    assert_eq!((&*status, &*reason), ("True", "CommonEncodingVersionSet"));
+    assert_ne!(since, long_ago);
+    drop(server);
+}
+
+/// Upstream registers one resource after another, and lets writes of each pass as soon as it can. Here all are
+/// registered by one transaction, so that no write is earlier or later than others.
+async fn s24_all_resources_are_registered_at_once(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start_empty().await;
+    let list = server.get(VERSIONS).await.ok();
+    let mut revisions: Vec<u64> = list["items"].as_array().expect("items").iter().map(rv).collect();
+    revisions.sort_unstable();
+    let (first, last) = (revisions[0], revisions[revisions.len() - 1]);
+    assert_eq!(last - first + 1, revisions.len() as u64, "no other write came between: {revisions:?}");
+    if !setup.is_sqlite() {
+        let transactions = "SELECT COUNT(DISTINCT o.xmin::text) FROM objects o JOIN resources r ON r.id = o.resource \
+            WHERE r.plural = 'storageversions'";
+        assert_eq!(setup.database.number(transactions).await, 1);
+    }
+    for path in ["/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1/clusterroles"] {
+        server.post(path, &json!({"metadata": {"name": "new"}})).await.expect(201);
+    }
+    server.stop().await;
+}
+
+async fn s32_hashes_of_storage_versions(setup: Setup) {
+    let server = setup.start_empty().await;
+    let hashes = async |path: &str| {
+        let list = server.get(path).await.ok();
+        let resources = list["resources"].as_array().expect("resources").clone();
+        move |name: &str| {
+            let found = resources.iter().find(|resource| resource["name"] == name);
+            found.unwrap_or_else(|| panic!("{name} is served"))["storageVersionHash"]
+                .as_str()
+                .map(str::to_owned)
+        }
+    };
+    let core = hashes("/api/v1").await;
+    for (name, hash) in [
+        ("pods", "xPOwRZ+Yhw8="),
+        ("configmaps", "qFsyl6wFWjQ="),
+        ("secrets", "S6u1pOWzb84="),
+        ("namespaces", "Q3oi5N2YM8M="),
+    ] {
+        assert_eq!(core(name).as_deref(), Some(hash), "{name}");
+    }
+    assert_eq!((core("pods/status"), core("bindings")), (None, None));
+    assert_eq!(hashes("/apis/apps/v1").await("deployments").as_deref(), Some("8aSe+NMegvE="));
+    assert_eq!(hashes("/apis/coordination.k8s.io/v1").await("leases").as_deref(), Some("gqkMMb/YqFM="));
+    assert_eq!(hashes("/apis/authentication.k8s.io/v1").await("tokenreviews"), None);
+    let (one, two) = (hashes("/apis/autoscaling/v1").await, hashes("/apis/autoscaling/v2").await);
+    assert!(one("horizontalpodautoscalers").is_some());
+    assert_eq!(one("horizontalpodautoscalers"), two("horizontalpodautoscalers"));
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    for path in ["/api", "/apis"] {
+        let text = server.get(path).accept(aggregated).await.text();
+        assert!(text.contains("APIGroupDiscoveryList") && !text.contains("torageVersionHash"), "{text}");
+    }
     server.stop().await;
 }
 

@@ -13,6 +13,7 @@ on_both_databases! {
     s37_migrations,
     s38_s39_the_status_of_migrations,
     s16_three_servers_and_one_more,
+    s50_the_current_version_warns_of_nothing,
 }
 
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
@@ -226,5 +227,23 @@ async fn s16_three_servers_and_one_more(setup: Setup) {
     let entries: Vec<Value> = ["a", "b", "c", "d"].iter().map(|server| entry(server, "v1")).collect();
     put_status(&server, name, json!({"storageVersions": entries, "commonEncodingVersion": "v1"})).await.ok();
     assert_eq!(table().await, ("v1".to_owned(), "a=v1,b=v1,c=v1 + 1 more...".to_owned()));
+    server.stop().await;
+}
+
+/// `v1beta1` would; it has to be enabled, as upstream, and cannot be here.
+async fn s50_the_current_version_warns_of_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let resource = json!({"group": "", "resource": "configmaps"});
+    let made =
+        server.post(MIGRATIONS, &json!({"metadata": {"name": "m"}, "spec": {"resource": resource}})).await;
+    let read = server.get(format!("{MIGRATIONS}/m")).await;
+    for answer in [&made, &read] {
+        assert!((200..300).contains(&answer.status) && answer.header("warning").is_none(), "{answer:?}");
+    }
+    let versions = server.get("/apis/storagemigration.k8s.io").await.ok();
+    let served: Vec<_> =
+        versions["versions"].as_array().expect("versions").iter().map(|v| &v["version"]).collect();
+    assert_eq!(served, ["v1"]);
+    assert_eq!(server.get(MIGRATIONS.replace("v1", "v1beta1")).await.status, 404);
     server.stop().await;
 }

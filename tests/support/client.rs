@@ -1,8 +1,10 @@
 //! An HTTP client that hides nothing: any method, path, query, header and body; whole answers and watches.
 
-use std::future::{Future, IntoFuture};
+use std::future::{Future, IntoFuture, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,14 +16,19 @@ use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::config::Kubeconfig;
+use kube::config::{Cluster, Kubeconfig};
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-/// Turns a hang into a failure; no test waits for it to pass.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Turns a hang into a failure; no test waits for it to pass. Longer than a bookmark takes to come.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 type HyperClient = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -43,54 +50,22 @@ pub enum Protocol {
 impl Client {
     /// The identity of the kubeconfig's client certificate.
     pub fn of_certificate(kubeconfig: &Kubeconfig, protocol: Protocol) -> Self {
-        let user = kubeconfig.auth_infos[0].auth_info.as_ref().expect("a user");
-        let certificate = decode(user.client_certificate_data.as_deref());
-        let key = user.client_key_data.as_ref().map(secrecy::ExposeSecret::expose_secret);
-        let key = decode(key);
-        let chain =
-            CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().expect("certificates");
-        let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
-        Self::new(
-            kubeconfig,
-            protocol,
-            |tls| tls.with_client_auth_cert(chain, key).expect("client auth"),
-            None,
-        )
+        Self::new(kubeconfig, protocol, tls_of_certificate(kubeconfig), None)
     }
 
     /// No client certificate, and a bearer token if there is one.
     pub fn of_token(kubeconfig: &Kubeconfig, token: Option<&str>) -> Self {
-        Self::new(kubeconfig, Protocol::Any, |tls| tls.with_no_client_auth(), token)
+        Self::new(kubeconfig, Protocol::Any, tls(kubeconfig, |tls| tls.with_no_client_auth()), token)
     }
 
-    fn new(
-        kubeconfig: &Kubeconfig,
-        protocol: Protocol,
-        identify: impl FnOnce(
-            rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
-        ) -> ClientConfig,
-        token: Option<&str>,
-    ) -> Self {
-        let cluster = kubeconfig.clusters[0].cluster.as_ref().expect("a cluster");
-        let mut roots = RootCertStore::empty();
-        for authority in
-            CertificateDer::pem_slice_iter(&decode(cluster.certificate_authority_data.as_deref()))
-        {
-            roots.add(authority.expect("a certificate")).expect("a root");
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("protocol versions")
-            .with_root_certificates(roots);
-        let connector = HttpsConnectorBuilder::new().with_tls_config(identify(tls)).https_only();
+    fn new(kubeconfig: &Kubeconfig, protocol: Protocol, tls: ClientConfig, token: Option<&str>) -> Self {
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
         let connector = match protocol {
             Protocol::Http1 => connector.enable_http1().build(),
             Protocol::Any => connector.enable_all_versions().build(),
         };
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
-        let server = cluster.server.as_deref().expect("a server").into();
-        Self { http, server, bearer: token.map(Into::into) }
+        Self { http, server: server(kubeconfig).into(), bearer: token.map(Into::into) }
     }
 
     pub fn request(&self, method: Method, path: impl Into<String>) -> Request {
@@ -130,6 +105,63 @@ impl Client {
     }
 }
 
+/// As a client with the kubeconfig's certificate that speaks `protocol` (an ALPN name), with nothing said yet. The server
+/// is done with the handshake too: its tickets are what ends it.
+pub async fn connect(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
+    let mut tls = tls_of_certificate(kubeconfig);
+    tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let address = server(kubeconfig).strip_prefix("https://").expect("an https URL");
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("kubernetes").expect("a name");
+    let mut stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
+    poll_fn(|context| {
+        let mut space = [0; 1];
+        match Pin::new(&mut stream).poll_read(context, &mut ReadBuf::new(&mut space)) {
+            Poll::Pending if stream.get_ref().1.tls13_tickets_received() > 0 => Poll::Ready(Ok(())),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+        }
+    })
+    .await?;
+    Ok(stream)
+}
+
+fn server(kubeconfig: &Kubeconfig) -> &str {
+    cluster(kubeconfig).server.as_deref().expect("a server")
+}
+
+fn cluster(kubeconfig: &Kubeconfig) -> &Cluster {
+    kubeconfig.clusters[0].cluster.as_ref().expect("a cluster")
+}
+
+fn tls_of_certificate(kubeconfig: &Kubeconfig) -> ClientConfig {
+    let user = kubeconfig.auth_infos[0].auth_info.as_ref().expect("a user");
+    let certificate = decode(user.client_certificate_data.as_deref());
+    let key = user.client_key_data.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    let key = decode(key);
+    let chain = CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
+    tls(kubeconfig, |tls| tls.with_client_auth_cert(chain, key).expect("client auth"))
+}
+
+fn tls(
+    kubeconfig: &Kubeconfig,
+    identify: impl FnOnce(ConfigBuilder<ClientConfig, WantsClientCert>) -> ClientConfig,
+) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    let authorities = decode(cluster(kubeconfig).certificate_authority_data.as_deref());
+    for authority in CertificateDer::pem_slice_iter(&authorities) {
+        roots.add(authority.expect("a certificate")).expect("a root");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("protocol versions")
+        .with_root_certificates(roots);
+    identify(tls)
+}
+
 fn decode(data: Option<&str>) -> Vec<u8> {
     STANDARD.decode(data.expect("data in the kubeconfig")).expect("base64")
 }
@@ -163,7 +195,7 @@ impl Request {
     }
 
     /// Sends it and reads no body.
-    async fn send(self) -> http::Response<Incoming> {
+    pub async fn send(self) -> http::Response<Incoming> {
         let uri = format!("{}{}", self.client.server, self.path);
         let mut request = HttpRequest::builder().method(self.method).uri(&uri);
         *request.headers_mut().expect("no error so far") = self.headers;

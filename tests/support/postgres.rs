@@ -1,7 +1,9 @@
 //! A schema of its own for every test, in the PostgreSQL cluster that `./test` starts.
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection};
+
+use super::proxy::Target;
 
 /// Dropped, with all that is in it, at the end of the test.
 pub struct Schema {
@@ -20,6 +22,19 @@ impl Schema {
     /// A URL whose connections find and make their tables in this schema.
     pub fn url(&self) -> String {
         format!("{}?user={}&options=-csearch_path%3D{}", cluster(), self.name, self.name)
+    }
+
+    /// The same, where the cluster is reached through a port of this machine.
+    pub fn url_through(&self, port: u16) -> String {
+        let server = format!("postgres://127.0.0.1:{port}/postgres?sslmode=disable");
+        format!("{server}&user={}&options=-csearch_path%3D{}", self.name, self.name)
+    }
+
+    /// Where the cluster listens.
+    pub fn target(&self) -> Target {
+        let options: PgConnectOptions = cluster().parse().expect("the URL of the cluster");
+        let socket = options.get_socket().expect("a cluster that listens on a socket");
+        Target::Unix(socket.join(format!(".s.PGSQL.{}", options.get_port())))
     }
 
     /// Ends every connection that works in this schema, as a restart or a network would. Returns how many.

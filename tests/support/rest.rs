@@ -60,9 +60,24 @@ impl Client {
         self.call(Method::DELETE, path, options).await
     }
 
+    /// Server-side apply; `path` has the options.
+    pub async fn apply(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
+        self.send(Method::PATCH, path, "application/apply-patch+yaml", Some(body)).await
+    }
+
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Broken> {
+        self.send(method, path, "application/json", body).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Broken> {
         let body = body.map(|value| serde_json::to_vec(value).expect("JSON")).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = Request::builder().method(method).uri(path).header("content-type", content_type);
         let request = request.body(Body::from(body)).expect("a request");
         let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
         let status = response.status();

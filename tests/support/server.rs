@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
+use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::revision::Revision;
@@ -27,6 +28,8 @@ pub const ROOT: &str = "root-token,root,u-2,\"system:masters\"\n";
 /// another, and on PostgreSQL also at the same time.
 pub struct Setup {
     pub database: Database,
+    /// Where servers reach the database, if not directly.
+    pub detour: Option<Datastore>,
     pub limits: ApiLimits,
     pub compaction: Option<Compaction>,
     /// What the servers write from now on.
@@ -51,6 +54,7 @@ impl Setup {
         };
         Self {
             database,
+            detour: None,
             limits,
             compaction: None,
             storage_media_type: StorageMediaType::default(),
@@ -94,7 +98,7 @@ impl Setup {
             data_dir: self.data.path().to_owned(),
             bind_address: [127, 0, 0, 1].into(),
             secure_port: 0,
-            datastore: self.database.datastore(),
+            datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
             token_auth_file: Some(self.data.path().join("tokens.csv")),
             certificates: Default::default(),

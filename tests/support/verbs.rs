@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::meta::generate_name;
 use rowplane::api::resource::Resources;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
@@ -18,6 +19,11 @@ use super::database::Database;
 
 /// As a server that has no controllers.
 pub async fn api_on(database: &Database) -> Arc<Api> {
+    api_that_names(database, |prefix| generate_name(prefix, &mut rand::rng())).await
+}
+
+/// The same, which makes names of `generateName` in this way.
+pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> String) -> Arc<Api> {
     let backend = database.open().await;
     let registry = Arc::new(Registry::new(builtin::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
@@ -40,6 +46,10 @@ pub async fn api_on(database: &Database) -> Arc<Api> {
             Vec::new(),
         )),
         port_claims,
-        config: api::Config { min_request_timeout: Duration::from_secs(1800), services: Default::default() },
+        config: api::Config {
+            min_request_timeout: Duration::from_secs(1800),
+            services: Default::default(),
+            generate_name,
+        },
     })
 }

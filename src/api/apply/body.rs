@@ -19,9 +19,11 @@ pub struct Config {
 /// A configuration; 400 for what is none.
 pub fn parse(body: &[u8]) -> Result<Config, Error> {
     let bad = |why: &str| Error::BadRequest(format!("error decoding patch: {why}"));
-    let parsed = match json::parse(body) {
-        Ok(parsed) => parsed,
-        Err(_) => yaml::read(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
+    // YAML is stricter about text that is not Unicode, and slower.
+    let json = std::str::from_utf8(body).ok().and_then(|text| json::parse_text(text).ok());
+    let parsed = match json {
+        Some(parsed) => parsed,
+        None => yaml::read(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,
     };
     let problem = parsed.repeated.then(|| {
         let repeated = yaml::repeated_keys(&String::from_utf8_lossy(body));

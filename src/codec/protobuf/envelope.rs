@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Error;
-use super::slots::text;
+use crate::gotext::utf8;
 use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
 
@@ -39,7 +39,7 @@ impl<'a> Envelope<'a> {
             match number {
                 1 => envelope.type_meta(value)?,
                 2 => envelope.raw = value,
-                3 if !value.is_empty() => return Err(Error::ContentEncoding(text(value).into_owned())),
+                3 if !value.is_empty() => return Err(Error::ContentEncoding(utf8(value).into_owned())),
                 _ => {}
             }
             Ok(())
@@ -50,7 +50,7 @@ impl<'a> Envelope<'a> {
     fn type_meta(&mut self, message: &[u8]) -> Result<(), Error> {
         each(message, "TypeMeta", ["APIVersion", "Kind"], |number, value| {
             let claim = if number == 1 { &mut self.api_version } else { &mut self.kind };
-            *claim = Cow::into_owned(text(value));
+            *claim = Cow::into_owned(utf8(value));
             Ok(())
         })
     }

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
-use super::slots::{Scalar, Slot, Slots, text};
+use super::slots::{Scalar, Slot, Slots};
 use super::{Error, MAX_DEPTH, find};
+use crate::codec::json;
+use crate::gotext::utf8;
 use crate::quantity;
 use crate::schema::types::{FieldKind, Format, Message};
 
@@ -36,7 +38,7 @@ impl Decoder<'_> {
             Format::Quantity => quantity(octets(&slots, 0)),
             Format::IntOrString => match integer(&slots, 0) {
                 0 => Ok(integer(&slots, 1).into()),
-                1 => Ok(text(octets(&slots, 2).unwrap_or_default()).into()),
+                1 => Ok(utf8(octets(&slots, 2).unwrap_or_default()).into()),
                 _ => Err(Error::IntOrString),
             },
             Format::Raw => self.raw(octets(&slots, 0).unwrap_or_default(), depth),
@@ -78,10 +80,7 @@ impl Decoder<'_> {
         }
         // A value takes two bytes of JSON at least.
         self.charge(bytes.len() / 2)?;
-        let value: Value = match std::str::from_utf8(bytes) {
-            Ok(json) => serde_json::from_str(json)?,
-            Err(_) => serde_json::from_str(&text(bytes))?,
-        };
+        let value = json::parse(bytes)?.value;
         if depth + levels(&value) > MAX_DEPTH + 1 {
             return Err(Error::TooDeep);
         }
@@ -156,5 +155,5 @@ pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<Timestamp>, 
 /// Absent is zero.
 fn quantity(sent: Option<&[u8]>) -> Result<Value, Error> {
     let Some(sent) = sent else { return Ok("0".into()) };
-    Ok(quantity::normalize(&text(sent))?.into())
+    Ok(quantity::normalize(&utf8(sent))?.into())
 }

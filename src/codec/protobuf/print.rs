@@ -12,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::decode::Decoder;
 use super::envelope::Envelope;
 use super::format;
-use super::slots::text;
 use super::{Error, MAX_DEPTH, MAX_VALUES};
 use crate::codec::json_text::{write_json, write_string};
+use crate::gotext::utf8;
 use crate::protowire::{self, BYTES, FIXED64, Reader, VARINT};
 use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
@@ -308,7 +308,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             }
             Format::Quantity => {
                 let sent = single(bytes, 1)?;
-                let normal = quantity::normalize(&text(sent)).map_err(Error::from)?;
+                let normal = quantity::normalize(&utf8(sent)).map_err(Error::from)?;
                 write_string(&mut self.out, &normal);
             }
             Format::IntOrString => self.int_or_string(bytes)?,
@@ -365,7 +365,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             (FieldKind::Double, Wire::Fixed64(bits)) => {
                 write_json(&mut self.out, &super::slots::number(f64::from_bits(bits))?);
             }
-            (FieldKind::String, Wire::Bytes(value)) => write_string(&mut self.out, &text(value)),
+            (FieldKind::String, Wire::Bytes(value)) => write_string(&mut self.out, &utf8(value)),
             (FieldKind::Bytes, Wire::Bytes(value)) => {
                 self.write(format_args!("\"{}\"", Base64Display::new(value, &STANDARD)));
             }

@@ -10,6 +10,7 @@ use serde_json::{Number, Value};
 use super::Error;
 use super::decode::Decoder;
 use super::envelope::check;
+use crate::gotext::utf8;
 use crate::protowire::{BYTES, FIXED64, Reader, Tag, VARINT};
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId};
 
@@ -59,7 +60,7 @@ impl<'a> Scalar<'a> {
             Self::Bool(value) => value.into(),
             Self::Integer(value) => value.into(),
             Self::Double(value) => number(value)?,
-            Self::Text(value) => text(value).into(),
+            Self::Text(value) => utf8(value).into(),
             Self::Bytes(value) => STANDARD.encode(value).into(),
         })
     }
@@ -84,19 +85,6 @@ pub(super) fn number(value: f64) -> Result<Value, Error> {
         return Ok((value as i64).into());
     }
     Number::from_f64(value).map(Value::Number).ok_or(Error::Number(value))
-}
-
-/// Each byte that is not UTF-8 becomes U+FFFD, as in Go.
-pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(bytes.len() + 8);
-    for chunk in bytes.utf8_chunks() {
-        out.push_str(chunk.valid());
-        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
-    }
-    Cow::Owned(out)
 }
 
 impl Decoder<'_> {
@@ -203,7 +191,7 @@ impl Decoder<'_> {
         let mut reader = Reader::new(bytes);
         while let Some(tag) = reader.tag()? {
             match tag.number() {
-                1 => key = text(reader.bytes()?),
+                1 => key = utf8(reader.bytes()?),
                 2 if tag.wire() == wire_of(field.kind) => {
                     value = Some(self.element(field.kind, &mut reader, depth)?)
                 }

@@ -6,6 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Executor, Row as _};
 
 use super::error::{corrupt, unavailable};
+use super::listener::Channel;
 use super::pool::short;
 use super::registration;
 use crate::revision::Revision;
@@ -71,7 +72,7 @@ pub async fn begin(
 /// Writes what passed and commits; with nothing to write, ends the transaction.
 pub async fn finish(
     connection: &mut PgConnection,
-    channel: &str,
+    channel: &Channel,
     mutations: &[Mutation],
     writes: &[Write],
     registry: Option<&RegistryChange>,
@@ -94,7 +95,7 @@ pub async fn finish(
 
 async fn insert(
     connection: &mut PgConnection,
-    channel: &str,
+    channel: &Channel,
     mutations: &[Mutation],
     writes: &[Write],
 ) -> Result<(), sqlx::Error> {
@@ -118,7 +119,8 @@ async fn insert(
         .bind(writes.iter().map(|write| write.kind.code()).collect::<Vec<_>>())
         .bind(writes.iter().map(|write| write.previous.map(|v| v.0 as i64)).collect::<Vec<_>>())
         .bind(writes.last().map_or(0, |write| write.revision.0 as i64))
-        .bind(channel)
+        .bind(&*channel.name)
+        .bind(&*channel.sender)
         .execute(connection)
         .await
         .map(drop)

@@ -8,6 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 /// A hint comes at least this often, so a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
@@ -16,13 +17,32 @@ const RECONNECT: Duration = Duration::from_millis(250);
 const QUIET: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// Where replicas tell each other of their commits. A notification is "revision sender"; nobody relies on the revision.
+#[derive(Clone)]
+pub struct Channel {
+    pub name: Box<str>,
+    /// Whoever opened this store, told apart from all others. What it committed itself it need not be told.
+    pub sender: Box<str>,
+}
+
+impl Channel {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), sender: Uuid::new_v4().simple().to_string().into() }
+    }
+
+    /// Servers of other releases send what they like: it is news.
+    fn is_news(&self, payload: &str) -> bool {
+        payload.split_once(' ').is_none_or(|(_, sender)| sender != &*self.sender)
+    }
+}
+
 pub struct Listener {
     notified: Arc<Notify>,
     task: AbortHandle,
 }
 
 impl Listener {
-    pub fn spawn(options: PgConnectOptions, channel: String) -> Self {
+    pub fn spawn(options: PgConnectOptions, channel: Channel) -> Self {
         let notified = Arc::new(Notify::new());
         let task = tokio::spawn(listen(options, channel, notified.clone())).abort_handle();
         Self { notified, task }
@@ -44,7 +64,7 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(options: PgConnectOptions, channel: String, notified: Arc<Notify>) {
+async fn listen(options: PgConnectOptions, channel: Channel, notified: Arc<Notify>) {
     loop {
         if let Err(error) = listen_once(&options, &channel, &notified).await {
             tracing::debug!(%error, "LISTEN connection lost, polling until it is back");
@@ -55,19 +75,20 @@ async fn listen(options: PgConnectOptions, channel: String, notified: Arc<Notify
 
 async fn listen_once(
     options: &PgConnectOptions,
-    channel: &str,
+    channel: &Channel,
     notified: &Notify,
 ) -> Result<(), sqlx::Error> {
     // A pool for this connection alone: sqlx gives a listener's connection back without any limit of time.
     let pool =
         PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER).connect_lazy_with(options.clone());
     let mut listener = PgListener::connect_with(&pool).await?;
-    timeout(ANSWER, listener.listen(channel)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+    timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     // Something may have been committed before LISTEN took effect.
     notified.notify_one();
     loop {
         match timeout(QUIET, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => notified.notify_one(),
+            Ok(Ok(Some(hint))) if channel.is_news(hint.payload()) => notified.notify_one(),
+            Ok(Ok(Some(_))) => {}
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
             // Nobody has written, or the peer has silently gone.

@@ -26,7 +26,13 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// In every session. An answered write is durable, whatever is the default of the role or the database; stronger
 /// settings stay. And a server that stops within a transaction, or is cut off, holds the clock's lock no longer than
 /// this: everybody else waits for it.
-const SETTINGS: &str = "SELECT set_config('idle_in_transaction_session_timeout', '5s', false); \
+///
+/// Every statement here is written for its indexes, and plans are kept for as long as the connection lives. A planner that
+/// knows the tables only as they were when small would read them from end to end ever after.
+const SETTINGS: &str = "SELECT set_config(name, value, false) FROM (VALUES \
+     ('idle_in_transaction_session_timeout', '5s'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), \
+     ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off')) \
+     AS settings (name, value); \
      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 #[derive(Clone)]

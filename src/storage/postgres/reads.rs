@@ -1,4 +1,5 @@
-//! Reads on PostgreSQL. Each opens a read transaction, checks the clock in it, and reads from that one snapshot.
+//! Reads on PostgreSQL. Each checks the clock in the snapshot that it reads from: that of a read transaction, or of its one
+//! statement.
 
 use bytes::Bytes;
 use futures_util::{TryFutureExt, TryStreamExt};
@@ -20,7 +21,11 @@ pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
         .fetch_one(connection)
         .await
         .map_err(unavailable)?;
-    Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
+    Ok(clock_of(revision, compacted))
+}
+
+fn clock_of(revision: i64, compacted: i64) -> Clock {
+    Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) }
 }
 
 /// Of the schema; an error if there is none yet.
@@ -95,23 +100,28 @@ pub async fn changes(
     limit: u32,
 ) -> Result<Changes, Error> {
     let mut connection = pool.acquire().await?;
-    let mut transaction = short(connection.begin_with(SNAPSHOT).map_err(unavailable)).await?;
-    let clock = short(clock(&mut transaction)).await?;
-    clock.check_feed(after)?;
     let query = match resource {
         None => sqlx::query(include_str!("../sql/postgres/changes.sql")).bind(after.0 as i64),
         Some(resource) => sqlx::query(include_str!("../sql/postgres/changes_of_resource.sql"))
             .bind(after.0 as i64)
             .bind(resource.0),
     };
-    let mut found = query.bind(i64::from(limit)).fetch(&mut *transaction);
+    let mut found = query.bind(i64::from(limit)).fetch(&mut *connection);
+    let mut current = None;
     let mut rows = Vec::new();
     // Row by row, as values may be large: while the feed hangs, nothing fresh can be read.
     while let Some(row) = short(found.try_next().map_err(unavailable)).await? {
-        rows.push(change_row(&row)?);
+        if current.is_none() {
+            let clock = clock_of(row.try_get(0).map_err(corrupt)?, row.try_get(1).map_err(corrupt)?);
+            clock.check_feed(after)?;
+            current = Some(clock.revision);
+        }
+        if row.try_get::<Option<i64>, _>(2).map_err(corrupt)?.is_some() {
+            rows.push(change_row(&row)?);
+        }
     }
-    drop(found);
-    Ok(Changes::new(rows, limit, after, clock.revision))
+    let current = current.ok_or_else(|| Error::Corrupt("there is no clock".into()))?;
+    Ok(Changes::new(rows, limit, after, current))
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
@@ -132,14 +142,14 @@ fn live_row(row: PgRow) -> Result<Row, Error> {
 }
 
 fn change_row(row: &PgRow) -> Result<ChangeRow, Error> {
-    let revision: i64 = row.try_get(0).map_err(corrupt)?;
-    let resource: i32 = row.try_get(1).map_err(corrupt)?;
-    let namespace: &str = row.try_get(2).map_err(corrupt)?;
-    let name: &str = row.try_get(3).map_err(corrupt)?;
-    let kind = ChangeKind::from_code(row.try_get::<i16, _>(4).map_err(corrupt)?.into())?;
-    let previous: Option<i64> = row.try_get(5).map_err(corrupt)?;
-    let value: Vec<u8> = row.try_get(6).map_err(corrupt)?;
-    let before: Option<Vec<u8>> = row.try_get(7).map_err(corrupt)?;
+    let revision: i64 = row.try_get(2).map_err(corrupt)?;
+    let resource: i32 = row.try_get(3).map_err(corrupt)?;
+    let namespace: &str = row.try_get(4).map_err(corrupt)?;
+    let name: &str = row.try_get(5).map_err(corrupt)?;
+    let kind = ChangeKind::from_code(row.try_get::<i16, _>(6).map_err(corrupt)?.into())?;
+    let previous: Option<i64> = row.try_get(7).map_err(corrupt)?;
+    let value: Vec<u8> = row.try_get(8).map_err(corrupt)?;
+    let before: Option<Vec<u8>> = row.try_get(9).map_err(corrupt)?;
     Ok(ChangeRow {
         revision: Revision(revision as u64),
         key: Key::new(ResourceId(resource), namespace, name),

@@ -1,4 +1,5 @@
-//! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot.
+//! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot; what is in
+//! it but not `durable` yet is as good as not there.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -19,8 +20,13 @@ pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
 }
 
-pub async fn scan(pool: &SqlitePool, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-    let mut transaction = snapshot(pool, at).await?;
+pub async fn scan(
+    pool: &SqlitePool,
+    durable: Revision,
+    scan: Scan,
+    at: Revision,
+) -> Result<RowStream, Error> {
+    let mut transaction = snapshot(pool, durable, at).await?;
     let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
     Ok(stream(receiver, async move {
         let sql = match scan.namespace {
@@ -46,8 +52,8 @@ pub async fn scan(pool: &SqlitePool, scan: Scan, at: Revision) -> Result<RowStre
     }))
 }
 
-pub async fn count(pool: &SqlitePool, scan: &Scan, at: Revision) -> Result<u64, Error> {
-    let mut transaction = snapshot(pool, at).await?;
+pub async fn count(pool: &SqlitePool, durable: Revision, scan: &Scan, at: Revision) -> Result<u64, Error> {
+    let mut transaction = snapshot(pool, durable, at).await?;
     let sql = match scan.namespace {
         None => include_str!("../sql/sqlite/count_at_revision.sql"),
         Some(_) => include_str!("../sql/sqlite/count_namespace_at_revision.sql"),
@@ -66,12 +72,13 @@ pub async fn count(pool: &SqlitePool, scan: &Scan, at: Revision) -> Result<u64, 
 
 pub async fn changes(
     pool: &SqlitePool,
+    durable: Revision,
     after: Revision,
     resource: Option<ResourceId>,
     limit: u32,
 ) -> Result<Changes, Error> {
     let mut transaction = pool.begin().await.map_err(unavailable)?;
-    let clock = clock(&mut transaction).await?;
+    let clock = clock(&mut transaction).await?.until(durable);
     clock.check_feed(after)?;
     let query = match resource {
         None => sqlx::query(include_str!("../sql/sqlite/changes.sql")).bind(after.0 as i64),
@@ -79,20 +86,25 @@ pub async fn changes(
             .bind(after.0 as i64)
             .bind(resource.0),
     };
-    let rows: Vec<ChangeRow> = query
+    let mut rows: Vec<ChangeRow> = query
         .bind(limit)
         .fetch(&mut *transaction)
         .map_err(unavailable)
         .and_then(async |row| change_row(&row))
         .try_collect()
         .await?;
+    rows.truncate(rows.partition_point(|row| row.revision <= clock.revision));
     Ok(Changes::new(rows, limit, after, clock.revision))
 }
 
 /// A read transaction in which `at` is neither compacted nor in the future.
-async fn snapshot(pool: &SqlitePool, at: Revision) -> Result<Transaction<'static, Sqlite>, Error> {
+async fn snapshot(
+    pool: &SqlitePool,
+    durable: Revision,
+    at: Revision,
+) -> Result<Transaction<'static, Sqlite>, Error> {
     let mut transaction = pool.begin().await.map_err(unavailable)?;
-    clock(&mut transaction).await?.check(at)?;
+    clock(&mut transaction).await?.until(durable).check(at)?;
     Ok(transaction)
 }
 

@@ -49,9 +49,10 @@ impl Sqlite {
 
     /// Fills this store, which has to be new. All of it is one transaction.
     pub async fn import(&self, export: Export) -> Result<Counts, Error> {
-        let mut turn = self.turn().await?;
+        let mut turn = self.desk.turn().await?;
         let counts = import(&mut turn.connection, export).await?;
-        turn.done();
+        let revision = reads::clock(&mut turn.connection).await?.revision;
+        turn.done(Some(revision)).flush().await?;
         Ok(counts)
     }
 }

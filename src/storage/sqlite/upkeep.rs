@@ -88,6 +88,16 @@ pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// Moves the whole log into the file, which is synced then. Waits for readers, but not for ever.
+pub async fn fold(connection: &mut SqliteConnection) -> Result<(), Error> {
+    let (busy, in_log, moved): (i64, i64, i64) =
+        sqlx::query_as("PRAGMA wal_checkpoint(FULL)").fetch_one(connection).await.map_err(unavailable)?;
+    match busy == 0 && in_log == moved {
+        true => Ok(()),
+        false => Err(Error::Unavailable("the log is in use and cannot be folded into the file".into())),
+    }
+}
+
 pub async fn advance_clock(connection: &mut SqliteConnection, floor: Revision) -> Result<Clock, Error> {
     sqlx::query("UPDATE clock SET revision = ?, compacted = ? WHERE revision < ?")
         .bind(floor.0 as i64)

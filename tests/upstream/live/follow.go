@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"runtime"
 	"sync"
 
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -23,54 +23,91 @@ const (
 	namespace = "default"
 	writers   = 8
 	writes    = 150
+	last      = "the-end"
 )
 
 var configMaps = core.SchemeGroupVersion.WithResource("configmaps")
 
 // follow lets informers of a typed client in both forms, of the metadata client and of the dynamic client follow writes.
 func follow(ctx context.Context, config *rest.Config) (int, error) {
-	binary := rest.CopyConfig(config)
-	binary.ContentType = inProtobuf
-	client, err := kubernetes.NewForConfig(binary)
+	client, err := kubernetes.NewForConfig(binary(config))
 	if err != nil {
 		return 0, err
 	}
-	followers, err := followers(config, binary)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	followers, err := start(ctx, config)
 	if err != nil {
 		return 0, err
-	}
-	stop := make(chan struct{})
-	defer close(stop)
-	for name, follower := range followers {
-		go follower.Run(stop)
-		if !cache.WaitForCacheSync(stop, follower.HasSynced) {
-			return 0, fmt.Errorf("%s: not in sync", name)
-		}
 	}
 	if err := write(ctx, client); err != nil {
 		return 0, err
 	}
-	list, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
+	return compareAll(ctx, client, followers)
+}
+
+func binary(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = inProtobuf
+	return config
+}
+
+// A follower is an informer, and a channel that is closed when it has seen the last object.
+type follower struct {
+	cache.SharedIndexInformer
+	done chan struct{}
+}
+
+// start returns followers that hold what there is.
+func start(ctx context.Context, config *rest.Config) (map[string]follower, error) {
+	informers, err := followers(config, binary(config))
+	if err != nil {
+		return nil, err
+	}
+	started := map[string]follower{}
+	for name, informer := range informers {
+		follower := follower{informer, make(chan struct{})}
+		seen := func(object any) {
+			if object.(metav1.Object).GetName() == last {
+				close(follower.done)
+			}
+		}
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen}); err != nil {
+			return nil, err
+		}
+		go informer.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return nil, fmt.Errorf("%s: not in sync", name)
+		}
+		started[name] = follower
+	}
+	return started, nil
+}
+
+// compareAll writes a last object, which all must come to see, and compares what they hold with a list.
+func compareAll(ctx context.Context, client kubernetes.Interface, followers map[string]follower) (int, error) {
+	maps := client.CoreV1().ConfigMaps(namespace)
+	end := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: last}}
+	if _, err := maps.Create(ctx, end, metav1.CreateOptions{}); err != nil {
+		return 0, err
+	}
+	list, err := maps.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
-	// The last write is one that all must come to see.
-	last := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "the-end"}}
-	last, err = client.CoreV1().ConfigMaps(namespace).Create(ctx, last, metav1.CreateOptions{})
-	if err != nil {
-		return 0, err
+	wanted := map[string]*core.ConfigMap{}
+	for at := range list.Items {
+		wanted[list.Items[at].Name] = &list.Items[at]
 	}
-	wanted := map[string]string{last.Name: last.ResourceVersion}
-	for _, item := range list.Items {
-		wanted[item.Name] = item.ResourceVersion
+	if wanted[last] == nil {
+		return 0, fmt.Errorf("the list does not have what was just created")
 	}
 	differences := 0
 	for name, follower := range followers {
-		for has := false; !has; runtime.Gosched() {
-			_, has, _ = follower.GetStore().GetByKey(namespace + "/" + last.Name)
-		}
+		<-follower.done
 		differences += compare(name, follower, wanted)
 	}
+	log.Printf("%d objects, %d followers", len(wanted), len(followers))
 	return differences, nil
 }
 
@@ -144,19 +181,23 @@ func writeAs(ctx context.Context, client kubernetes.Interface, writer int) error
 	return nil
 }
 
-func compare(name string, follower cache.SharedIndexInformer, wanted map[string]string) int {
-	found := map[string]string{}
+func compare(name string, follower follower, wanted map[string]*core.ConfigMap) int {
+	found := map[string]metav1.Object{}
 	for _, item := range follower.GetStore().List() {
 		object := item.(metav1.Object)
 		if object.GetNamespace() == namespace {
-			found[object.GetName()] = object.GetResourceVersion()
+			found[object.GetName()] = object
 		}
 	}
 	differences := 0
-	for key, version := range wanted {
-		if found[key] != version {
+	for key, want := range wanted {
+		have, there := found[key]
+		if !there || have.GetResourceVersion() != want.ResourceVersion || have.GetUID() != want.UID {
 			differences++
-			log.Printf("%s: %s at %q, not at %q", name, key, found[key], version)
+			log.Printf("%s: %s is %v, not at %s", name, key, have, want.ResourceVersion)
+		} else if typed, whole := have.(*core.ConfigMap); whole && !equality.Semantic.DeepEqual(typed, want) {
+			differences++
+			log.Printf("%s: %v is not %v", name, typed, want)
 		}
 	}
 	if len(found) != len(wanted) {

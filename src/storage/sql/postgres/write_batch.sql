@@ -1,6 +1,6 @@
 -- Both tables, the clock and the hint to other replicas in one statement. `event` 2 is a deletion.
 -- Binds: versions, resources, namespaces, names, uids, stored versions, values, events, previous versions,
--- new clock, channel.
+-- new clock, channel, this server.
 WITH batch AS (
     SELECT * FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[],
                          $8::smallint[], $9::bigint[])
@@ -14,4 +14,4 @@ WITH batch AS (
 ), ticked AS (
     UPDATE clock SET revision = $10
 )
-SELECT pg_notify($11, $10::text)
+SELECT pg_notify($11, $10::text || ' ' || $12)

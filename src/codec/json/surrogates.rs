@@ -1,0 +1,75 @@
+//! Escapes of halves of surrogate pairs, which are no characters.
+
+use memchr::memchr;
+
+const REPLACEMENT: &str = "\\ufffd";
+
+/// A JSON text with an escape of U+FFFD for each half that has no other half beside it; `None` if there is none. What
+/// is kept stays where it was.
+pub fn replaced(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'\\', rest)) {
+        let start = at + found;
+        let Some(unit) = unit(bytes, start) else {
+            // Whatever else is escaped may be a backslash.
+            at = start + 2;
+            continue;
+        };
+        at = start + REPLACEMENT.len();
+        match unit {
+            0xd800..=0xdbff if matches!(self::unit(bytes, at), Some(0xdc00..=0xdfff)) => {
+                at += REPLACEMENT.len();
+            }
+            0xd800..=0xdfff => {
+                out.push_str(&text[copied..start]);
+                out.push_str(REPLACEMENT);
+                copied = at;
+            }
+            _ => {}
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
+/// What `\uXXXX` at this place stands for.
+fn unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + REPLACEMENT.len())?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_replaced_and_pairs_are_not() {
+        let cases = [
+            (r#""\ud800""#, r#""\ufffd""#),
+            (r#""a\uDFFFb""#, r#""a\ufffdb""#),
+            (r#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (r#""\ude00\ud83d""#, r#""\ufffd\ufffd""#),
+            (r#""\ud800\u0041\ud800\n\\""#, r#""\ufffd\u0041\ufffd\n\\""#),
+        ];
+        for (text, want) in cases {
+            assert_eq!(replaced(text).as_deref(), Some(want), "{text}");
+        }
+        for text in [
+            "",
+            "\\",
+            r#""\ud83d\ude00""#,
+            r#""\\ud800""#,
+            r#""\u12""#,
+            r#""\ud8""#,
+            r#""\é""#,
+            r#""\ud80é""#,
+        ] {
+            assert_eq!(replaced(text), None, "{text}");
+        }
+    }
+}

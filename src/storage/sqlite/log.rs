@@ -1,0 +1,214 @@
+//! The write-ahead log's way to the disk.
+//!
+//! SQLite itself syncs the log only around checkpoints (`synchronous = NORMAL`), which keeps the file consistent whatever
+//! happens, but not complete. What is committed is synced here, while the next transaction already runs; nobody is
+//! told of a commit, neither its writer nor a reader, before that.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::revision::Revision;
+use crate::storage::Error;
+
+/// A file that can be synced.
+pub trait Flush: Send + Sync {
+    fn flush(&self) -> io::Result<()>;
+}
+
+impl Flush for File {
+    fn flush(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The log that a writing connection writes. It is the same file for as long as any connection is open.
+#[derive(Clone)]
+pub struct Log(Arc<Inner>);
+
+struct Inner {
+    file: Box<dyn Flush>,
+    failed: AtomicBool,
+}
+
+impl Log {
+    /// Opens the log of the database in this file, which has to be open already.
+    pub fn open(database: &Path) -> io::Result<Self> {
+        let mut name = database.as_os_str().to_owned();
+        name.push("-wal");
+        Ok(Self::new(Box::new(File::open(name)?)))
+    }
+
+    pub fn new(file: Box<dyn Flush>) -> Self {
+        Self(Arc::new(Inner { file, failed: AtomicBool::new(false) }))
+    }
+
+    /// Whether a sync has failed. Another one that succeeds proves nothing then: the kernel reports a page that it could
+    /// not write once, and forgets it.
+    pub fn has_failed(&self) -> bool {
+        self.0.failed.load(Ordering::Acquire)
+    }
+
+    pub async fn flush(&self) -> io::Result<()> {
+        let this = self.clone();
+        let flushed = tokio::task::spawn_blocking(move || this.0.file.flush()).await;
+        let flushed = flushed.unwrap_or_else(|error| Err(io::Error::other(error)));
+        if flushed.is_err() {
+            self.0.failed.store(true, Ordering::Release);
+        }
+        flushed
+    }
+}
+
+/// How far the store has been committed, and how far it is on the disk.
+#[derive(Default)]
+pub struct Progress {
+    marks: Mutex<Marks>,
+    /// One sync at a time, in the order of the commits; whoever waits for a turn finds, more often than not, that the
+    /// one before has done it all.
+    turns: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    committed: Mark,
+    flushed: Mark,
+}
+
+/// A point in the order of commits.
+#[derive(Clone, Copy, Default)]
+pub struct Mark {
+    number: u64,
+    revision: Revision,
+}
+
+impl Progress {
+    /// Notes a commit, which may have moved the clock to `revision`. To be called while nobody else can commit.
+    pub fn committed(&self, revision: Option<Revision>) -> Mark {
+        let mut marks = self.marks();
+        marks.committed.number += 1;
+        marks.committed.revision = revision.unwrap_or_default().max(marks.committed.revision);
+        marks.committed
+    }
+
+    /// The newest commit, on the disk or not.
+    pub fn newest(&self) -> Mark {
+        self.marks().committed
+    }
+
+    /// The newest revision that may be shown.
+    pub fn durable(&self) -> Revision {
+        self.marks().flushed.revision
+    }
+
+    /// All that the store holds, up to this revision, is known to be on the disk.
+    pub fn whole(&self, revision: Revision) {
+        let mut marks = self.marks();
+        marks.committed.revision = revision;
+        marks.flushed = marks.committed;
+    }
+
+    /// Returns when this commit is on the disk. If that fails it may or may not outlive the machine.
+    pub async fn flush(&self, log: &Log, through: Mark) -> Result<(), Error> {
+        if self.marks().flushed.number >= through.number {
+            return Ok(());
+        }
+        let _turn = self.turns.lock().await;
+        let Marks { committed, flushed } = *self.marks();
+        if flushed.number >= through.number {
+            return Ok(());
+        }
+        if log.has_failed() {
+            return Err(Error::Unknown("the log could not be synced".into()));
+        }
+        log.flush()
+            .await
+            .map_err(|error| Error::Unknown(format!("the log could not be synced: {error}").into()))?;
+        let mut marks = self.marks();
+        if committed.number > marks.flushed.number {
+            marks.flushed = committed;
+        }
+        Ok(())
+    }
+
+    /// Keeps anything from being synced for as long as this is held.
+    pub async fn pause(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turns.lock().await
+    }
+
+    fn marks(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Syncs when it is told to, and says when it has begun.
+    struct Gate {
+        begun: mpsc::Sender<()>,
+        verdicts: Mutex<mpsc::Receiver<io::Result<()>>>,
+    }
+
+    impl Flush for Gate {
+        fn flush(&self) -> io::Result<()> {
+            self.begun.send(()).expect("the test listens");
+            self.verdicts.lock().expect("one at a time").recv().expect("the test decides")
+        }
+    }
+
+    fn gated() -> (Log, mpsc::Receiver<()>, mpsc::Sender<io::Result<()>>) {
+        let (begun, begins) = mpsc::channel();
+        let (decide, verdicts) = mpsc::channel();
+        (Log::new(Box::new(Gate { begun, verdicts: Mutex::new(verdicts) })), begins, decide)
+    }
+
+    #[tokio::test]
+    async fn a_sync_covers_what_was_committed_before_it_began_and_nothing_more() {
+        let (log, begins, decide) = gated();
+        let progress = Arc::new(Progress::default());
+        let flushing = |mark| {
+            let (progress, log) = (progress.clone(), log.clone());
+            tokio::spawn(async move { progress.flush(&log, mark).await })
+        };
+        let wait = |begins: mpsc::Receiver<()>| async {
+            tokio::task::spawn_blocking(move || begins.recv().map(|()| begins))
+                .await
+                .expect("ran")
+                .expect("begun")
+        };
+        let first = flushing(progress.committed(Some(Revision(1))));
+        let begins = wait(begins).await;
+        let second = flushing(progress.committed(Some(Revision(2))));
+        let third = flushing(progress.committed(Some(Revision(3))));
+        assert_eq!(progress.durable(), Revision(0));
+        decide.send(Ok(())).expect("waited for");
+        first.await.expect("ran").expect("synced");
+        let begins = wait(begins).await;
+        assert_eq!(progress.durable(), Revision(1));
+        decide.send(Ok(())).expect("waited for");
+        second.await.expect("ran").expect("synced");
+        third.await.expect("ran").expect("synced");
+        assert_eq!(progress.durable(), Revision(3));
+        assert!(begins.try_recv().is_err(), "the third was covered by the second's");
+    }
+
+    #[tokio::test]
+    async fn after_a_failed_sync_nothing_is_known_of_later_commits_either() {
+        let (log, _begins, decide) = gated();
+        let progress = Progress::default();
+        decide.send(Err(io::Error::other("bad block"))).expect("open");
+        decide.send(Ok(())).expect("open");
+        let first = progress.committed(Some(Revision(1)));
+        assert!(matches!(progress.flush(&log, first).await, Err(Error::Unknown(_))));
+        let second = progress.committed(Some(Revision(2)));
+        assert!(matches!(progress.flush(&log, second).await, Err(Error::Unknown(_))));
+        assert!(log.has_failed());
+        assert_eq!(progress.durable(), Revision(0));
+    }
+}

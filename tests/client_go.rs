@@ -1,0 +1,187 @@
+//! client-go and controller-runtime as most programs use Kubernetes: `tests/upstream/live` against servers of its own.
+//! Numbers are those of the checklist in `spec/list-watch.md`.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::support::optional;
+use crate::support::postgres::Schema;
+use crate::support::process::Installation;
+use crate::support::rest::{Client, revision};
+
+const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn live() -> Option<PathBuf> {
+    optional::program("get-live", "client-go and controller-runtime").await
+}
+
+/// Objects of many kinds written in JSON and in protobuf, each read back in the other form.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_are_the_same_in_both_forms() {
+    let Some(live) = live().await else { return };
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let helm = output(Command::new(root.join("tests/tools/get-helm")).arg(tools)).await;
+    let mut template = Command::new(helm.trim());
+    let objects = output(template.args(["template", "x"]).arg(root.join("tests/fixtures/chart"))).await;
+    on_both(async |installation| Running::new(&live, "forms", installation).tell_and_end(&objects).await)
+        .await;
+}
+
+/// Informers of a typed client in both forms, of the metadata client and of the dynamic client.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_follow_writes() {
+    let Some(live) = live().await else { return };
+    on_both(async |installation| Running::new(&live, "follow", installation).tell_and_end("").await).await;
+}
+
+/// A controller of controller-runtime: election, cache, index, finalizers, owners, applies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_reconciles() {
+    let Some(live) = live().await else { return };
+    on_both(async |installation| Running::new(&live, "operate", installation).tell_and_end("").await).await;
+}
+
+/// 96.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_outlive_servers_on_sqlite() {
+    let Some(live) = live().await else { return };
+    outlive(&live, Installation::sqlite(), |other| other).await;
+}
+
+/// 96: the same on PostgreSQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_outlive_servers_on_postgres() {
+    let Some(live) = live().await else { return };
+    let schema = Schema::create().await;
+    let datastore = format!("--datastore={}", schema.url());
+    outlive(&live, Installation::sqlite().with(&datastore), |other| other.with(&datastore)).await;
+}
+
+async fn on_both(test: impl AsyncFn(&Installation)) {
+    let schema = Schema::create().await;
+    for installation in [Installation::sqlite(), Installation::postgres(&schema)] {
+        let server = installation.start().await;
+        test(&installation).await;
+        server.terminate().await;
+        assert_eq!(server.end().await.code(), Some(0));
+    }
+}
+
+/// Informers over 10,000 objects while the server is killed in the middle of writes, replaced by one that they do not
+/// reach until what they have missed is compacted away, and restarted once more. In the end they hold what a list does.
+async fn outlive(live: &Path, installation: Installation, settings: impl Fn(Installation) -> Installation) {
+    let history =
+        |server: Installation| server.with("--compaction-interval=100ms").with("--compaction-history=100ms");
+    let elsewhere = history(settings(installation.beside()));
+    let installation = history(installation);
+    let mut server = installation.start().await;
+    let mut informers = Running::new(live, "outlive", &installation);
+    informers.expect("following").await;
+
+    informers.tell("write").await;
+    informers.expect("writing").await;
+    server.kill().await;
+    server = installation.start().await;
+    informers.expect("written").await;
+
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+    let other = elsewhere.start().await;
+    let client = elsewhere.client().await;
+    let seen = revision(&client.get(&format!("{CONFIGMAPS}?limit=1")).await.unwrap().ok());
+    for n in 0..200 {
+        // Some of them are gone already.
+        client.delete(&format!("{CONFIGMAPS}/m-{n:05}"), None).await.unwrap();
+        client.post(CONFIGMAPS, &configmap(&format!("missed-{n}"))).await.unwrap().ok();
+    }
+    compacted(&client, seen).await;
+    other.terminate().await;
+    assert_eq!(other.end().await.code(), Some(0));
+    server = installation.start().await;
+
+    informers.tell("write").await;
+    informers.expect("writing").await;
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+    server = installation.start().await;
+    informers.expect("written").await;
+    informers.tell_and_end("end\n").await;
+    server.terminate().await;
+    assert_eq!(server.end().await.code(), Some(0));
+}
+
+fn configmap(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+/// Returns once a watch from this revision is too old.
+async fn compacted(client: &Client, revision: u64) {
+    let path = format!("{CONFIGMAPS}?limit=1&resourceVersion={revision}&resourceVersionMatch=Exact");
+    loop {
+        match client.get(&path).await.unwrap().status {
+            StatusCode::GONE => return,
+            status => assert_eq!(status, StatusCode::OK),
+        }
+    }
+}
+
+/// `live` at work; killed when dropped.
+struct Running {
+    child: Child,
+    orders: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// client-go tells much when servers come and go.
+    log: PathBuf,
+}
+
+impl Running {
+    fn new(live: &Path, test: &str, installation: &Installation) -> Self {
+        // The other server on the directory writes its own address into the kubeconfig.
+        let kubeconfig = installation.dir().join("live.kubeconfig");
+        std::fs::copy(installation.kubeconfig(), &kubeconfig).expect("copy the kubeconfig");
+        let log = installation.dir().join("live.log");
+        let file = std::fs::File::create(&log).expect("a log");
+        let mut command = Command::new(live);
+        command.arg(test).arg(kubeconfig).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
+        let mut child = command.kill_on_drop(true).spawn().expect("start live");
+        let orders = child.stdin.take().expect("a pipe");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Self { child, orders, lines, log }
+    }
+
+    async fn tell(&mut self, order: &str) {
+        self.orders.write_all(format!("{order}\n").as_bytes()).await.expect("tell");
+    }
+
+    async fn expect(&mut self, word: &str) {
+        let line = self.lines.next_line().await.expect("a pipe");
+        assert_eq!(line.as_deref(), Some(word), "{}", self.told());
+    }
+
+    /// Gives it something to read, and waits until it has found no difference.
+    async fn tell_and_end(mut self, text: &str) {
+        self.orders.write_all(text.as_bytes()).await.expect("tell");
+        drop(self.orders);
+        let status = self.child.wait().await.expect("wait");
+        let told = std::fs::read_to_string(&self.log).expect("the log");
+        assert!(status.success() && told.ends_with(": 0 differences\n"), "{told}");
+    }
+
+    fn told(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+async fn output(command: &mut Command) -> String {
+    let output = command.output().await.expect("run it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}

@@ -1,0 +1,83 @@
+//! Failovers in the middle of a run: a standby is made, the primary is killed, the standby takes over. What the primary
+//! had committed and the standby had not is read from the dead primary, so that the checkers know it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cluster::Cluster;
+use super::load::Shared;
+use super::log::{Failover, Row};
+use super::process::pause;
+use super::run::{Database, Replicas};
+
+/// How much of the primary's commits a standby has when they are acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// All: nothing acknowledged may be missed afterwards.
+    Synchronous,
+    /// Nothing any more, for as long as the fault lasts.
+    Stalled,
+}
+
+/// A failover as it was made.
+pub struct Promotion {
+    survived: u64,
+    lost: Vec<Row>,
+    began: Instant,
+    ended: Instant,
+}
+
+impl Promotion {
+    /// In the time of the load.
+    pub fn failover(self, shared: &Shared) -> Failover {
+        let Self { survived, lost, began, ended } = self;
+        Failover { survived, lost, began: shared.time(began), ended: shared.time(ended) }
+    }
+}
+
+/// Nobody else may disturb the database meanwhile.
+pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Duration) -> Option<Promotion> {
+    let Database::Postgres(primary) = &replicas.database else { return None };
+    let old = primary.get();
+    let standby = old.standby().await;
+    match replication {
+        Replication::Synchronous => old.wait_for_standbys().await,
+        Replication::Stalled => standby.stop_receiving().await,
+    }
+    tokio::time::sleep(lasts).await;
+    if replication == Replication::Synchronous {
+        // What was committed before commits waited for the standby.
+        let position = old.text("SELECT pg_current_wal_lsn()::text").await;
+        let received = format!("SELECT COUNT(*) FROM pg_stat_replication WHERE flush_lsn >= '{position}'");
+        while old.number(&received).await == 0 {
+            pause().await;
+        }
+    }
+
+    let began = Instant::now();
+    old.kill().await;
+    standby.promote().await;
+    let survived = standby.number("SELECT revision FROM clock").await as u64;
+    let standby = Arc::new(standby);
+    primary.replace(standby.clone());
+    for server in &replicas.servers {
+        if let Some(back) = &server.back {
+            back.retarget(standby.target());
+        }
+    }
+    let ended = Instant::now();
+    let lost = match replication {
+        // Whatever the old primary has beyond that, nobody was told.
+        Replication::Synchronous => Vec::new(),
+        Replication::Stalled => left_behind(&old, survived).await,
+    };
+    Some(Promotion { survived, lost, began, ended })
+}
+
+/// What the dead primary had committed after a revision. Servers do not reach it any more.
+async fn left_behind(old: &Cluster, survived: u64) -> Vec<Row> {
+    old.start().await;
+    let rows = old.witnessed().await;
+    old.stop_immediately().await;
+    rows.into_iter().filter(|row| row.revision > survived).collect()
+}

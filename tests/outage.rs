@@ -1,0 +1,211 @@
+//! The database away, held up or failing: what is answered meanwhile, and that all heals by itself.
+
+mod support;
+
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use http_body_util::BodyExt as _;
+use kube::config::Kubeconfig;
+use rowplane::cli::datastore::Datastore;
+use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, Executor as _};
+
+use crate::support::client::{Answer, Client, Protocol};
+use crate::support::database::Database;
+use crate::support::postgres::Schema;
+use crate::support::process::Installation;
+use crate::support::proxy::{Proxy, Target};
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, names, rv};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn client_of(installation: &Installation) -> Client {
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
+    Client::of_certificate(&kubeconfig, Protocol::Any)
+}
+
+/// 503, and when to come again.
+#[track_caller]
+fn unavailable(answer: &Answer) {
+    let failure = answer.failure();
+    assert_eq!(
+        (&failure["code"], &failure["reason"]),
+        (&json!(503), &json!("ServiceUnavailable")),
+        "{answer:?}"
+    );
+    assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_is_away_and_comes_back() {
+    let schema = Schema::create().await;
+    let proxy = Proxy::start(schema.target()).await;
+    let through = format!("--datastore={}", schema.url_through(proxy.address().port()));
+    let installation = Installation::sqlite().with(&through);
+    let _server = installation.start().await;
+    let client = client_of(&installation);
+    let made = client.post(MAPS, &config_map("a", json!({"k": "v"}))).await.expect(201);
+    let known = rv(&made);
+    let mut watch = client.watch(format!("{MAPS}?watch=1&resourceVersion={known}")).await;
+
+    // Nobody listens at a port that is only reserved.
+    let nobody = Installation::sqlite();
+    proxy.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
+    let ready = loop {
+        let ready = client.get("/readyz").await;
+        if ready.status != 200 {
+            break ready;
+        }
+    };
+    assert!(ready.status == 500 && ready.text().contains("[-]datastore failed"), "{ready:?}");
+    assert_eq!(client.get("/livez").await.status, 200);
+
+    // From memory: whatever need not be the newest.
+    let a = format!("{MAPS}/a");
+    for query in ["resourceVersion=0".to_owned(), format!("resourceVersion={known}")] {
+        assert_eq!(names(&client.get(format!("{MAPS}?{query}")).await.ok()), ["a"], "{query}");
+        assert_eq!(client.get(format!("{a}?{query}")).await.ok(), made, "{query}");
+    }
+    // Nobody can say what is newest, or write.
+    for answer in [
+        client.get(MAPS).await,
+        client.get(&a).await,
+        client.get(format!("{MAPS}?resourceVersion={known}&resourceVersionMatch=Exact")).await,
+        client.post(MAPS, &config_map("b", json!({}))).await,
+        client.put(&a, &config_map("a", json!({}))).await,
+        client.patch(&a, &json!({"data": {"k": "w"}})).await,
+        client.delete(&a).await,
+        client.delete(MAPS).await,
+    ] {
+        unavailable(&answer);
+    }
+
+    proxy.retarget(schema.target());
+    while client.get("/readyz").await.status != 200 {}
+    let written = loop {
+        // Ready is the database; the lease that lets this server write may need another moment.
+        let answer = client.post(MAPS, &config_map("c", json!({}))).await;
+        if answer.status != 503 {
+            break answer.expect(201);
+        }
+    };
+    assert_eq!(names(&client.get(MAPS).await.ok()), ["a", "c"], "what was refused was not done");
+    assert_eq!(client.get(&a).await.ok(), made);
+    assert_eq!(watch.expect("ADDED").await, written, "the watch has gone on");
+}
+
+/// Somebody else holds the file's lock for writing, as a backup tool may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_is_held_by_somebody_else() {
+    let installation = Installation::sqlite().without_heartbeats();
+    let _server = installation.start().await;
+    let client = client_of(&installation);
+    let made = client.post(MAPS, &config_map("a", json!({}))).await.expect(201);
+    let url = format!("sqlite://{}", installation.dir().join("state.db").display());
+    let mut other = SqliteConnection::connect(&url).await.expect("open the file");
+    other.execute("BEGIN IMMEDIATE").await.expect("the lock");
+    let (refused, read) =
+        tokio::join!(async { client.post(MAPS, &config_map("b", json!({}))).await }, async {
+            client.get(MAPS).await
+        },);
+    unavailable(&refused);
+    assert_eq!(read.ok()["items"][0]["metadata"]["uid"], made["metadata"]["uid"]);
+    other.execute("ROLLBACK").await.expect("an end");
+    client.post(MAPS, &config_map("c", json!({}))).await.expect(201);
+    assert_eq!(names(&client.get(MAPS).await.ok()), ["a", "c"]);
+}
+
+/// ConfigMaps of half a megabyte, of which the last has changed since: lists at the revision before come from SQL.
+async fn large_history(server: &TestServer, count: usize) -> u64 {
+    for n in 0..count {
+        server.create(&format!("n{n:02}"), json!({"n": filler(n)})).await;
+    }
+    let before = server.revision().await;
+    server.set(&format!("n{:02}", count - 1), json!({"n": "new"})).await;
+    before
+}
+
+/// Marked in the middle by the number.
+fn filler(n: usize) -> String {
+    let half = "x".repeat(250_000);
+    format!("{half}<mark {n:02}>{half}")
+}
+
+/// Reads a list at an old revision; `meanwhile` is done after the first bytes. Whatever HTTP it is, the client is told
+/// that this was not all.
+async fn breaks_off(client: &Client, at: u64, meanwhile: impl FnOnce()) {
+    let path = format!("{CONFIGMAPS}?resourceVersion={at}&resourceVersionMatch=Exact");
+    let answer = loop {
+        // Connections to the database that were cut before are noticed one by one.
+        let answer = client.get(&path).send().await;
+        if answer.status() != 503 {
+            break answer;
+        }
+    };
+    assert_eq!(answer.status(), 200);
+    let mut body = answer.into_body();
+    let mut got =
+        body.frame().await.expect("a first frame").expect("no error yet").into_data().expect("data").to_vec();
+    meanwhile();
+    let error = loop {
+        match body.frame().await {
+            Some(Ok(frame)) => got.extend_from_slice(&frame.into_data().unwrap_or_default()),
+            Some(Err(error)) => break error,
+            None => panic!("a list of {} bytes that ends as if it were whole", got.len()),
+        }
+    };
+    assert!(serde_json::from_slice::<Value>(&got).is_err(), "{error}, but the list was whole");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_goes_in_the_middle_of_a_list() {
+    let schema = Schema::create().await;
+    let proxy = Proxy::start(schema.target()).await;
+    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()));
+    let mut setup = Setup::new(Database::Postgres(schema));
+    setup.detour = Some(detour);
+    let server = setup.start().await;
+    let before = large_history(&server, 60).await;
+    for protocol in [Protocol::Http1, Protocol::Any] {
+        let client = Client::of_certificate(&server.kubeconfig, protocol);
+        breaks_off(&client, before, || proxy.cut()).await;
+    }
+    let path = format!("{CONFIGMAPS}?resourceVersion={before}&resourceVersionMatch=Exact");
+    let again = loop {
+        let answer = server.get(&path).await;
+        if answer.status == 200 {
+            break answer.ok();
+        }
+        unavailable(&answer);
+    };
+    assert_eq!(names(&again).len(), 60);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_fails_in_the_middle_of_a_list() {
+    let setup = Setup::new(Database::sqlite());
+    let server = setup.start().await;
+    let before = large_history(&server, 8).await;
+    server.stop().await;
+    // An old version is damaged, so that the server starts all the same.
+    damage(&setup.database.file(), "<mark 07>");
+    let server = setup.start().await;
+    for protocol in [Protocol::Http1, Protocol::Any] {
+        breaks_off(&Client::of_certificate(&server.kubeconfig, protocol), before, || {}).await;
+    }
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()).len(), 8, "the newest state is whole");
+}
+
+/// Breaks the chain of pages in which a value is kept, at the page with this text.
+fn damage(file: &Path, text: &str) {
+    const PAGE: u64 = 8192;
+    let mut file = std::fs::File::options().read(true).write(true).open(file).expect("open");
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).expect("read");
+    let at = memchr::memmem::find(&bytes, text.as_bytes()).expect("the value") as u64;
+    // Such a page begins with the number of the next one.
+    file.seek(SeekFrom::Start(at / PAGE * PAGE)).expect("seek");
+    file.write_all(&[0xff; 4]).expect("write");
+}

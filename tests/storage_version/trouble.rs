@@ -1,0 +1,89 @@
+//! Migrations that are hindered: by what passes, and by what does not.
+
+use rowplane::codec::at_rest::StorageMediaType;
+use serde_json::Value;
+
+use crate::migration::{MIGRATIONS, OBJECTS, STALE, condition, filled, migrate, migration, until, watch};
+use crate::support::server::{Setup, rv};
+use crate::{autoscalers_in, on_host};
+
+on_both_databases! {
+    s47_what_passes_delays_it_and_is_told,
+    s48_an_unknown_resource_has_a_minute_to_be_served,
+}
+
+/// The database refuses one object for a while. (Webhooks, which upstream's assertion also names, are not here; an object
+/// that fails a migration for good is in `migration.rs`.)
+async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
+    filled(&mut setup, 20).await;
+    autoscalers_in(&mut setup, "autoscaling/v1");
+    let refuse = if setup.is_sqlite() {
+        "CREATE TRIGGER refuse BEFORE INSERT ON objects WHEN NEW.name = 'a0007' \
+         BEGIN SELECT RAISE(ABORT, 'not now'); END"
+    } else {
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$; \
+         CREATE TRIGGER refuse BEFORE INSERT ON objects FOR EACH ROW WHEN (NEW.name = 'a0007') EXECUTE FUNCTION refuse()"
+    };
+    setup.database.execute(refuse).await;
+    let server = setup.start().await;
+    let mut watch = migrate(&server, "delayed").await;
+    loop {
+        let object = watch.expect("MODIFIED").await;
+        assert_eq!(condition(&object, "Failed"), None);
+        let Some((_, message)) = condition(&object, "Running") else { continue };
+        if let Some((start, error)) = message.split_once("; transient error: ") {
+            assert!(
+                start.starts_with("The migration is running, ")
+                    && start.ends_with("/20 objects not yet migrated")
+            );
+            assert!(error.contains("not now"), "{error}");
+            break;
+        }
+    }
+    let table = if setup.is_sqlite() { "" } else { " ON objects" };
+    setup.database.execute(&format!("DROP TRIGGER refuse{table}")).await;
+    let (done, _) = until(&mut watch, "Succeeded").await;
+    let (_, message) = condition(&done, "Running").expect("it still says so");
+    assert!(message.ends_with(" objects verified migrated"), "{message}");
+    assert_eq!(setup.database.number(STALE).await, 0);
+    assert_eq!(server.get(format!("{OBJECTS}/a0007")).await.status, 200);
+    server.stop().await;
+}
+
+/// Nobody waits for the minute: the migration is made older in the database.
+async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    setup.storage_media_type = StorageMediaType::Json;
+    let server = setup.start().await;
+    let made = server.post(MIGRATIONS, &migration("unknown", "example.com", "things")).await.expect(201);
+    let mut young = watch(&server, "unknown", rv(&made)).await;
+    until(&mut young, "Running").await;
+    let created: &Value = &made["metadata"]["creationTimestamp"];
+    let created = created.as_str().expect("a time").to_owned();
+    server.stop().await;
+    // Till its end the watch has told of nothing more.
+    while let Some(event) = young.next().await {
+        assert_eq!(condition(&event["object"], "Failed"), None, "{event}");
+    }
+
+    let (from, to) = (hex(&created), hex("2020-01-01T00:00:00Z"));
+    let older = if setup.is_sqlite() {
+        format!(
+            "UPDATE objects SET value = CAST(replace(CAST(value AS TEXT), CAST(x'{from}' AS TEXT), CAST(x'{to}' AS TEXT)) AS BLOB) WHERE name = 'unknown'"
+        )
+    } else {
+        format!(
+            "UPDATE objects SET value = decode(replace(encode(value, 'hex'), '{from}', '{to}'), 'hex') WHERE name = 'unknown'"
+        )
+    };
+    setup.database.execute(&older).await;
+    let server = setup.start().await;
+    let mut old = watch(&server, "unknown", 0).await;
+    let (_, message) = until(&mut old, "Failed").await;
+    assert_eq!(message, "resource does not exist in discovery");
+    server.stop().await;
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}

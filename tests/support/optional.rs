@@ -1,0 +1,29 @@
+//! Programs of other languages, which not every machine can get.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+/// The path that a script below `tests/tools` prints. `None` if it says that this machine cannot have the program,
+/// which whoever runs the tests is told; then `./test` says so once more at its end.
+pub async fn program(script: &str, what: &str) -> Option<PathBuf> {
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools").join(script);
+    let output = Command::new(&script).arg(tools).output().await.expect("run the script");
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => Some(PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())),
+        Some(3) => {
+            let note = format!("NOT TESTED: {what}: {}\n", said.trim());
+            // Not by a macro, whose output is kept from who reads it.
+            std::io::stderr().write_all(note.as_bytes()).expect("write");
+            if let Some(notes) = std::env::var_os("ROWPLANE_TEST_NOTES") {
+                let mut notes = std::fs::File::options().append(true).open(notes).expect("open the notes");
+                notes.write_all(note.as_bytes()).expect("write a note");
+            }
+            None
+        }
+        _ => panic!("{}: {said}", script.display()),
+    }
+}
