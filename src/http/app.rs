@@ -131,14 +131,14 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
     let headers = &parts.headers;
     let answer = match path {
         Some(ApiPath::CoreVersions) => check_route(documents::accept(headers), ROUTE_TYPES)
-            .and_then(|()| documents::discovery(&app.documents.api, headers)),
-        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
+            .and_then(|()| documents::discovery(&app.documents.api, parts)),
+        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, parts),
         Some(ApiPath::Group { group }) => match app.documents.group(&group) {
-            Some(document) => documents::legacy(document, headers),
+            Some(document) => documents::legacy(document, parts),
             None => Ok(response::not_found()),
         },
         Some(ApiPath::GroupVersion { group, version }) => match app.documents.resources(&group, &version) {
-            Some(document) => documents::resources(document, headers),
+            Some(document) => documents::resources(document, parts),
             None if app.api.resources.registry().group(&group).is_some() => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },

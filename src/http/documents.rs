@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -12,9 +13,9 @@ use super::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
 };
 use super::document::Document;
-use super::negotiate::{self, DISCOVERY, MediaType, PLAIN, ROUTE_TYPES, Transform};
+use super::negotiate::{self, DISCOVERY, MediaType, Negotiated, PLAIN, ROUTE_TYPES, Transform};
 use super::openapi::{self, Form, Kept, Names, OpenApi};
-use super::response;
+use super::{app, response};
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 
@@ -27,31 +28,33 @@ pub fn plain(document: &Document) -> Response {
 }
 
 /// A legacy discovery document.
-pub fn legacy(document: &Encodings, headers: &HeaderMap) -> Result<Response, Error> {
-    let negotiated = negotiate::negotiate(accept(headers), PLAIN)?;
-    Ok(in_encoding(document, negotiated.media))
+pub fn legacy(document: &Encodings, request: &Parts) -> Result<Response, Error> {
+    let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN)?;
+    Ok(in_encoding(document, &negotiated, request))
 }
 
 /// `/api/v1` and `/apis/<group>/<version>`, which upstream's router looks at first.
-pub fn resources(document: &Encodings, headers: &HeaderMap) -> Result<Response, Error> {
-    negotiate::check_route(accept(headers), ROUTE_TYPES)?;
-    legacy(document, headers)
+pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Error> {
+    negotiate::check_route(accept(&request.headers), ROUTE_TYPES)?;
+    legacy(document, request)
 }
 
-fn in_encoding(document: &Encodings, media: MediaType) -> Response {
-    let body = match media {
-        MediaType::Protobuf => &document.protobuf,
-        MediaType::Json => &document.json.body,
-        MediaType::Yaml => &document.yaml,
+fn in_encoding(document: &Encodings, negotiated: &Negotiated, request: &Parts) -> Response {
+    let body = match negotiated.media {
+        MediaType::Protobuf => document.protobuf.clone(),
+        MediaType::Json if negotiated.pretty || app::pretty(request) => document.json.indented_body(),
+        MediaType::Json => document.json.body.clone(),
+        MediaType::Yaml => document.yaml.clone(),
     };
-    response::encoded(StatusCode::OK, media, body.clone())
+    response::encoded(StatusCode::OK, negotiated.media, body)
 }
 
 /// `/api` and `/apis`: aggregated where the client asks for it, else the legacy document.
-pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response, Error> {
+pub fn discovery(discovery: &Discovery, request: &Parts) -> Result<Response, Error> {
+    let headers = &request.headers;
     let negotiated = negotiate::negotiate(accept(headers), DISCOVERY)?;
     if negotiated.transform != Some(Transform::ApiGroupDiscoveryList) {
-        return Ok(in_encoding(&discovery.legacy, negotiated.media));
+        return Ok(in_encoding(&discovery.legacy, &negotiated, request));
     }
     let document = &discovery.aggregated;
     // One for all encodings: they say the same, and caches look at `Vary`.
@@ -61,7 +64,7 @@ pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response,
     let mut response = if unchanged {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        let mut response = in_encoding(document, negotiated.media);
+        let mut response = in_encoding(document, &negotiated, request);
         let content_type = format!("{}{AGGREGATED_PARAMETERS}", negotiated.media.as_str());
         set(&mut response, header::CONTENT_TYPE, &content_type);
         response

@@ -22,6 +22,7 @@ on_both_databases! {
     w57_what_is_not_there,
     aggregation_in_every_encoding,
     who_refuses_what,
+    people_get_indentation,
 }
 
 fn aggregated(media: &str) -> String {
@@ -248,5 +249,24 @@ async fn who_refuses_what(setup: Setup) {
     for path in ["/apis", "/apis/apps"] {
         let message = format!("only the following media types are accepted: {types}");
         server.get(path).accept("text/html").await.fails(406, "NotAcceptable", &message, Value::Null);
+    }
+}
+
+async fn people_get_indentation(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"] {
+        let compact = server.get(path).await;
+        assert_eq!(compact.text(), format!("{}\n", compact.json()), "{path}");
+        for indented in [
+            server.get(path).header("user-agent", "curl/8.5.0").await,
+            server.get(format!("{path}?pretty=true")).await,
+            server.get(path).accept("application/json;pretty=1").await,
+        ] {
+            assert_eq!(indented.text(), format!("{:#}", compact.json()), "{path}");
+        }
+        assert_eq!(
+            server.get(format!("{path}?pretty=0")).header("user-agent", "curl/8.5.0").await.body,
+            compact.body
+        );
     }
 }

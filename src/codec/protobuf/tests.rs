@@ -109,7 +109,13 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
         });
         assert!(read[0].1.is_some(), "{}", printed["kind"]);
         assert_eq!(read[1], read[0], "{}", printed["kind"]);
-        assert_eq!(read[2], read[0], "{}", printed["kind"]);
+        // Of raw JSON, YAML keeps the content and not the order.
+        if read[2] != read[0] {
+            let [of_protobuf, _, of_yaml] =
+                read.map(|(json, _)| serde_json::from_slice::<Value>(&json).expect("JSON"));
+            assert_eq!(of_yaml, of_protobuf);
+            assert_eq!(printed["kind"], "CustomResourceDefinition");
+        }
     }
 }
 

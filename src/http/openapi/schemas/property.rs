@@ -150,6 +150,10 @@ impl Schemas<'_> {
         if let Some(default) = default {
             schema["default"] = default;
         }
+        // The elements of a list of strings that is a type of its own.
+        if let Some(items) = schema.get_mut("items").filter(|_| self.dialect == Dialect::V3) {
+            items["default"] = json!("");
+        }
         schema
     }
 
