@@ -99,7 +99,12 @@ fn there_and_back_is_identity() {
 fn every_kind_is_the_same_out_of_every_form_at_rest() {
     const MEDIA: [StorageMediaType; 3] =
         [StorageMediaType::Protobuf, StorageMediaType::Json, StorageMediaType::Yaml];
-    for (_, printed) in golden() {
+    let definitions = builtin::definitions();
+    let is_stored = |object: &Value| {
+        let mut definitions = definitions.iter();
+        definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && *each.kind == object["kind"])
+    };
+    for printed in golden().map(|(_, printed)| printed).filter(is_stored) {
         let object = printed.as_object().expect("an object");
         let read = MEDIA.map(|media| {
             let draft = Draft::encode("n", "a", object.clone(), media);
