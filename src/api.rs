@@ -23,6 +23,7 @@ pub mod meta;
 pub mod modify;
 pub mod options;
 mod ownership;
+pub mod part;
 pub mod patch;
 pub mod registration;
 pub mod rescale;

@@ -52,8 +52,8 @@ pub struct ResourceId(pub i32);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub resource: ResourceId,
-    pub namespace: Box<str>,
-    pub name: Box<str>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
 }
 
 impl Key {

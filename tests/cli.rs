@@ -122,6 +122,23 @@ fn a_corrupt_key_is_named() {
 }
 
 #[test]
+fn a_key_that_cannot_be_read_is_named() {
+    let dir = TempDir::new().unwrap();
+    assert_eq!(Server::start(dir.path()).signal("TERM"), Some(0));
+    // Whoever runs the tests may read everything but this.
+    let key = dir.path().join("pki/ca.key");
+    std::fs::remove_file(&key).unwrap();
+    std::fs::create_dir(&key).unwrap();
+    let (code, text) = refused(dir.path(), &["--secure-port=0"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("pki/ca.key: Is a directory") && text.lines().count() == 1, "{text}");
+    let files = ["--tls-cert-file=/nonexistent.crt", "--tls-private-key-file=/nonexistent.key"];
+    let (code, text) = refused(&dir.path().join("new"), &files);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("/nonexistent.") && text.lines().count() == 1, "{text}");
+}
+
+#[test]
 fn a_store_is_backed_up_beside_its_server_and_restored_elsewhere() {
     let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = old.path().join("backup");

@@ -46,9 +46,10 @@ async fn postgres_is_away_and_comes_back() {
     let installation = Installation::sqlite().with(&through);
     let _server = installation.start().await;
     let client = client_of(&installation);
+    let mut watch = client.watch(format!("{MAPS}?watch=1")).await;
     let made = client.post(MAPS, &config_map("a", json!({"k": "v"}))).await.expect(201);
     let known = rv(&made);
-    let mut watch = client.watch(format!("{MAPS}?watch=1&resourceVersion={known}")).await;
+    assert_eq!(watch.expect("ADDED").await, made);
 
     // Nobody listens at a port that is only reserved.
     let nobody = Installation::sqlite();
@@ -93,7 +94,7 @@ async fn postgres_is_away_and_comes_back() {
     };
     assert_eq!(names(&client.get(MAPS).await.ok()), ["a", "c"], "what was refused was not done");
     assert_eq!(client.get(&a).await.ok(), made);
-    assert_eq!(watch.expect("ADDED").await, written, "the watch has gone on");
+    assert_eq!(watch.expect("ADDED").await, written, "the watch has gone on, and saw nothing else");
 }
 
 /// Somebody else holds the file's lock for writing, as a backup tool may.

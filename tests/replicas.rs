@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use http::StatusCode;
+use kube::config::Kubeconfig;
 use rowplane::identity::ServerIdentity;
 use serde_json::{Value, json};
 
+use crate::support::client::Protocol;
 use crate::support::database::Database;
 use crate::support::postgres::Schema;
 use crate::support::process::{Installation, Process};
@@ -343,20 +345,76 @@ async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_schema_is_refused_in_one_line() {
+async fn another_schema_is_refused_in_one_line() {
     let newer = "INSERT INTO _sqlx_migrations \
                  SELECT 9999, description, installed_on, success, checksum, execution_time \
                  FROM _sqlx_migrations WHERE version = 1";
-    for database in [Database::sqlite(), Database::postgres().await] {
-        database.open().await.close().await;
-        database.execute(newer).await;
-        let installation = match &database {
-            Database::Sqlite(_) => {
-                Installation::sqlite().with(&format!("--datastore=sqlite:{}", database.file().display()))
-            }
-            Database::Postgres(schema) => Installation::postgres(schema),
-        };
-        assert_refused(&installation, &["9999", "newer"]).await;
+    let foreign = "DROP TABLE _sqlx_migrations";
+    let half_done = "UPDATE _sqlx_migrations SET success = FALSE WHERE version = 1";
+    for (statement, parts) in [
+        (newer, &["9999", "newer"][..]),
+        (foreign, &["not rowplane's", "already exists"]),
+        (half_done, &["migration 1 was left half done"]),
+    ] {
+        for database in [Database::sqlite(), Database::postgres().await] {
+            database.open().await.close().await;
+            database.execute(statement).await;
+            let installation = match &database {
+                Database::Sqlite(_) => {
+                    Installation::sqlite().with(&format!("--datastore=sqlite:{}", database.file().display()))
+                }
+                Database::Postgres(schema) => Installation::postgres(schema),
+            };
+            assert_refused(&installation, parts).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_no_database_is_refused_in_one_line() {
+    let installation = Installation::sqlite();
+    let file = installation.dir().join("state.db");
+    std::fs::write(&file, "Dear diary, ".repeat(1000)).unwrap();
+    assert_refused(&installation, &[&file.display().to_string(), "not a database"]).await;
+}
+
+/// Upstream's names where it has them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_have_their_names() {
+    let installation =
+        Installation::sqlite().with("--compaction-interval=100ms").with("--compaction-history=100ms");
+    let _server = installation.start().await;
+    let client = installation.client().await;
+    let mut watch = watch(&client, revision(&list(&client, "").await)).await;
+    create(&client, "a").await;
+    assert_eq!(watch.event().await["type"], "ADDED");
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).unwrap();
+    let client = support::client::Client::of_certificate(&kubeconfig, Protocol::Any);
+    // The last one is known after the first compaction.
+    let text = loop {
+        let text = client.get("/metrics").await.text();
+        if text.contains("\nrowplane_compaction_lag_revisions ") {
+            break text;
+        }
+    };
+    for (name, kind, line) in [
+        ("apiserver_request_total", "counter", "verb=\"POST\""),
+        ("apiserver_request_duration_seconds", "histogram", "_bucket{"),
+        ("apiserver_watch_events_total", "counter", "{group=\"\",version=\"v1\",resource=\"configmaps\"} 1"),
+        ("apiserver_longrunning_requests", "gauge", "verb=\"WATCH\""),
+        ("apiserver_current_inflight_requests", "gauge", "{request_kind=\"readOnly\"}"),
+        ("kubernetes_build_info", "gauge", "git_version=\"v1.37"),
+        ("process_resident_memory_bytes", "gauge", " "),
+        ("process_start_time_seconds", "gauge", " "),
+        ("rowplane_commit_duration_seconds", "histogram", "_count"),
+        ("rowplane_commit_batch_size", "histogram", "_count"),
+        ("rowplane_cache_lag_revisions", "gauge", " "),
+        ("rowplane_compaction_lag_revisions", "gauge", " "),
+    ] {
+        assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}:\n{text}");
+        assert!(text.contains(&format!("# HELP {name} ")), "{name}:\n{text}");
+        let has = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.contains(line));
+        assert!(text.lines().any(has), "{name} {line}:\n{text}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::part::Part;
 use super::resource::Resource;
-use super::update::Part;
 use super::{ObjectMap, metadata, metadata_mut, now};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};

@@ -17,7 +17,6 @@ use crate::storage::Written;
 
 mod claims;
 mod families;
-pub(super) mod patch;
 mod ranges;
 mod wants;
 

@@ -21,14 +21,15 @@ mod pod;
 mod qos;
 mod reset;
 mod resize;
+pub(super) mod service;
 mod status;
 mod volume;
 
 use super::error::Cause;
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
-use super::update::Part;
-use super::{ObjectMap, fields, services};
+use super::part::Part;
+use super::{ObjectMap, fields};
 use crate::schema::resource::ResourceDefinition;
 use crate::user::User;
 
@@ -84,14 +85,14 @@ impl Strategy {
     /// Comes before everything else that the kind does (upstream's `BeginCreate`, but for what waits for the store).
     pub fn begin_create(&self, object: &mut ObjectMap) {
         if self.special == Special::Service {
-            services::patch::begin_create(object);
+            service::begin_create(object);
         }
     }
 
     /// As [`Strategy::begin_create`], for a write to the main resource.
     pub fn begin_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
         if self.special == Special::Service {
-            services::patch::begin_update(new, old);
+            service::begin_update(new, old);
         }
     }
 
@@ -119,7 +120,7 @@ impl Strategy {
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
             Special::PersistentVolumeClaim => claim::prepare(new, Some(old)),
-            Special::Service => services::patch::prepare_update(new, old),
+            Special::Service => service::prepare_update(new, old),
             Special::DaemonSet => daemon_set::prepare_update(new, old),
             Special::CertificateSigningRequest => fields::restore(new, old, "spec"),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(new),

@@ -53,6 +53,13 @@ fn durations_are_go_s_and_zero_turns_compaction_off() {
 }
 
 #[test]
+fn limits_are_flags() {
+    let config = parse(&["--max-request-body-bytes=2000", "--min-request-timeout=60"]).unwrap();
+    assert_eq!(config.limits.max_request_body_bytes, 2000);
+    assert_eq!(config.limits.min_request_timeout, Duration::from_secs(60));
+}
+
+#[test]
 fn refusals_are_one_line_and_name_the_flag() {
     let cases: [(&[&str], &str); 8] = [
         (&["--no-such-flag"], "unexpected argument '--no-such-flag' found"),

@@ -5,6 +5,7 @@
 //! with it from the write that made it, where somebody reads the kind so, or is made when somebody asks.
 
 mod draft;
+mod kept;
 mod layout;
 mod protobuf;
 mod tree;
@@ -15,6 +16,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use self::kept::keep;
 use self::layout::Layout;
 use super::protobuf::with_version;
 use super::scan;
@@ -30,8 +32,8 @@ pub struct Object {
     key: Box<str>,
     json: Bytes,
     layout: Option<Layout>,
-    /// See [`Object::protobuf`].
-    protobuf: OnceLock<Bytes>,
+    /// See [`Object::protobuf`]. Most objects never have one.
+    protobuf: OnceLock<Box<Bytes>>,
 }
 
 /// A stored value that is not an object this server can read.
@@ -110,7 +112,7 @@ impl Object {
         let (json, layout) = layout.replace_version(&self.json, self.revision, revision);
         let moved = Object::new(revision, self.key.clone(), json, Some(layout));
         if let Some(message) = self.protobuf.get().and_then(|message| with_version(message, revision)) {
-            let _ = moved.protobuf.set(message.into());
+            let _ = moved.protobuf.set(Box::new(keep(&[&message])));
         }
         moved
     }
@@ -123,7 +125,7 @@ impl Object {
 
     /// Bytes of the form that is made on demand, as far as it has been.
     pub fn made_size(&self) -> usize {
-        self.protobuf.get().map_or(0, Bytes::len)
+        self.protobuf.get().map_or(0, |message| message.len())
     }
 
     fn undecodable(&self) -> Undecodable {

@@ -26,7 +26,7 @@ pub enum Expect {
 
 #[derive(Clone, Debug)]
 pub enum Change {
-    Put { uid: Box<str>, stored_version: Arc<str>, draft: Draft },
+    Put { uid: Arc<str>, stored_version: Arc<str>, draft: Draft },
     Delete,
 }
 

@@ -104,10 +104,20 @@ struct Writer {
     fenced: Notify,
 }
 
+/// A batch's place among those in flight.
+#[derive(Default)]
+struct Place {
+    /// Ends when the batch before has been handed on, or has failed.
+    before: Option<oneshot::Receiver<()>>,
+    /// Dropped when this one has.
+    after: Option<oneshot::Sender<()>>,
+}
+
 impl Writer {
     async fn run(self: Arc<Self>, mut pending: mpsc::Receiver<Pending>) {
         let in_flight = Arc::new(Semaphore::new(self.backend.pipeline_depth()));
         let mut gathered = Vec::with_capacity(sqlite::LARGEST_BATCH);
+        let mut before = None;
         loop {
             // The permit comes first: while it is waited for, the queue fills up and the batch grows.
             let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
@@ -116,6 +126,8 @@ impl Writer {
             }
             let batch = std::mem::take(&mut gathered);
             let this = self.clone();
+            let (place, next) = oneshot::channel();
+            let place = Place { before: before.replace(next), after: Some(place) };
             tokio::spawn(async move {
                 let (mutations, replies): (Vec<_>, Vec<_>) =
                     batch.into_iter().map(|pending| (pending.mutation, pending.reply)).unzip();
@@ -125,7 +137,7 @@ impl Writer {
                 metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
                 metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
                 match result {
-                    Ok(commit) => this.publish(commit, mutations, replies).await,
+                    Ok(commit) => this.publish(commit, mutations, replies, place).await,
                     Err(error) => refuse(replies, &error),
                 }
             });
@@ -169,17 +181,26 @@ impl Writer {
                 Written::Conflict { .. } => return Ok(Together::Conflict { judged_at: commit.base }),
             }
         }
-        self.announce(commit.base, writes).await;
+        self.announce(commit.base, writes, None).await;
         Ok(Together::Committed)
     }
 
     /// Makes what was written visible to this server's readers.
-    async fn announce(&self, base: Revision, writes: Vec<OwnWrite>) {
+    async fn announce(&self, base: Revision, writes: Vec<OwnWrite>, place: Option<Place>) {
         let Some(last) = writes.last() else { return };
         self.mark.raise(last.revision);
         let (published, done) = oneshot::channel();
+        let commit = OwnCommit { base, writes, published };
+        // Commits in their order spare the cache a look into the database. With other servers in between it has to look
+        // anyway, and nobody waits for a batch whose fate is being found out.
+        let Place { before, after } = place.unwrap_or_default();
+        if let Some(before) = before.filter(|_| !self.backend.shared()) {
+            let _ = before.await;
+        }
         // Without a cache (in tests, while shutting down) there is nobody to wait for.
-        if self.sink.send(OwnCommit { base, writes, published }).await.is_ok() {
+        let sent = self.sink.send(commit).await;
+        drop(after);
+        if sent.is_ok() {
             let _ = done.await;
         }
     }
@@ -189,6 +210,7 @@ impl Writer {
         commit: Commit,
         mutations: Vec<Mutation>,
         replies: Vec<oneshot::Sender<Result<Written, Error>>>,
+        place: Place,
     ) {
         let mut writes = Vec::with_capacity(mutations.len());
         let mut answers = Vec::with_capacity(mutations.len());
@@ -198,7 +220,7 @@ impl Writer {
         if answers.iter().any(|(answer, _)| matches!(answer, Err(Error::Fenced))) {
             self.fenced.notify_one();
         }
-        self.announce(commit.base, writes).await;
+        self.announce(commit.base, writes, Some(place)).await;
         for (answer, reply) in answers {
             let _ = reply.send(answer);
         }

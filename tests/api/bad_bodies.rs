@@ -14,6 +14,7 @@ on_both_databases! {
     bodies_of_another_kind,
     fields_of_the_wrong_type,
     bodies_larger_than_3_mib,
+    another_limit_of_bodies,
     content_types,
     deep_nesting,
     patches_cannot_nest_deeper_than_bodies,
@@ -157,6 +158,14 @@ async fn bodies_larger_than_3_mib(setup: Setup) {
         }
     }
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["one", "two"]);
+}
+
+async fn another_limit_of_bodies(mut setup: Setup) {
+    setup.limits.max_request_body_bytes = 2000;
+    let server = setup.start().await;
+    let answer = send(&server, Method::POST, CONFIGMAPS, padded("a", 2001)).await;
+    answer.fails(413, "RequestEntityTooLarge", "Request entity too large: limit is 2000", Value::Null);
+    send(&server, Method::POST, CONFIGMAPS, padded("a", 2000)).await.expect(201);
 }
 
 async fn content_types(setup: Setup) {

@@ -2,8 +2,8 @@
 
 use super::Tracking;
 use crate::api::error::Error;
+use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::update::Part;
 use crate::api::{ObjectMap, now};
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::Config;
-use super::patch::has_addresses;
 use super::ranges::Family;
 use crate::api::error::Cause;
+use crate::api::strategy::service::has_addresses;
 use crate::api::{ObjectMap, fields};
 use crate::gotext::quote;
 

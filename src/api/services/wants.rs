@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::families::{families, texts};
-use super::patch::{checks_health, has_addresses, has_node_ports, ports_mut};
 use super::ranges::Family;
 use super::{Claim, Reason};
+use crate::api::strategy::service::{checks_health, has_addresses, has_node_ports, ports_mut};
 use crate::api::{ObjectMap, fields};
 
 /// Something to claim.

@@ -2,7 +2,7 @@
 //! that way (upstream's `GetResetFieldsFilter`).
 
 use super::{Special, Strategy};
-use crate::api::update::Part;
+use crate::api::part::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;
 

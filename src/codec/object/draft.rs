@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use super::kept::keep;
 use super::layout::Layout;
 use super::{Object, joined_key, tree};
 use crate::codec::at_rest::StorageMediaType;
@@ -107,7 +108,7 @@ impl Draft {
         let (json, layout) = layout.put_version(&self.json, revision);
         let object = Object::new(revision, self.key, json, Some(layout));
         if let Some(message) = self.message.and_then(|message| with_version(&message, revision)) {
-            let _ = object.protobuf.set(message.into());
+            let _ = object.protobuf.set(Box::new(keep(&[&message])));
         }
         object
     }

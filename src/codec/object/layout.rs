@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::kept::keep;
 use super::tree::BEFORE_VERSION;
 use crate::codec::scan::{self, Members, key_is, raw_string};
 use crate::revision::Revision;
@@ -101,16 +102,13 @@ impl Layout {
     /// Puts `member` in place of the `old` bytes at the slot.
     fn splice(self, json: &[u8], old: usize, member: &str) -> (Bytes, Self) {
         let slot = self.slot as usize;
-        let mut spliced = Vec::with_capacity(json.len() + member.len() - old);
-        spliced.extend_from_slice(&json[..slot]);
-        spliced.extend_from_slice(member.as_bytes());
-        spliced.extend_from_slice(&json[slot + old..]);
+        let spliced = keep(&[&json[..slot], member.as_bytes(), &json[slot + old..]]);
         let shift = |at: u32| match at as usize {
             0 => 0,
             at if at >= slot => (at - old + member.len()) as u32,
             at => at as u32,
         };
         let labels = (shift(self.labels.0), shift(self.labels.1));
-        (Bytes::from(spliced), Self { labels, ..self })
+        (spliced, Self { labels, ..self })
     }
 }

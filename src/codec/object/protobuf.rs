@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::kept::keep;
 use super::{Object, Undecodable};
 use crate::codec::protobuf::{self, Error};
 
@@ -29,6 +30,6 @@ impl Object {
                 reason,
             }
         })?;
-        Ok(self.protobuf.get_or_init(|| made.into()))
+        Ok(self.protobuf.get_or_init(|| Box::new(keep(&[&made]))))
     }
 }

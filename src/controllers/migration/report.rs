@@ -8,8 +8,8 @@ use super::svm::{self, Step};
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
+use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::update::Part;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::user::User;
 

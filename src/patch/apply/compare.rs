@@ -25,6 +25,13 @@ impl Comparison {
         self.modified.clone().union(&self.added)
     }
 
+    pub fn into_written(self) -> FieldSet {
+        match self.modified.is_empty() {
+            true => self.added,
+            false => self.modified.union(&self.added),
+        }
+    }
+
     /// Whether something was there before and is not any more.
     pub fn removes(&self) -> bool {
         !self.removed.is_empty()
@@ -38,7 +45,7 @@ impl Comparison {
 
 /// Compares two objects of the schema's kind.
 pub fn compare(schema: &Schema, old: &Map<String, Value>, new: &Map<String, Value>) -> Comparison {
-    let mut walk = Walk { schema, path: Vec::new(), found: Comparison::default() };
+    let mut walk = Walk { schema, path: Vec::new(), elements: Vec::new(), found: Comparison::default() };
     if let Some(map) = &schema.atom(schema.root()).map {
         walk.members(map, Some(old), Some(new));
     }
@@ -48,6 +55,8 @@ pub fn compare(schema: &Schema, old: &Map<String, Value>, new: &Map<String, Valu
 struct Walk<'a> {
     schema: &'a Schema,
     path: Vec<Step<'a>>,
+    /// The beginning of the path, as far as it has been asked for.
+    elements: Vec<PathElement>,
     found: Comparison,
 }
 
@@ -106,8 +115,8 @@ impl<'a> Walk<'a> {
         if leaf == Leaf::Yes {
             match (old, new) {
                 (Some(old), Some(new)) if !same(old, new) => {
-                    let path = self.here();
-                    self.found.modified.insert(&path);
+                    here(&mut self.elements, &self.path);
+                    self.found.modified.insert(&self.elements);
                 }
                 _ => self.mark_presence(old, new),
             }
@@ -122,7 +131,8 @@ impl<'a> Walk<'a> {
             (Some(_), None) => &mut self.found.removed,
             _ => return,
         };
-        set.insert(&path_of(&self.path));
+        here(&mut self.elements, &self.path);
+        set.insert(&self.elements);
     }
 
     fn members(
@@ -181,19 +191,17 @@ impl<'a> Walk<'a> {
                 &mut self.found.added
             }
         };
-        let mut path = path_of(&self.path);
-        path.push(element);
-        marked.insert(&path);
+        here(&mut self.elements, &self.path);
+        self.elements.push(element);
+        marked.insert(&self.elements);
+        self.elements.pop();
     }
 
     fn step(&mut self, step: Step<'a>, id: TypeId, old: Option<&'a Value>, new: Option<&'a Value>) {
         self.path.push(step);
         self.node(id, old, new);
         self.path.pop();
-    }
-
-    fn here(&self) -> Vec<PathElement> {
-        path_of(&self.path)
+        self.elements.truncate(self.path.len());
     }
 }
 
@@ -203,10 +211,11 @@ enum Leaf {
     No,
 }
 
-fn path_of(steps: &[Step<'_>]) -> Vec<PathElement> {
+/// Completes the elements of a path, of which siblings share the most.
+fn here(elements: &mut Vec<PathElement>, path: &[Step<'_>]) {
     let element = |step: &Step<'_>| match step {
         Step::Name(name) => PathElement::Field((*name).into()),
         Step::Item(element) => element.clone(),
     };
-    steps.iter().map(element).collect()
+    elements.extend(path[elements.len()..].iter().map(element));
 }

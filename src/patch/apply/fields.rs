@@ -44,7 +44,10 @@ impl FieldSet {
 
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let node = self.nodes.entry(first.clone()).or_default();
+        let node = match self.nodes.get_mut(first) {
+            Some(node) => node,
+            None => self.nodes.entry(first.clone()).or_default(),
+        };
         if rest.is_empty() {
             node.member = true;
         } else {

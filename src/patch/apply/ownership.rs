@@ -143,13 +143,16 @@ impl<'a, V: Versions> Update<'a, V> {
             return None;
         }
         let mut left = without_changes(managers, comparisons, |_| true);
-        let written = own.written();
+        let written = std::mem::take(own).into_written();
         if !written.is_empty() {
             let before = left.find_mut(&acting.identity).map(|manager| std::mem::take(&mut manager.fields));
             left.put(Manager {
                 identity: acting.identity.clone(),
                 time: Some(acting.now.clone()),
-                fields: before.unwrap_or_default().union(&written),
+                fields: match before {
+                    Some(before) => before.union(&written),
+                    None => written,
+                },
             });
         }
         left.drop_empty();

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::error::BoxDynError;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection};
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
 use super::registration;
@@ -80,6 +81,9 @@ fn begin_sql(size: usize) -> String {
 const CHANGE: &str = "(?,?,?,?,?,?)";
 const CHANGE_LEN: usize = 6;
 const OBJECT: &str = "(?,?,?,?)";
+const OBJECT_LEN: usize = 4;
+/// Parameters of a key in the text that begins a batch.
+const KEY_LEN: usize = 3;
 
 /// Both tables, the clock and COMMIT; what both tables hold is sent once. A NULL version marks padding. A violated
 /// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
@@ -116,13 +120,8 @@ pub async fn begin(
     mutations: &[Mutation],
     fence: Option<&Fence>,
 ) -> Result<Begun, Error> {
-    let mut query = sqlx::query(AssertSqlSafe(texts.begin.clone()));
-    query = query.bind(fence.map(|fence| &*fence.server)).bind(fence.map(|fence| &*fence.incarnation));
-    for mutation in mutations {
-        let key = &mutation.key;
-        query = query.bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
-    }
-    // What is not bound is NULL, and no key is.
+    let arguments = keys(mutations, fence).map_err(unbound)?;
+    let query = sqlx::query_with(AssertSqlSafe(texts.begin.clone()), arguments);
     let row = query.fetch_one(connection).await.map_err(unavailable)?;
     let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
@@ -166,25 +165,65 @@ pub async fn finish(
     if writes.is_empty() {
         return sqlx::query("COMMIT").execute(connection).await.map(drop).map_err(unavailable);
     }
-    let mut query = sqlx::query(AssertSqlSafe(texts.finish.clone()));
-    for write in writes {
-        let key = &mutations[write.index].key;
-        query =
-            query.bind(write.revision.0 as i64).bind(key.resource.0).bind(&*key.namespace).bind(&*key.name);
-        query = query.bind(write.kind.code()).bind(write.previous.map(|version| version.0 as i64));
-    }
-    for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
-        query = query.bind(None::<i64>);
-    }
-    for write in writes {
-        query = query.bind(write.revision.0 as i64);
-        query = match &mutations[write.index].change {
-            Change::Put { uid, stored_version, draft } => {
-                query.bind(&**uid).bind(&**stored_version).bind(&**draft.value())
-            }
-            Change::Delete => query.bind("").bind("").bind(&b""[..]),
-        };
-    }
+    let arguments = rows(texts, mutations, writes).map_err(unbound)?;
+    let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
     query.execute(connection).await.map_err(unavailable)?;
     Ok(())
+}
+
+/// What is not bound is NULL, and no key is.
+fn keys(mutations: &[Mutation], fence: Option<&Fence>) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(2 + mutations.len() * KEY_LEN);
+    arguments.add(fence.map(|fence| &*fence.server))?;
+    arguments.add(fence.map(|fence| &*fence.incarnation))?;
+    for mutation in mutations {
+        let key = &mutation.key;
+        arguments.add(key.resource.0)?;
+        arguments.add(key.namespace.clone())?;
+        arguments.add(key.name.clone())?;
+    }
+    Ok(arguments)
+}
+
+fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(texts.size * CHANGE_LEN + writes.len() * OBJECT_LEN);
+    for write in writes {
+        let key = &mutations[write.index].key;
+        arguments.add(write.revision.0 as i64)?;
+        arguments.add(key.resource.0)?;
+        arguments.add(key.namespace.clone())?;
+        arguments.add(key.name.clone())?;
+        arguments.add(write.kind.code())?;
+        arguments.add(write.previous.map(|version| version.0 as i64))?;
+    }
+    for _ in 0..(texts.size - writes.len()) * CHANGE_LEN {
+        arguments.add(None::<i64>)?;
+    }
+    for write in writes {
+        arguments.add(write.revision.0 as i64)?;
+        match &mutations[write.index].change {
+            Change::Put { uid, stored_version, draft } => {
+                arguments.add(uid.clone())?;
+                arguments.add(stored_version.clone())?;
+                arguments.add(&**draft.value())?;
+            }
+            Change::Delete => {
+                arguments.add("")?;
+                arguments.add("")?;
+                arguments.add(&b""[..])?;
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+/// Growing step by step, tens of thousands of bytes for a large batch, costs more than all the binding.
+fn with_room(len: usize) -> SqliteArguments {
+    let mut arguments = SqliteArguments::default();
+    arguments.reserve(len, 0);
+    arguments
+}
+
+fn unbound(error: BoxDynError) -> Error {
+    unavailable(sqlx::Error::Encode(error))
 }

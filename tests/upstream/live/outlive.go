@@ -77,8 +77,15 @@ func each(count int, call func(at int)) {
 	group.Wait()
 }
 
-// insist calls until it succeeds: a server that is gone comes back.
+var trying sync.Mutex
+
+// insist calls until it succeeds: a server that is gone comes back. One tries, the others wait.
 func insist(call func() error) {
+	if call() == nil {
+		return
+	}
+	trying.Lock()
+	defer trying.Unlock()
 	for call() != nil {
 	}
 }

@@ -113,11 +113,11 @@ fn kind(spec: &ObjectMap) -> &str {
 }
 
 /// Whether Services of the type have addresses at all; `None` is one too.
-pub(super) fn has_addresses(spec: &ObjectMap) -> bool {
+pub fn has_addresses(spec: &ObjectMap) -> bool {
     kind(spec) != "ExternalName"
 }
 
-pub(super) fn has_node_ports(spec: &ObjectMap) -> bool {
+pub fn has_node_ports(spec: &ObjectMap) -> bool {
     kind(spec) == "NodePort" || is_balanced(spec)
 }
 
@@ -130,7 +130,7 @@ fn is_reachable(spec: &ObjectMap) -> bool {
 }
 
 /// Whether a balancer asks nodes if they have pods of the Service.
-pub(super) fn checks_health(spec: &ObjectMap) -> bool {
+pub fn checks_health(spec: &ObjectMap) -> bool {
     is_balanced(spec) && fields::text(spec, &["externalTrafficPolicy"]) == "Local"
 }
 
@@ -142,7 +142,7 @@ fn node_ports(spec: &ObjectMap) -> Vec<i64> {
     fields::items(spec, &["ports"]).iter().map(node_port).filter(|port| *port != 0).collect()
 }
 
-pub(super) fn ports_mut(spec: &mut ObjectMap) -> impl Iterator<Item = &mut ObjectMap> {
+pub fn ports_mut(spec: &mut ObjectMap) -> impl Iterator<Item = &mut ObjectMap> {
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     ports.into_iter().flatten().filter_map(Value::as_object_mut)
 }
