@@ -68,8 +68,8 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
             row.extend(measure(context, *work, clients, &path).await?);
             table.row(row);
             let connection = Connection::open(&context.target, context.protocol).await?;
-            let emptied = connection.call(Method::DELETE, &format!("{path}?gracePeriodSeconds=0"), None);
-            emptied.await?.success()?;
+            let objects = format!("{path}?gracePeriodSeconds=0");
+            connection.call(Method::DELETE, &objects, None).await?.success()?;
         }
     }
     Ok(vec![table])

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::modify::{Current, Next, put_mutation};
+use super::part::Part;
 use super::resource::Resource;
-use super::update::{self, Part, UidRule};
+use super::update::{self, UidRule};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
