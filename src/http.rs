@@ -3,6 +3,7 @@
 pub mod app;
 mod body;
 mod compress;
+mod conditional;
 pub mod discovery;
 pub mod document;
 mod documents;

@@ -27,10 +27,14 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/decoding.rs"]
+mod decoding;
 #[path = "api/delete.rs"]
 mod delete;
 #[path = "api/deletecollection.rs"]
 mod deletecollection;
+#[path = "api/discovery.rs"]
+mod discovery;
 #[path = "api/documents.rs"]
 mod documents;
 #[path = "api/draining.rs"]
@@ -55,6 +59,8 @@ mod list_options;
 mod managers;
 #[path = "api/namespaces.rs"]
 mod namespaces;
+#[path = "api/negotiation.rs"]
+mod negotiation;
 #[path = "api/openapi.rs"]
 mod openapi;
 #[path = "api/paging.rs"]
@@ -77,6 +83,8 @@ mod representation;
 mod services;
 #[path = "api/system_objects.rs"]
 mod system_objects;
+#[path = "api/tables.rs"]
+mod tables;
 #[path = "api/undecodable.rs"]
 mod undecodable;
 #[path = "api/update.rs"]

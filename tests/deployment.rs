@@ -45,7 +45,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
     let compose = compose();
     let (_, data_dir) =
         image_environment().into_iter().find(|(name, _)| name == "ROWPLANE_DATA_DIR").unwrap();
-    let (mut published, mut hostnames) = (Vec::new(), Vec::new());
+    let mut hostnames = Vec::new();
     for name in ["a", "b"] {
         let service = &compose["services"][name];
         let config = config_of(service);
@@ -60,16 +60,20 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
 
         hostnames.push(config.identity.unwrap().hostname_override.unwrap());
         assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}")]);
-        let ports = texts(&service["ports"]);
-        let (outside, inside) = ports[0].rsplit_once(':').unwrap();
-        assert_eq!(inside.parse(), Ok(config.secure_port));
-        published.push(outside.to_owned());
+        assert_eq!(config.secure_port, 6443);
+        assert!(service["ports"].is_null(), "the one address is that of the proxy");
 
         let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');
         assert!(grace.parse::<u64>().unwrap() > config.shutdown_grace.as_secs());
     }
     // The kubeconfig names the port inside.
-    assert_eq!(published, ["127.0.0.1:6443", "127.0.0.1:6444"]);
+    let address = &compose["services"]["address"];
+    assert_eq!(texts(&address["ports"]), ["127.0.0.1:6443:6443"]);
+    let mounted = texts(&address["volumes"])[0].split(':').next().unwrap().to_owned();
+    let proxy = file(&mounted);
+    for line in ["bind :6443", "server a a:6443", "server b b:6443", "option httpchk GET /readyz"] {
+        assert!(proxy.contains(&format!("    {line}\n")), "{line}");
+    }
     assert_eq!(hostnames, ["rowplane-a", "rowplane-b"]);
     assert_eq!(compose["services"]["a"]["hostname"], compose["services"]["b"]["hostname"]);
     assert!(file("README.md").contains("export KUBECONFIG=$PWD/rowplane-compose/admin.kubeconfig\n"));

@@ -68,8 +68,8 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
             row.extend(measure(context, *work, clients, &path).await?);
             table.row(row);
             let connection = Connection::open(&context.target, context.protocol).await?;
-            let all = format!("{path}?gracePeriodSeconds=0");
-            connection.call(Method::DELETE, &all, None).await?.success()?;
+            let objects = format!("{path}?gracePeriodSeconds=0");
+            connection.call(Method::DELETE, &objects, None).await?.success()?;
         }
     }
     Ok(vec![table])

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metabeta "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 
 	"rowplane/proto/generate/kinds"
@@ -39,6 +40,9 @@ func generate(directory string) error {
 		}
 	}
 	if err := model.addRoots(metabeta.SchemeGroupVersion, kinds.MetaBeta); err != nil {
+		return err
+	}
+	if err := model.addRoots(apidiscovery.SchemeGroupVersion, kinds.Discovery); err != nil {
 		return err
 	}
 	for _, served := range kinds.Served {

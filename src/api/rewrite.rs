@@ -1,12 +1,18 @@
 //! The same object again, in the encoding of now: what a migration of stored objects is made of.
 
+use std::sync::Arc;
+
 use super::error::Error;
-use super::modify::put_mutation;
+use super::modify::{Current, Next, put_mutation};
+use super::part::Part;
 use super::resource::Resource;
+use super::update::{self, UidRule};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
+use crate::codec::object::Object;
 use crate::revision::Revision;
-use crate::storage::{Expect, Format, Stale, StaleRow, Written};
+use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};
+use crate::user::User;
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,28 +33,42 @@ impl Api {
         Stale { resource: resource.id, api_version, format, through }
     }
 
-    /// Writes an object again, unless it is newer than the row. Its content stays; its revision does not, and watchers
-    /// are told.
+    /// Writes an object again, unless it is newer than the row. Its content stays, but for defaults; its revision does
+    /// not, and watchers are told. It is judged as an update that changes nothing: upstream's migrator sends a patch,
+    /// which fails where the kind's rules have become stricter than what is stored.
     pub async fn rewrite(&self, resource: &Resource, row: &StaleRow) -> Result<Rewritten, Error> {
         let (namespace, name) = (&*row.key.namespace, &*row.key.name);
         let state = self.cache.at_least(row.revision).await?;
-        let Some(found) = state.get(resource.id, namespace, name).filter(|o| o.revision() == row.revision)
+        let Some(stored) = state.get(resource.id, namespace, name).filter(|o| o.revision() == row.revision)
         else {
             return Ok(Rewritten::Elsewhere);
         };
         let target = Target { resource, namespace, name };
-        let mut object = resource.decode(&found)?;
-        resource.conform(&mut object).map_err(|why| {
-            Error::Internal(format!(
-                "{} \"{name}\" is not what its kind says: {why}",
-                resource.group_resource()
-            ))
-        })?;
-        resource.default(&mut object);
-        let mutation = put_mutation(target, Expect::At(row.revision), object)?;
+        let mutation = again(target, stored)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
             Written::Conflict { .. } => Rewritten::Elsewhere,
         })
+    }
+}
+
+fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
+    let Target { resource, name, .. } = target;
+    let revision = stored.revision();
+    let mut object = resource.decode(&stored)?;
+    resource.conform(&mut object).map_err(|why| {
+        Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
+    })?;
+    resource.default(&mut object);
+    let current = Current { stored, object: object.clone() };
+    let user = User::apiserver();
+    let change = update::Change { part: Part::Main, uid: UidRule::Immutable, user: &user, manager: None };
+    match update::next_version(target, change, object, &current)? {
+        Next::Put(object) => put_mutation(target, Expect::At(revision), object),
+        Next::Unchanged => put_mutation(target, Expect::At(revision), current.object),
+        // It was only waiting for somebody to touch it.
+        Next::Delete(_) => {
+            Ok(Mutation { key: target.key(), expect: Expect::At(revision), change: Change::Delete })
+        }
     }
 }

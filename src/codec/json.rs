@@ -26,14 +26,21 @@ pub struct Parsed {
 /// does an escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
-    let value = with_text(body, Watching { repeated: &repeated })?;
+    let value = with_text(body, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
     Ok(Parsed { value, repeated: repeated.get() })
+}
+
+/// Reads a value as Go reads one into structs: a member that is there twice is read over what was there before. Where
+/// Go keeps raw JSON, or has a map of structs, the last one would count.
+pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
+    let repeated = Cell::new(false);
+    with_text(body, Watching { repeated: &repeated, repetition: Repetition::Merges })
 }
 
 /// As [`parse`], of what is text already, and without leniency.
 pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
-    let value = read(text, Watching { repeated: &repeated })?;
+    let value = read(text, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
@@ -58,6 +65,34 @@ fn read<T>(text: &str, seed: impl for<'de> DeserializeSeed<'de, Value = T>) -> R
 #[derive(Clone, Copy)]
 struct Watching<'a> {
     repeated: &'a Cell<bool>,
+    repetition: Repetition,
+}
+
+/// What a member does to one of its name before it.
+#[derive(Clone, Copy)]
+enum Repetition {
+    Replaces,
+    Merges,
+}
+
+/// Reads `later` over `earlier`. Elements of lists are read over those in their places.
+fn merge(earlier: Value, later: Value) -> Value {
+    match (earlier, later) {
+        (Value::Object(mut members), Value::Object(later)) => {
+            for (name, value) in later {
+                let earlier = members.get_mut(&name).map(Value::take).unwrap_or_default();
+                members.insert(name, merge(earlier, value));
+            }
+            Value::Object(members)
+        }
+        (Value::Array(items), Value::Array(later)) => {
+            let earlier = items.into_iter().chain(std::iter::repeat(Value::Null));
+            Value::Array(
+                later.into_iter().zip(earlier).map(|(later, earlier)| merge(earlier, later)).collect(),
+            )
+        }
+        (_, later) => later,
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Watching<'_> {
@@ -114,9 +149,14 @@ impl<'de> Visitor<'de> for Watching<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if object.insert(name, members.next_value_seed(self)?).is_some() {
+            let mut value = members.next_value_seed(self)?;
+            if let Some(earlier) = object.get_mut(&name) {
                 self.repeated.set(true);
+                if let Repetition::Merges = self.repetition {
+                    value = merge(earlier.take(), value);
+                }
             }
+            object.insert(name, value);
         }
         Ok(Value::Object(object))
     }
@@ -139,6 +179,20 @@ mod tests {
             let parsed = parse(text.as_bytes()).expect(text);
             assert_eq!(parsed.value, serde_json::from_str::<Value>(text).expect(text), "{text}");
             assert_eq!(parsed.repeated, repeated, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_read_over() {
+        for (text, want) in [
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#"{"a":{"b":1,"c":{"d":1}},"a":{"c":{"e":2}}}"#, r#"{"a":{"b":1,"c":{"d":1,"e":2}}}"#),
+            (r#"{"a":[{"b":1},{"b":2}],"a":[{"c":3}]}"#, r#"{"a":[{"b":1,"c":3}]}"#),
+            (r#"{"a":[1],"a":[{"c":3},4]}"#, r#"{"a":[{"c":3},4]}"#),
+            (r#"{"a":{"b":1},"a":null}"#, r#"{"a":null}"#),
+            (r#"{"a":{"b":1},"a":[2]}"#, r#"{"a":[2]}"#),
+        ] {
+            assert_eq!(merged(text.as_bytes()).expect(text).to_string(), want, "{text}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! What is left to do stands in the database (`objects.stored_version`), and how far a migration is in its status: whoever
 //! leads next goes on. Upstream's three controllers are one here.
 
+mod pace;
 mod report;
 mod svm;
 mod work;

@@ -17,7 +17,7 @@ use super::discovery::Documents;
 use super::documents;
 use super::health::{self, HealthChecks};
 use super::metrics::Metrics;
-use super::negotiate::wants_pretty;
+use super::negotiate::{ROUTE_TYPES, check_route, wants_pretty};
 use super::openapi::OpenApi;
 use super::request_body::header_text;
 use super::request_path::{ApiPath, parse};
@@ -130,25 +130,27 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
     }
     let headers = &parts.headers;
     let answer = match path {
-        Some(ApiPath::CoreVersions) => documents::discovery(&app.documents.api, headers),
-        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, headers),
+        Some(ApiPath::CoreVersions) => check_route(documents::accept(headers), ROUTE_TYPES)
+            .and_then(|()| documents::discovery(&app.documents.api, parts)),
+        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, parts),
         Some(ApiPath::Group { group }) => match app.documents.group(&group) {
-            Some(document) => documents::legacy(document, headers),
+            Some(document) => documents::legacy(document, parts),
             None => Ok(response::not_found()),
         },
         Some(ApiPath::GroupVersion { group, version }) => match app.documents.resources(&group, &version) {
-            Some(document) => documents::legacy(document, headers),
+            Some(document) => documents::resources(document, parts),
+            None if app.api.resources.registry().group(&group).is_some() => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => return Ok(other_document(app, parts)),
+        Some(ApiPath::Resource(_)) | None => return other_document(app, parts),
     };
     answer.map(|response| compress(headers, response))
 }
 
-fn other_document(app: &App, parts: &Parts) -> Response {
+fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
     let headers = &parts.headers;
     let path = parts.uri.path();
-    match path {
+    Ok(match path {
         "/" | "/index.html" => documents::plain(&app.documents.index),
         "/version" | "/version/" => documents::plain(&app.documents.version),
         "/metrics" => app.metrics.respond(),
@@ -156,8 +158,19 @@ fn other_document(app: &App, parts: &Parts) -> Response {
         "/openapi/v3" | "/openapi/v3/" => documents::openapi_v3(&app.openapi, "", &query(parts), headers),
         _ => match path.strip_prefix("/openapi/v3/") {
             Some(rest) => documents::openapi_v3(&app.openapi, rest, &query(parts), headers),
+            None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
             None => response::not_found(),
         },
+    })
+}
+
+/// Whether a path that names nothing is below one of a group's, where upstream's router answers.
+fn is_below_a_group(app: &App, path: &str) -> bool {
+    let mut segments = path.split('/').skip(1);
+    match (segments.next(), segments.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => app.api.resources.registry().group(group).is_some(),
+        _ => false,
     }
 }
 

@@ -1,5 +1,5 @@
 //! gzip for large answers, by upstream's rule (apiserver `deferredResponseWriter`): the client takes gzip and the
-//! body has more than 128 KiB. Lists are compressed as they are written. Watches are not.
+//! body has more than 128 KiB. Lists are compressed as they are written; of watches those that begin with a list.
 
 use std::io::{self, Write};
 
@@ -24,11 +24,34 @@ pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
     }
     let body = std::mem::take(response.body_mut());
     *response.body_mut() = gzip(body);
+    mark(&mut response);
+    response
+}
+
+/// Compresses the stream of a watch, of whatever size. Each chunk is a member of its own, which clients can read when
+/// it arrives (KEP-3157, feature gate `WatchListCompression`).
+pub fn compress_stream(request: &HeaderMap, mut response: Response) -> Response {
+    if !takes_gzip(request) {
+        return response;
+    }
+    let body = std::mem::take(response.body_mut());
+    let members = body.into_data_stream().map(|chunk| member(&chunk.map_err(io::Error::other)?));
+    *response.body_mut() = Body::from_stream(members);
+    mark(&mut response);
+    response
+}
+
+fn member(chunk: &[u8]) -> io::Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(chunk.len() / 4), Compression::fast());
+    encoder.write_all(chunk)?;
+    encoder.finish().map(Bytes::from)
+}
+
+fn mark(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     headers.remove(header::CONTENT_LENGTH);
-    response
 }
 
 /// Only the bare word counts: neither `*` nor a weight is understood.

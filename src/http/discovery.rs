@@ -17,9 +17,8 @@ pub mod index;
 pub mod legacy;
 pub mod version;
 
-/// Content type of an aggregated answer; clients compare the parameters' values.
-pub const AGGREGATED_CONTENT_TYPE: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// What the content type of an aggregated answer has behind the media type; clients compare the values.
+pub const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// `Cache-Control` of an aggregated answer; the others have the general one.
 pub const AGGREGATED_CACHE_CONTROL: &str = "public";
 /// Value of `Vary` on an aggregated answer.
@@ -34,26 +33,26 @@ pub struct Documents {
     pub version: Document,
     /// `/` and `/index.html`.
     pub index: Document,
-    groups: HashMap<String, Legacy>,
-    resources: HashMap<(String, String), Legacy>,
+    groups: HashMap<String, Encodings>,
+    resources: HashMap<(String, String), Encodings>,
 }
 
 /// A path with a legacy and an aggregated form.
 #[derive(Debug)]
 pub struct Discovery {
-    pub legacy: Legacy,
-    pub aggregated: Document,
+    pub legacy: Encodings,
+    pub aggregated: Encodings,
 }
 
 /// A document in every encoding.
 #[derive(Clone, Debug)]
-pub struct Legacy {
+pub struct Encodings {
     pub json: Document,
     pub yaml: Bytes,
     pub protobuf: Bytes,
 }
 
-impl Legacy {
+impl Encodings {
     fn new(value: &Value) -> Self {
         let protobuf = enveloped(value).expect("discovery documents are made of the types they name");
         Self { json: Document::compact(value), yaml: yaml::write(value).into(), protobuf: protobuf.into() }
@@ -64,25 +63,27 @@ impl Documents {
     /// `server_address` is `host:port`, which `/api` recommends to clients.
     pub fn build(registry: &Registry, server_address: &str) -> Self {
         let (core, named) = registry.groups().iter().partition::<Vec<_>, _>(|g| g.name.is_empty());
-        let groups =
-            named.iter().map(|group| (group.name.to_string(), Legacy::new(&legacy::group(group)))).collect();
+        let groups = named
+            .iter()
+            .map(|group| (group.name.to_string(), Encodings::new(&legacy::group(group))))
+            .collect();
         let resources = registry
             .groups()
             .iter()
             .flat_map(|group| &group.versions)
             .map(|version| {
                 let key = (version.group.to_string(), version.version.to_string());
-                (key, Legacy::new(&legacy::resource_list(version)))
+                (key, Encodings::new(&legacy::resource_list(version)))
             })
             .collect();
         Self {
             api: Discovery {
-                legacy: Legacy::new(&legacy::versions(registry, server_address)),
-                aggregated: Document::compact(&aggregated::group_list(&core)),
+                legacy: Encodings::new(&legacy::versions(registry, server_address)),
+                aggregated: Encodings::new(&aggregated::group_list(&core)),
             },
             apis: Discovery {
-                legacy: Legacy::new(&legacy::group_list(&named)),
-                aggregated: Document::compact(&aggregated::group_list(&named)),
+                legacy: Encodings::new(&legacy::group_list(&named)),
+                aggregated: Encodings::new(&aggregated::group_list(&named)),
             },
             version: Document::indented(&version::document()),
             index: Document::indented(&index::document(registry)),
@@ -92,12 +93,12 @@ impl Documents {
     }
 
     /// `/apis/<group>`.
-    pub fn group(&self, group: &str) -> Option<&Legacy> {
+    pub fn group(&self, group: &str) -> Option<&Encodings> {
         self.groups.get(group)
     }
 
     /// `/api/v1` (group "") and `/apis/<group>/<version>`.
-    pub fn resources(&self, group: &str, version: &str) -> Option<&Legacy> {
+    pub fn resources(&self, group: &str, version: &str) -> Option<&Encodings> {
         self.resources.get(&(group.to_owned(), version.to_owned()))
     }
 }

@@ -22,6 +22,14 @@ impl Document {
         Self::new(format!("{value:#}"))
     }
 
+    /// The document for people, without the newline.
+    pub fn indented_body(&self) -> Bytes {
+        match serde_json::from_slice::<Value>(&self.body) {
+            Ok(value) => format!("{value:#}").into(),
+            Err(_) => self.body.clone(),
+        }
+    }
+
     fn new(text: String) -> Self {
         Self { hash: hash(&text), body: text.into() }
     }

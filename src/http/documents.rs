@@ -1,19 +1,26 @@
 //! Discovery, OpenAPI and version: documents that are encoded once, with their caching headers.
 
+use std::time::{Duration, SystemTime};
+
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use bytes::Bytes;
 
-use super::discovery::{AGGREGATED_CACHE_CONTROL, AGGREGATED_VARY, Discovery, Legacy};
+use super::conditional::{self, Validators, Verdict};
+use super::discovery::{
+    AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
+};
 use super::document::Document;
-use super::negotiate::{self, DISCOVERY, DISCOVERY_CONTENT_TYPE, MediaType, PLAIN, Transform};
-use super::openapi::{self, Kept, OpenApi};
-use super::response;
+use super::negotiate::{self, DISCOVERY, MediaType, Negotiated, PLAIN, ROUTE_TYPES, Transform};
+use super::openapi::{self, Form, Kept, Names, OpenApi};
+use super::{app, response};
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 
 /// How long clients may keep a document that is named by its hash.
-const YEAR: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A document as JSON.
 pub fn plain(document: &Document) -> Response {
@@ -21,92 +28,118 @@ pub fn plain(document: &Document) -> Response {
 }
 
 /// A legacy discovery document.
-pub fn legacy(document: &Legacy, headers: &HeaderMap) -> Result<Response, Error> {
-    let negotiated = negotiate::negotiate(accept(headers), PLAIN)?;
-    Ok(in_encoding(document, negotiated.media))
+pub fn legacy(document: &Encodings, request: &Parts) -> Result<Response, Error> {
+    let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN)?;
+    Ok(in_encoding(document, &negotiated, request))
 }
 
-fn in_encoding(document: &Legacy, media: MediaType) -> Response {
-    let body = match media {
-        MediaType::Protobuf => &document.protobuf,
-        MediaType::Json => &document.json.body,
-        MediaType::Yaml => &document.yaml,
+/// `/api/v1` and `/apis/<group>/<version>`, which upstream's router looks at first.
+pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Error> {
+    negotiate::check_route(accept(&request.headers), ROUTE_TYPES)?;
+    legacy(document, request)
+}
+
+fn in_encoding(document: &Encodings, negotiated: &Negotiated, request: &Parts) -> Response {
+    let body = match negotiated.media {
+        MediaType::Protobuf => document.protobuf.clone(),
+        MediaType::Json if negotiated.pretty || app::pretty(request) => document.json.indented_body(),
+        MediaType::Json => document.json.body.clone(),
+        MediaType::Yaml => document.yaml.clone(),
     };
-    response::encoded(StatusCode::OK, media, body.clone())
+    response::encoded(StatusCode::OK, negotiated.media, body)
 }
 
 /// `/api` and `/apis`: aggregated where the client asks for it, else the legacy document.
-pub fn discovery(discovery: &Discovery, headers: &HeaderMap) -> Result<Response, Error> {
+pub fn discovery(discovery: &Discovery, request: &Parts) -> Result<Response, Error> {
+    let headers = &request.headers;
     let negotiated = negotiate::negotiate(accept(headers), DISCOVERY)?;
     if negotiated.transform != Some(Transform::ApiGroupDiscoveryList) {
-        return Ok(in_encoding(&discovery.legacy, negotiated.media));
+        return Ok(in_encoding(&discovery.legacy, &negotiated, request));
     }
     let document = &discovery.aggregated;
-    let etag = document.etag();
+    // One for all encodings: they say the same, and caches look at `Vary`.
+    let etag = document.json.etag();
     let unchanged =
         headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
-    let mut response = if unchanged { not_modified() } else { plain(document) };
-    set(&mut response, header::CONTENT_TYPE, DISCOVERY_CONTENT_TYPE);
+    let mut response = if unchanged {
+        empty(StatusCode::NOT_MODIFIED)
+    } else {
+        let mut response = in_encoding(document, &negotiated, request);
+        let content_type = format!("{}{AGGREGATED_PARAMETERS}", negotiated.media.as_str());
+        set(&mut response, header::CONTENT_TYPE, &content_type);
+        response
+    };
     set(&mut response, header::VARY, AGGREGATED_VARY);
     set(&mut response, header::CACHE_CONTROL, AGGREGATED_CACHE_CONTROL);
     set(&mut response, header::ETAG, &etag);
     Ok(response)
 }
 
-/// `/openapi/v2`: JSON, or protobuf for who asks for nothing else.
+/// `/openapi/v2`.
 pub fn openapi_v2(openapi: &OpenApi, headers: &HeaderMap) -> Response {
-    let accept = accept(headers).unwrap_or("*/*");
-    let wanted =
-        accept.split(',').find_map(|range| match range.split(';').next().unwrap_or_default().trim() {
-            "*/*" | "application/json" | "application/*" => Some(openapi::CONTENT_TYPE),
-            openapi::V2_PROTOBUF_CONTENT_TYPE | openapi::V2_PROTOBUF_ALIAS => {
-                Some(openapi::V2_PROTOBUF_CONTENT_TYPE)
-            }
-            _ => None,
-        });
-    let (kept, content_type) = match wanted {
-        Some(openapi::CONTENT_TYPE) => (openapi.v2(), openapi::CONTENT_TYPE),
-        Some(_) => (openapi.v2_protobuf(), openapi::V2_PROTOBUF_CONTENT_TYPE),
-        None => return empty(StatusCode::NOT_ACCEPTABLE),
+    let mut response = match openapi_form(&openapi::V2_NAMES, headers) {
+        Some(form) => openapi_v2_in(openapi, form, headers),
+        None => empty(StatusCode::NOT_ACCEPTABLE),
     };
+    set(&mut response, header::VARY, openapi::V2_VARY);
+    response
+}
+
+fn openapi_v2_in(openapi: &OpenApi, form: Form, headers: &HeaderMap) -> Response {
     // Whatever is not taken as it is kept must be unpacked, so this is the cheaper answer.
     let encoding = if takes_gzip(headers) { Encoding::Gzip } else { Encoding::Identity };
-    let mut response = conditional(kept, headers, encoding);
-    set(&mut response, header::CONTENT_TYPE, content_type);
-    set(&mut response, header::VARY, openapi::V2_VARY);
+    let mut response = kept(openapi.v2(form), headers, encoding);
+    match form {
+        Form::Json => set_type(&mut response, openapi::CONTENT_TYPE),
+        Form::Protobuf => set_type(&mut response, openapi::V2_PROTOBUF_CONTENT_TYPE),
+    }
     response
 }
 
 /// `/openapi/v3` (empty `path`) and `/openapi/v3/<path>`.
 pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &HeaderMap) -> Response {
     if path.is_empty() {
-        return plain(openapi.v3_index());
+        let (index, modified) = openapi.v3_index();
+        let mut response =
+            conditional(&index.etag(), modified, headers, || index.body.len(), || index.body.clone());
+        set_type(&mut response, openapi::CONTENT_TYPE);
+        return response;
     }
-    let Some(document) = openapi.v3(path) else { return empty(StatusCode::NOT_FOUND) };
+    let form = openapi_form(&openapi::V3_NAMES, headers);
+    let Some(document) = openapi.v3(path, form.unwrap_or(Form::Json)) else {
+        return empty(StatusCode::NOT_FOUND);
+    };
+    let mut response = match form {
+        Some(form) => openapi_v3_in(path, form, document, query, headers),
+        None => empty(StatusCode::NOT_ACCEPTABLE),
+    };
+    set(&mut response, header::VARY, openapi::VARY);
+    response
+}
+
+fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, headers: &HeaderMap) -> Response {
     let hash = query.text("hash");
     if !hash.is_empty() && hash != document.hash {
         let mut response = empty(StatusCode::MOVED_PERMANENTLY);
         set(&mut response, header::LOCATION, &OpenApi::v3_url(path, document.hash));
         return response;
     }
-    let takes_json = |range: &str| {
-        matches!(
-            range.split(';').next().unwrap_or_default().trim(),
-            "*/*" | "application/*" | "application/json"
-        )
-    };
-    if !accept(headers).is_none_or(|accept| accept.split(',').any(takes_json)) {
-        return empty(StatusCode::NOT_ACCEPTABLE);
+    let mut response = kept(document, headers, Encoding::Identity);
+    match form {
+        Form::Json => set_type(&mut response, openapi::CONTENT_TYPE),
+        Form::Protobuf => set_type(&mut response, openapi::V3_PROTOBUF_CONTENT_TYPE),
     }
-    let mut response = conditional(document, headers, Encoding::Identity);
-    set(&mut response, header::CONTENT_TYPE, openapi::CONTENT_TYPE);
-    set(&mut response, header::VARY, openapi::VARY);
     if !hash.is_empty() {
         set(&mut response, header::CACHE_CONTROL, openapi::HASHED_CACHE_CONTROL);
-        let expires = (jiff::Timestamp::now() + YEAR).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        set(&mut response, header::EXPIRES, &expires);
+        set(&mut response, header::EXPIRES, &httpdate::fmt_http_date(SystemTime::now() + YEAR));
     }
     response
+}
+
+/// The form that the client likes best of those a document has.
+fn openapi_form(names: &Names, headers: &HeaderMap) -> Option<Form> {
+    let accept = accept(headers).filter(|accept| !accept.is_empty()).unwrap_or("*/*");
+    negotiate::preferred(accept, names)
 }
 
 /// How a body is sent.
@@ -129,32 +162,64 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// 304 for a client that has the document already.
-fn conditional(kept: Kept<'_>, headers: &HeaderMap, encoding: Encoding) -> Response {
+fn kept(kept: Kept<'_>, headers: &HeaderMap, encoding: Encoding) -> Response {
     let etag = format!("\"{}\"", kept.hash);
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let unchanged = known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag);
-    let mut response = match encoding {
-        _ if unchanged => not_modified(),
-        Encoding::Identity => Response::new(kept.body().into()),
-        Encoding::Gzip => {
-            let mut response = Response::new(Body::from(kept.gzip()));
-            set(&mut response, header::CONTENT_ENCODING, "gzip");
-            response
-        }
-    };
-    set(&mut response, header::ETAG, &etag);
+    // Ranges count the bytes of the document, not of what it is packed in.
+    if encoding == Encoding::Identity || headers.contains_key(header::RANGE) {
+        return conditional(&etag, kept.modified, headers, || kept.length(), || kept.body());
+    }
+    let mut response = conditional(&etag, kept.modified, headers, || kept.length(), || kept.gzip());
+    if response.status() == StatusCode::OK {
+        response.headers_mut().remove(header::ACCEPT_RANGES);
+        set(&mut response, header::CONTENT_ENCODING, "gzip");
+    }
     response
 }
 
-fn not_modified() -> Response {
-    empty(StatusCode::NOT_MODIFIED)
+/// A document, or what else its conditions lead to.
+fn conditional(
+    etag: &str,
+    modified: SystemTime,
+    headers: &HeaderMap,
+    length: impl Fn() -> usize,
+    body: impl FnOnce() -> Bytes,
+) -> Response {
+    let mut response = match conditional::judge(headers, Validators { etag, modified }, &length) {
+        Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
+        Verdict::Failed => empty(StatusCode::PRECONDITION_FAILED),
+        Verdict::Unsatisfiable => {
+            let mut response = empty(StatusCode::RANGE_NOT_SATISFIABLE);
+            set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", length()));
+            response
+        }
+        Verdict::Part(part) => {
+            let mut response = Response::new(Body::from(body().slice(part.clone())));
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let range = format!("bytes {}-{}/{}", part.start, part.end - 1, length());
+            set(&mut response, header::CONTENT_RANGE, &range);
+            response
+        }
+        Verdict::Whole => Response::new(Body::from(body())),
+    };
+    set(&mut response, header::ETAG, etag);
+    if response.status() != StatusCode::NOT_MODIFIED {
+        set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
+        set(&mut response, header::ACCEPT_RANGES, "bytes");
+    }
+    response
 }
 
 fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
+}
+
+/// Of a body: an answer without one has no type.
+fn set_type(response: &mut Response, content_type: &str) {
+    if response.status().is_success() {
+        set(response, header::CONTENT_TYPE, content_type);
+    }
 }
 
 /// Values that are no header are our own mistake and leave the header out.

@@ -72,10 +72,6 @@ pub enum Shape {
     List,
 }
 
-/// The Content-Type of aggregated discovery, the only one that shows its transform.
-pub const DISCOVERY_CONTENT_TYPE: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
 /// A media type of an endpoint, with the forms it can be had in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
@@ -124,8 +120,11 @@ pub const RESOURCE: &[Offer] = &[
 ];
 pub const PLAIN: &[Offer] =
     &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
-pub const DISCOVERY: &[Offer] =
-    &[Offer::discovery(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
+pub const DISCOVERY: &[Offer] = &[
+    Offer::discovery(MediaType::Json),
+    Offer::discovery(MediaType::Yaml),
+    Offer::discovery(MediaType::Protobuf),
+];
 
 /// What the router in front of built-in kinds lets pass, see [`check_route`].
 pub const ROUTE_TYPES: &[&str] =
@@ -165,6 +164,14 @@ pub fn negotiate_stream(accept: Option<&str>, offers: &[Offer]) -> Result<Negoti
     let types: Vec<String> =
         streaming.map(|offer| format!("{};stream=watch", offer.media.as_str())).collect();
     Err(only(&types.join(", ")))
+}
+
+/// What the client likes best of what goes by these subtypes of `application`; parameters mean nothing here.
+pub fn preferred<T: Copy>(accept: &str, names: &[(&str, T)]) -> Option<T> {
+    let matching = |clause: &Clause<'_>| {
+        names.iter().find(|(subtype, _)| clause.matches("application", subtype)).map(|(_, what)| *what)
+    };
+    clauses(accept).iter().find_map(matching)
 }
 
 /// Upstream's router looks at Accept before any handler of a built-in kind does: parameters cut off, one range must

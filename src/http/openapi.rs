@@ -1,10 +1,11 @@
 //! OpenAPI v2 and v3, derived from a [`Registry`] and from the types of its kinds.
 //!
-//! The operations are those of the definitions, without the deprecated `/watch/` paths. Kinds without a type are
-//! objects that may hold anything. Of v3 there is only the JSON form.
+//! The operations are those of the definitions. Kinds without a type are objects that may hold anything. Documents are
+//! large and many servers are never asked for them, so each form is made when it is first asked for, and kept in gzip.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::schema::registry::Registry;
 mod entries;
 mod gnostic;
 mod names;
+mod operation;
 mod operations;
 mod overview;
 mod packed;
@@ -27,12 +29,33 @@ mod v3;
 use packed::Packed;
 use texts::Texts;
 
-/// Content type of every [`Document`] built here.
+/// The forms of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    /// gnostic's message.
+    Protobuf,
+}
+
+/// The names by which the forms of a version go, in the order in which they are tried.
+pub type Names = [(&'static str, Form); 3];
+
+pub const V2_NAMES: Names = [
+    ("json", Form::Json),
+    ("com.github.proto-openapi.spec.v2@v1.0+protobuf", Form::Protobuf),
+    ("com.github.proto-openapi.spec.v2.v1.0+protobuf", Form::Protobuf),
+];
+pub const V3_NAMES: Names = [
+    ("json", Form::Json),
+    ("com.github.proto-openapi.spec.v3.v1.0+protobuf", Form::Protobuf),
+    ("com.github.proto-openapi.spec.v3@v1.0+protobuf", Form::Protobuf),
+];
+
+/// The Content-Types of [`Form::Json`] and, by version, of [`Form::Protobuf`].
 pub const CONTENT_TYPE: &str = "application/json";
-/// Content type of [`OpenApi::v2_protobuf`], as it is answered.
 pub const V2_PROTOBUF_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// Another name by which clients ask for the same.
-pub const V2_PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+pub const V3_PROTOBUF_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+
 /// Value of `Vary` on documents of v3.
 pub const VARY: &str = "Accept";
 /// Value of `Vary` on that of v2, which may be compressed.
@@ -40,8 +63,7 @@ pub const V2_VARY: &str = "Accept, Accept-Encoding";
 /// `Cache-Control` of a v3 document that was asked for with the right `?hash=`.
 pub const HASHED_CACHE_CONTROL: &str = "public, immutable";
 
-/// Documents are large and many servers are never asked for them, so they are built on first use. A new
-/// registry needs a new `OpenApi`.
+/// A new registry needs a new `OpenApi`.
 #[derive(Debug)]
 pub struct OpenApi {
     registry: Arc<Registry>,
@@ -52,6 +74,7 @@ pub struct OpenApi {
 #[derive(Debug)]
 struct V2 {
     hash: String,
+    modified: SystemTime,
     json: Packed,
     protobuf: Packed,
 }
@@ -59,15 +82,25 @@ struct V2 {
 #[derive(Debug)]
 struct V3 {
     index: Document,
+    modified: SystemTime,
     /// By path without leading slash: `api/v1`, `apis/apps/v1`.
-    by_path: BTreeMap<String, (String, Packed)>,
+    by_path: BTreeMap<String, GroupDocument>,
 }
 
-/// A document as it is kept: its hash (that of the JSON form), and its bytes in gzip.
+#[derive(Debug)]
+struct GroupDocument {
+    hash: String,
+    json: Packed,
+    protobuf: OnceLock<Packed>,
+}
+
+/// A form of a document as it is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept<'a> {
-    /// SHA-512 in upper-case hex.
+    /// SHA-512 of the JSON form in upper-case hex, whichever form this is.
     pub hash: &'a str,
+    /// When the document was made.
+    pub modified: SystemTime,
     packed: &'a Packed,
 }
 
@@ -79,6 +112,11 @@ impl Kept<'_> {
     pub fn gzip(&self) -> Bytes {
         self.packed.gzip.clone()
     }
+
+    /// The length of the body.
+    pub fn length(&self) -> usize {
+        self.packed.length
+    }
 }
 
 impl OpenApi {
@@ -87,26 +125,34 @@ impl OpenApi {
     }
 
     /// `/openapi/v2`.
-    pub fn v2(&self) -> Kept<'_> {
+    pub fn v2(&self, form: Form) -> Kept<'_> {
         let v2 = self.both_v2();
-        Kept { hash: &v2.hash, packed: &v2.json }
+        let packed = match form {
+            Form::Json => &v2.json,
+            Form::Protobuf => &v2.protobuf,
+        };
+        Kept { hash: &v2.hash, modified: v2.modified, packed }
     }
 
-    /// `/openapi/v2` for [`V2_PROTOBUF_CONTENT_TYPE`].
-    pub fn v2_protobuf(&self) -> Kept<'_> {
-        let v2 = self.both_v2();
-        Kept { hash: &v2.hash, packed: &v2.protobuf }
-    }
-
-    /// `/openapi/v3`.
-    pub fn v3_index(&self) -> &Document {
-        &self.all_v3().index
+    /// `/openapi/v3`, and when it was made.
+    pub fn v3_index(&self) -> (&Document, SystemTime) {
+        let v3 = self.all_v3();
+        (&v3.index, v3.modified)
     }
 
     /// `/openapi/v3/<path>`, where `path` is for instance `api/v1`, `apis/<group>/<version>` or `version`.
-    pub fn v3(&self, path: &str) -> Option<Kept<'_>> {
-        let (hash, packed) = self.all_v3().by_path.get(path)?;
-        Some(Kept { hash, packed })
+    pub fn v3(&self, path: &str, form: Form) -> Option<Kept<'_>> {
+        let v3 = self.all_v3();
+        let document = v3.by_path.get(path)?;
+        let packed = match form {
+            Form::Json => &document.json,
+            Form::Protobuf => document.protobuf.get_or_init(|| {
+                let json =
+                    serde_json::from_slice(&document.json.body()).expect("what was encoded here can be read");
+                Packed::new(&gnostic::encode_v3(&json))
+            }),
+        };
+        Some(Kept { hash: &document.hash, modified: v3.modified, packed })
     }
 
     /// Where a request with a wrong `?hash=` is sent, and what the index says.
@@ -117,9 +163,9 @@ impl OpenApi {
     fn both_v2(&self) -> &V2 {
         self.v2.get_or_init(|| {
             let document = v2::document(&self.registry, &Texts::load());
-            let protobuf = Packed::new(&gnostic::encode(&document));
+            let protobuf = Packed::new(&gnostic::encode_v2(&document));
             let (hash, json) = pack(&document);
-            V2 { hash, json, protobuf }
+            V2 { hash, modified: SystemTime::now(), json, protobuf }
         })
     }
 
@@ -127,10 +173,14 @@ impl OpenApi {
         self.v3.get_or_init(|| {
             let texts = Texts::load();
             let documents = v3::documents(&self.registry, &texts);
-            let by_path: BTreeMap<String, (String, Packed)> =
-                documents.map(|(path, document)| (path, pack(&document))).collect();
-            let hashes = by_path.iter().map(|(path, (hash, _))| (path, hash));
-            V3 { index: Document::compact(&v3::index(hashes)), by_path }
+            let kept = documents.map(|(path, document)| {
+                let (hash, json) = pack(&document);
+                (path, GroupDocument { hash, json, protobuf: OnceLock::new() })
+            });
+            let by_path: BTreeMap<String, GroupDocument> = kept.collect();
+            let hashes = by_path.iter().map(|(path, document)| (path, &document.hash));
+            let index = Document::compact(&v3::index(hashes));
+            V3 { index, modified: SystemTime::now(), by_path }
         })
     }
 }

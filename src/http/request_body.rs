@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 
+use self::claims::{check_claims, claim, mismatch, well_formed};
 use super::negotiate::{MediaType, body_type};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
@@ -16,6 +17,8 @@ use crate::codec::yaml;
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::types;
+
+mod claims;
 
 /// Bytes of a body that error messages show.
 const SUMMARY: usize = 30;
@@ -88,8 +91,7 @@ fn parse_text(body: &Encoded) -> Result<Parsed, String> {
         return yaml::read(&body.bytes);
     }
     json::parse(&body.bytes).map_err(|error| {
-        let why =
-            if body.bytes.is_empty() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
         format!("couldn't get version/kind; json parse error: {why}")
     })
 }
@@ -101,7 +103,10 @@ fn text_object(
     strictness: Strictness<'_>,
 ) -> Result<ObjectMap, Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
-    let Parsed { value, repeated } = parse_text(body).map_err(&unrecognized)?;
+    let Parsed { mut value, repeated } = parse_text(body).map_err(&unrecognized)?;
+    if repeated && body.media == MediaType::Json {
+        value = json::merged(&body.bytes).unwrap_or(value);
+    }
     let mut object = match value {
         Value::Object(object) => object,
         other => {
@@ -114,6 +119,7 @@ fn text_object(
     };
     let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
     let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
+    well_formed(&claimed_version).map_err(&unrecognized)?;
     check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
     let refuse = |why: String| mismatch((kind, api_version), kind, &why);
     let fit = conform(api_version, kind, &mut object).map_err(refuse)?;
@@ -168,45 +174,6 @@ fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
     ))
 }
 
-/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
-fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
-    if claimed.0 != expected.0 {
-        let why =
-            format!("the kind in the data ({}) does not match the expected kind ({})", claimed.0, expected.0);
-        return Err(mismatch(claimed, expected.0, &why));
-    }
-    if claimed.1 != expected.1 {
-        return Err(Error::BadRequest(format!(
-            "the API version in the data ({}) does not match the expected API version ({})",
-            claimed.1, expected.1
-        )));
-    }
-    Ok(())
-}
-
-fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
-    let version = gotext::quote(api_version.rsplit('/').next().unwrap_or_default());
-    Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
-}
-
-/// What the body says in `field`, after filling it in.
-fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<String, String> {
-    match object.get(field) {
-        None | Some(Value::Null) => {}
-        Some(Value::String(text)) if text.is_empty() => {}
-        Some(Value::String(text)) => return Ok(text.clone()),
-        Some(other) => {
-            let found = gotext::json_kind(other);
-            return Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field \
-                 .{field} of type string"
-            ));
-        }
-    }
-    object.insert(field.to_owned(), default.into());
-    Ok(default.to_owned())
-}
-
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY)];
     if body.is_empty() {
@@ -252,10 +219,23 @@ mod tests {
             ("{", "couldn't get version/kind; json parse error: "),
             ("[]", "cannot unmarshal array into Go value"),
             (r#"{"kind":1}"#, "cannot unmarshal number into Go struct field .kind of type string"),
-            (r#"{"kind":"Pod"}"#, "Pod in version \"v1\" cannot be handled as a ConfigMap"),
+            (
+                r#"{"kind":"Pod"}"#,
+                "Pod in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): \
+                 unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"v1beta1"}"#,
+                "the API version in the data (v1beta1) does not match the expected API version (v1)",
+            ),
             (
                 r#"{"apiVersion":"v2"}"#,
-                "the API version in the data (v2) does not match the expected API version (v1)",
+                "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for \
+                 version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+            (
+                r#"{"apiVersion":"a/b/c"}"#,
+                "(must be of type ConfigMap): unexpected GroupVersion string: a/b/c ({",
             ),
         ];
         for (body, want) in cases {
@@ -276,7 +256,7 @@ mod tests {
             (b"", "(must be of type ConfigMap): empty data (<empty>)"),
             (b"k8t", "expected prefix [107 56 115 0] (6b3874 ...)"),
             (b"k8s\0\x0a\x05\x12\x03Pod", "Pod in version \"v1\" cannot be handled as a ConfigMap"),
-            (b"k8s\0\x0a\x04\x0a\x02v2", "the API version in the data (v2) does not match"),
+            (b"k8s\0\x0a\x04\x0a\x02v2", "no kind \"ConfigMap\" is registered for version \"v2\""),
             (
                 b"k8s\0\x12\x02\x0a\x09",
                 "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF",

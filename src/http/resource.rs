@@ -31,6 +31,7 @@ use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
 use crate::api::strictness::Warnings;
 use crate::auth::authorizer::Attributes;
+use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
 
@@ -85,7 +86,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     response
 }
 
-/// A resource nobody serves: a `Status` below a known group version, plain text elsewhere, 403 before both.
+/// A resource nobody serves: a `Status` below a known group, plain text elsewhere, 403 before both.
 fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = app::user(parts);
     let verb = parts.method.as_str().to_lowercase();
@@ -93,7 +94,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     if let Err(error) = app.authorizer.authorize(&attributes) {
         return response::failure(&error, parts);
     }
-    if app.api.resources.registry().group_version_exists(&path.group, &path.version) {
+    if app.api.resources.registry().group(&path.group).is_some() {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
@@ -187,8 +188,13 @@ impl Context<'_> {
 
     /// How to answer, after the checks that come before everything else (406).
     fn negotiate(&self, shape: Shape) -> Result<Negotiated, Error> {
+        self.negotiate_of(ROUTE_TYPES, shape)
+    }
+
+    /// As [`Context::negotiate`], on a route that has these types.
+    fn negotiate_of(&self, types: &[&str], shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
-        negotiate::check_route(accept, ROUTE_TYPES)?;
+        negotiate::check_route(accept, types)?;
         let negotiated = negotiate::negotiate(accept, RESOURCE)?;
         negotiated.check_shape(shape, &self.go_type(shape))?;
         Ok(negotiated)
@@ -200,7 +206,7 @@ impl Context<'_> {
     }
 
     fn go_type(&self, shape: Shape) -> String {
-        let package = self.path.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        let package = internal_package(&self.path.group);
         match shape {
             Shape::Single => format!("*{package}.{}", self.definition.kind),
             Shape::List => format!("*{package}.{}", self.definition.list_kind),

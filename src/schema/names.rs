@@ -51,3 +51,12 @@ fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result
 pub fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
+
+/// The Go package of upstream's own types of a group, as error messages show it.
+pub fn internal_package(group: &str) -> &str {
+    match group {
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        group => group.split('.').next().unwrap_or(group),
+    }
+}

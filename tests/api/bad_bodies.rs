@@ -82,7 +82,7 @@ async fn bodies_of_another_kind(setup: Setup) {
     let server = setup.start().await;
     let cases = [
         (json!({"kind": "Secret"}), vec!["Secret", "ConfigMap"]),
-        (json!({"apiVersion": "v2"}), vec!["(v2)", "(v1)"]),
+        (json!({"apiVersion": "v1beta1"}), vec!["(v1beta1)", "(v1)"]),
         (json!({"kind": 7}), vec!["cannot unmarshal number"]),
         (json!({"apiVersion": ["v1"]}), vec!["cannot unmarshal array"]),
     ];

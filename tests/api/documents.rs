@@ -1,19 +1,13 @@
-//! Discovery, health, metrics, versions and OpenAPI.
+//! Discovery of what is served, health, metrics and OpenAPI.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::client::Answer;
 use crate::support::server::{CONFIGMAPS, Setup};
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
 on_both_databases! {
     groups_and_their_resources,
     what_is_served_is_discovered,
-    aggregated_discovery,
-    the_version,
-    the_index,
-    paths_that_are_none,
     health_checks,
     metrics_count_requests,
     openapi_is_served_by_hash,
@@ -71,68 +65,6 @@ async fn what_is_served_is_discovered(setup: Setup) {
         }
     }
     assert!(listed > 50, "{listed}");
-}
-
-async fn aggregated_discovery(setup: Setup) {
-    let server = setup.start_empty().await;
-    for path in ["/api", "/apis"] {
-        let answer = server.get(path).accept(&format!("{AGGREGATED},application/json")).await;
-        assert_eq!(answer.header("content-type"), Some(AGGREGATED));
-        assert_eq!((answer.header("vary"), answer.header("cache-control")), (Some("Accept"), Some("public")));
-        let document = answer.ok();
-        assert_eq!(document["kind"], "APIGroupDiscoveryList");
-        assert_eq!(document["apiVersion"], "apidiscovery.k8s.io/v2");
-        let etag = answer.header("etag").expect("an ETag");
-        assert_eq!(etag.trim_matches('"').len(), 128);
-        let known = server.get(path).accept(AGGREGATED).header("if-none-match", etag).await;
-        assert_eq!((known.status, known.body.len()), (304, 0));
-        let other = server.get(path).accept(AGGREGATED).header("if-none-match", "\"other\"").await;
-        assert_eq!(other.ok(), document);
-        let old = "application/json;g=apidiscovery.k8s.io;v=v2beta9;as=APIGroupDiscoveryList";
-        assert_eq!(server.get(path).accept(old).await.failure()["code"], 406);
-    }
-}
-
-async fn the_version(setup: Setup) {
-    let server = setup.start_empty().await;
-    let answer = server.anonymous().get("/version").await;
-    let version = answer.ok();
-    assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("37")));
-    assert!(version["gitVersion"].as_str().is_some_and(|text| text.starts_with("v1.37.")), "{version}");
-    assert!(version.as_object().expect("an object").values().all(Value::is_string));
-    assert_eq!(answer.text(), format!("{version:#}"));
-}
-
-async fn the_index(setup: Setup) {
-    let server = setup.start_empty().await;
-    let index = server.get("/").await.ok();
-    let paths: Vec<&str> =
-        index["paths"].as_array().expect("paths").iter().filter_map(Value::as_str).collect();
-    assert!(paths.is_sorted_by(|a, b| a < b), "sorted, and each once");
-    for path in [
-        "/api",
-        "/api/v1",
-        "/apis",
-        "/apis/",
-        "/apis/apps",
-        "/apis/apps/v1",
-        "/metrics",
-        "/readyz",
-        "/version",
-    ] {
-        assert!(paths.contains(&path), "{path}");
-        assert_eq!(server.get(path).await.status, 200, "{path}");
-    }
-}
-
-async fn paths_that_are_none(setup: Setup) {
-    let server = setup.start_empty().await;
-    for path in ["/nosuch", "/apis/nosuch", "/apis/apps/v9", "/api/v2", "/openapi", "/healthz/nosuch"] {
-        let answer = server.get(path).await;
-        assert_eq!((answer.status, &*answer.text()), (404, "404 page not found\n"), "{path}");
-        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "{path}");
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
-    }
 }
 
 #[track_caller]

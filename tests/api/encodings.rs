@@ -13,10 +13,10 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map};
 const YAML: &str = "application/yaml";
 
 on_both_databases! {
-    w2_and_w3_the_better_range_wins,
     w10_yaml_is_no_stream,
     w13_people_get_indentation,
     w62_large_lists_are_compressed,
+    w63_streamed_lists_are_compressed,
     w64_yaml_out,
     yaml_in,
     yaml_of_discovery_and_errors,
@@ -27,19 +27,6 @@ fn parsed(answer: &Answer, status: u16) -> Value {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some(YAML), "{answer:?}");
     yaml::parse(&answer.body).expect("YAML")
-}
-
-async fn w2_and_w3_the_better_range_wins(setup: Setup) {
-    let server = setup.start().await;
-    for (accept, content_type) in [
-        ("application/json;q=0.1, application/yaml", YAML),
-        ("*/*, application/yaml;q=0.1", YAML),
-        ("application/yaml;q=0.1, */*", "application/json"),
-        ("application/json;q=0", "application/json"),
-    ] {
-        let answer = server.get(CONFIGMAPS).accept(accept).await;
-        assert_eq!(answer.header("content-type"), Some(content_type), "{accept}");
-    }
 }
 
 async fn w10_yaml_is_no_stream(setup: Setup) {
@@ -88,6 +75,50 @@ async fn w62_large_lists_are_compressed(setup: Setup) {
     }
     let small = server.get(format!("{CONFIGMAPS}?limit=50")).header("accept-encoding", "gzip").await;
     assert_eq!((small.header("content-encoding"), small.header("vary")), (None, None));
+}
+
+async fn w63_streamed_lists_are_compressed(setup: Setup) {
+    let server = setup.start().await;
+    for name in ["a", "b"] {
+        server.create(name, json!({"k": "v"})).await;
+    }
+    let streamed =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    // One that ends, so that all of it can be read.
+    let path = format!("{CONFIGMAPS}?{streamed}&timeoutSeconds=1");
+    let plain = server.get(&path).await;
+    assert_eq!((plain.header("content-encoding"), plain.header("vary")), (None, None));
+    let packed = server.get(&path).header("accept-encoding", "br, gzip").await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert_eq!(packed.header("vary"), Some("Accept-Encoding"));
+    let mut body = String::new();
+    MultiGzDecoder::new(&packed.body[..]).read_to_string(&mut body).expect("gzip");
+    assert_eq!(body, plain.text());
+    assert_eq!(body.lines().count(), 3, "two objects and a bookmark: {body}");
+    // Each event is whole when it arrives, and a member of its own.
+    let request = server.get(format!("{CONFIGMAPS}?{streamed}")).header("accept-encoding", "gzip");
+    let mut watch = request.watch().await;
+    let first = watch.chunk().await;
+    let mut state = String::new();
+    MultiGzDecoder::new(&first[..]).read_to_string(&mut state).expect("a member");
+    assert_eq!(state, body);
+    server.create("c", json!({})).await;
+    let second = watch.chunk().await;
+    assert_eq!(second[..2], [0x1f, 0x8b]);
+    let mut event = String::new();
+    MultiGzDecoder::new(&second[..]).read_to_string(&mut event).expect("a member");
+    let event: Value = serde_json::from_str(&event).expect("an event");
+    assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("c")));
+    // Other watches never are.
+    let revision = server.revision().await;
+    for query in [
+        format!("watch=1&resourceVersion={revision}&allowWatchBookmarks=true"),
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+    ] {
+        let path = format!("{CONFIGMAPS}?{query}&timeoutSeconds=1");
+        let watch = server.get(&path).header("accept-encoding", "gzip").await;
+        assert_eq!((watch.status, watch.header("content-encoding")), (200, None), "{path}");
+    }
 }
 
 async fn w64_yaml_out(setup: Setup) {

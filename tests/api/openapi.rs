@@ -12,9 +12,15 @@ on_both_databases! {
     w58_v2_in_its_encodings,
     w59_v3_by_hash,
     w60_schemas_say_how_to_merge,
+    v3_in_protobuf,
+    the_form_that_is_liked_best,
+    documents_are_fetched_once,
+    deprecated_watches_are_described,
 }
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+const V3_PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 const PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 async fn w58_v2_in_its_encodings(setup: Setup) {
@@ -63,6 +69,121 @@ async fn w59_v3_by_hash(setup: Setup) {
     assert_eq!((unnamed.status, unnamed.header("cache-control")), (200, Some("no-cache, private")));
     let missing = server.get("/openapi/v3/apis/none/v1").await;
     assert_eq!((missing.status, missing.body.len()), (404, 0));
+}
+
+/// What gnostic makes of the JSON form; a Go program compares all of it (`tests/upstream`).
+async fn v3_in_protobuf(setup: Setup) {
+    let server = setup.start_empty().await;
+    let path = "/openapi/v3/apis/apps/v1";
+    let json = server.get(path).await;
+    let document = json.ok();
+    for accept in [V3_PROTOBUF, V3_PROTOBUF_ALIAS] {
+        let answer = server.get(path).accept(accept).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(V3_PROTOBUF)));
+        assert_eq!((answer.header("etag"), answer.header("vary")), (json.header("etag"), Some("Accept")));
+        let mut reader = Reader::new(&answer.body);
+        let mut paths = 0;
+        let mut numbers = Vec::new();
+        while let Some(tag) = reader.tag().expect("a tag") {
+            let field = reader.bytes().expect("bytes");
+            numbers.push(tag.number());
+            if tag.number() == 4 {
+                let mut entries = Reader::new(field);
+                while entries.tag().expect("a tag").is_some() {
+                    entries.bytes().expect("a path");
+                    paths += 1;
+                }
+            }
+        }
+        assert_eq!(numbers, [1, 2, 4, 5]);
+        assert_eq!(Some(paths), document["paths"].as_object().map(|paths| paths.len()));
+    }
+    let url = server.get("/openapi/v3").await.ok()["paths"]["apis/apps/v1"]["serverRelativeURL"].clone();
+    let hashed = server.get(url.as_str().expect("a URL")).accept(V3_PROTOBUF).await;
+    assert_eq!((hashed.status, hashed.header("cache-control")), (200, Some("public, immutable")));
+}
+
+async fn the_form_that_is_liked_best(setup: Setup) {
+    let server = setup.start_empty().await;
+    let json = "application/json";
+    for (path, protobuf) in [("/openapi/v2", PROTOBUF), ("/openapi/v3/version", V3_PROTOBUF)] {
+        for (accept, content_type) in [
+            ("*/*".to_owned(), json),
+            ("application/*".to_owned(), json),
+            (format!("{protobuf},*/*"), protobuf),
+            (format!("{json};q=0.5,{protobuf}"), protobuf),
+            (format!("{json},{protobuf};q=0.5"), json),
+            (format!("text/html,{protobuf};q=0.1"), protobuf),
+            (format!("{protobuf};q=0.1,*/*"), json),
+        ] {
+            let answer = server.get(path).accept(&accept).await;
+            assert_eq!(
+                (answer.status, answer.header("content-type")),
+                (200, Some(content_type)),
+                "{path} {accept}"
+            );
+        }
+        for accept in ["text/html", "application/yaml", "application/vnd.kubernetes.protobuf"] {
+            let refused = server.get(path).accept(accept).await;
+            assert_eq!((refused.status, refused.body.len()), (406, 0), "{path} {accept}");
+        }
+    }
+}
+
+/// As Go's `http.ServeContent` has it.
+async fn documents_are_fetched_once(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"] {
+        let whole = server.get(path).await;
+        let (etag, date) =
+            (whole.header("etag").expect("an ETag"), whole.header("last-modified").expect("a date"));
+        assert_eq!(whole.header("accept-ranges"), Some("bytes"));
+        for (name, value) in [("if-none-match", etag), ("if-modified-since", date)] {
+            let known = server.get(path).header(name, value).await;
+            assert_eq!((known.status, known.body.len()), (304, 0), "{path} {name}");
+            assert_eq!((known.header("etag"), known.header("last-modified")), (Some(etag), None));
+        }
+        let other = server.get(path).header("if-none-match", "\"x\"").header("if-modified-since", date).await;
+        assert_eq!(other.status, 200, "a tag counts more than a date");
+        let failed = server.get(path).header("if-match", "\"x\"").await;
+        assert_eq!((failed.status, failed.body.len()), (412, 0), "{path}");
+        let part = server.get(path).header("range", "bytes=1-4").await;
+        assert_eq!((part.status, &part.body[..]), (206, &whole.body[1..5]), "{path}");
+        let range = format!("bytes 1-4/{}", whole.body.len());
+        assert_eq!(part.header("content-range"), Some(&*range));
+        let beyond = server.get(path).header("range", &format!("bytes={}-", whole.body.len())).await;
+        assert_eq!(beyond.status, 416, "{path}");
+    }
+}
+
+/// Each has one operation, whose parameters are therefore all the path's.
+async fn deprecated_watches_are_described(setup: Setup) {
+    let server = setup.start_empty().await;
+    let v2 = server.get("/openapi/v2").await.ok();
+    let v3 = server.get("/openapi/v3/api/v1").await.ok();
+    for document in [&v2, &v3] {
+        for (path, id, action) in [
+            ("/api/v1/watch/pods", "watchCoreV1PodListForAllNamespaces", "watchlist"),
+            ("/api/v1/watch/namespaces/{namespace}/pods", "watchCoreV1NamespacedPodList", "watchlist"),
+            ("/api/v1/watch/namespaces/{namespace}/pods/{name}", "watchCoreV1NamespacedPod", "watch"),
+            ("/api/v1/watch/nodes/{name}", "watchCoreV1Node", "watch"),
+        ] {
+            let item = &document["paths"][path];
+            let get = &item["get"];
+            assert_eq!(
+                (&get["operationId"], &get["x-kubernetes-action"]),
+                (&json!(id), &json!(action)),
+                "{path}"
+            );
+            assert_eq!(get.get("parameters"), None, "{path}");
+            let parameters = item["parameters"].as_array().expect("parameters");
+            let names: Vec<_> =
+                parameters.iter().map(|each| each["name"].as_str().expect("a name")).collect();
+            assert!(names.is_sorted() && names.contains(&"sendInitialEvents"), "{names:?}");
+            assert_eq!(names.contains(&"name"), path.ends_with("{name}"), "{names:?}");
+        }
+    }
+    assert!(v3["paths"]["/api/v1/watch/bindings"].is_null());
 }
 
 async fn w60_schemas_say_how_to_merge(setup: Setup) {

@@ -18,11 +18,13 @@ on_both_databases! {
     an_object_in_another_version,
     lists_and_pages,
     c63_watches,
+    w42_frames_of_a_watch,
     a_watch_that_is_too_late,
     metadata_alone,
     reviews_and_scales,
     discovery,
     what_is_refused,
+    limits_of_depth_and_size,
     what_has_no_such_form,
 }
 
@@ -186,6 +188,31 @@ async fn c63_watches(setup: Setup) {
     assert_eq!(event(&other.message().await), ("DELETED".to_owned(), deleted));
 }
 
+async fn w42_frames_of_a_watch(setup: Setup) {
+    let server = setup.start().await;
+    server.create("a", json!({})).await;
+    // Without the parameter that names a stream, and with it.
+    for accept in [PROTOBUF, "application/vnd.kubernetes.protobuf;stream=watch"] {
+        // One that ends: what is left in the end is whole frames.
+        let path = format!("{CONFIGMAPS}?watch=1&resourceVersion=0&timeoutSeconds=1");
+        let answer = server.get(path).accept(accept).await;
+        assert_eq!(answer.header("content-type"), Some("application/vnd.kubernetes.protobuf;stream=watch"));
+        let (length, message) = answer.body.split_at(4);
+        assert_eq!(length, (message.len() as u32).to_be_bytes(), "one event");
+        assert!(message.starts_with(b"\x0a\x05ADDED\x12"), "a WatchEvent without a prefix: {message:02x?}");
+        let mut reader = Reader::new(message);
+        reader.tag().expect("a tag");
+        reader.bytes().expect("the type");
+        reader.tag().expect("a tag");
+        let extension = reader.bytes().expect("the object");
+        assert!(reader.is_empty());
+        let mut reader = Reader::new(extension);
+        assert_eq!(reader.tag().expect("a tag").expect("a field").number(), 1);
+        assert!(reader.bytes().expect("raw").starts_with(b"k8s\0"));
+        assert!(reader.is_empty());
+    }
+}
+
 async fn a_watch_that_is_too_late(setup: Setup) {
     let server = setup.start().await;
     let revision = server.revision().await;
@@ -268,6 +295,51 @@ async fn what_is_refused(setup: Setup) {
     let preferred = format!("application/json;q=0.5,{PROTOBUF}");
     expect(&server.get(CONFIGMAPS).accept(&preferred).await, 200);
     assert_eq!(server.get(CONFIGMAPS).accept("*/*").await.ok()["kind"], "ConfigMapList");
+}
+
+/// A body says little about what it would become, so what it becomes is limited too.
+async fn limits_of_depth_and_size(setup: Setup) {
+    let server = setup.start().await;
+    let post = |path: &str, kind: (&str, &str), raw: &[u8]| {
+        let body = Envelope::wrap(kind.0, kind.1, raw);
+        server.request(http::Method::POST, path).body(PROTOBUF, body)
+    };
+    let wrap = |number: u8, inner: &[u8]| {
+        let mut message = vec![number << 3 | 2];
+        let mut length = inner.len();
+        while length >= 0x80 {
+            message.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        message.push(length as u8);
+        message.extend_from_slice(inner);
+        message
+    };
+    // A schema (field 28 of another is "not") of a definition's version.
+    let mut schema = Vec::new();
+    for _ in 0..10_000 {
+        schema = [&[0xe2, 0x01], &wrap(0, &schema)[1..]].concat();
+    }
+    let version = wrap(4, &wrap(1, &schema));
+    let definition = [wrap(1, &wrap(1, b"things.example.com")), wrap(2, &wrap(7, &version))].concat();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let deep = post(definitions, ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), &definition).await;
+    assert_eq!(
+        (deep.failure()["code"].clone(), deep.failure()["reason"].clone()),
+        (400.into(), "BadRequest".into())
+    );
+    // A million containers in two bytes each would be a gigabyte of JSON.
+    let containers = wrap(2, &wrap(2, b"").repeat(1_000_000));
+    let large = post("/api/v1/namespaces/t/pods", ("v1", "Pod"), &containers).await;
+    assert_eq!(
+        (large.failure()["code"].clone(), large.failure()["reason"].clone()),
+        (400.into(), "BadRequest".into())
+    );
+    let data = wrap(1, &wrap(1, &vec![b'x'; 3 << 20]));
+    let whole = post(CONFIGMAPS, ("v1", "ConfigMap"), &data).await;
+    let text = "Request entity too large: limit is 3145728";
+    whole.fails(413, "RequestEntityTooLarge", text, Value::Null);
+    assert_eq!(server.get("/readyz").await.text(), "ok");
 }
 
 /// An object that is not of its kind's types could not be listed in protobuf.

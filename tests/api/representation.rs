@@ -14,7 +14,6 @@ on_both_databases! {
     c41_a_table_in_pages,
     c41_partial_metadata_in_pages,
     c94_every_error_is_a_status,
-    what_a_row_holds,
     one_object_in_every_form,
     writes_answer_in_the_form_asked_for,
     forms_that_do_not_fit,
@@ -140,27 +139,6 @@ async fn c94_every_error_is_a_status(setup: Setup) {
         let details = json!({"name": "none", "kind": "configmaps"});
         missing.fails(404, "NotFound", "configmaps \"none\" not found", details);
     }
-}
-
-async fn what_a_row_holds(setup: Setup) {
-    let server = setup.start().await;
-    let created = server.create("a", json!({"k": "v"})).await;
-    let row = async |query: &str| {
-        let table = server.get(format!("{CONFIGMAPS}{query}")).accept(TABLE).await.ok();
-        table["rows"][0]["object"].clone()
-    };
-    let metadata = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": created["metadata"]});
-    assert_eq!(row("").await, metadata);
-    assert_eq!(row("?includeObject=Metadata").await, metadata);
-    assert_eq!(row("?includeObject=Object").await, created);
-    assert_eq!(row("?includeObject=None").await, Value::Null);
-    let bad = server.get(format!("{CONFIGMAPS}?includeObject=all")).accept(TABLE).await;
-    bad.bad_request(
-        "Unable to convert to Table as requested: includeObject: Invalid value: \"all\": must be 'Metadata', \
-         'Object', 'None', or empty",
-    );
-    // A form that is no table has no such parameter.
-    server.get(format!("{CONFIGMAPS}?includeObject=all")).await.ok();
 }
 
 async fn one_object_in_every_form(setup: Setup) {

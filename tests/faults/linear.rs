@@ -200,7 +200,7 @@ fn step(state: &State, call: &Call) -> Option<State> {
         (Action::Scale { at, .. }, Answer::Written { revision }) => {
             let held = precondition(state, at)?;
             let newer = revision.is_none_or(|new| held.revision.is_none_or(|old| new > old));
-            newer.then(|| Some(Held { revision: *revision, ..held }))
+            newer.then_some(Some(Held { revision: *revision, ..held }))
         }
         (Action::Update { token, at } | Action::Status { token, at }, Answer::Written { revision }) => {
             let held = precondition(state, at)?;

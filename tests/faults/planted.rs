@@ -322,7 +322,7 @@ fn failed_over() -> History {
     let rows: Vec<Row> = rows();
     let jump = 13 + SAFETY_GAP;
     let later = |row: &Row| Row { revision: row.revision + SAFETY_GAP, ..row.clone() };
-    let again = rows[3..].iter().map(|row| later(row));
+    let again = rows[3..].iter().map(later);
     let again: Vec<Row> = again.map(|row| Row { value: swap_number(&row.value, 4, 5), ..row }).collect();
     let survived = 13;
     let failover = Failover { survived, lost: vec![rows[3].clone()], began: 67, ended: 68 };

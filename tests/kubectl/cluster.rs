@@ -125,6 +125,13 @@ pub async fn explains_and_gets_every_kind(kubectl: &Kubectl) {
     for line in ["spec\t<PodSpec>", "containerPort\t<integer> -required-", "livenessProbe\t<Probe>"] {
         assert!(pod.lines().any(|found| found.trim() == line), "{line:?} is not in {pod}");
     }
+    let strategy = kubectl.run("explain deployment.spec.strategy").await;
+    assert!(strategy.starts_with("GROUP:      apps\nKIND:       Deployment\nVERSION:    v1\n"), "{strategy}");
+    for line in ["FIELD: strategy <DeploymentStrategy>", "rollingUpdate\t<RollingUpdateDeployment>"] {
+        assert!(strategy.lines().any(|found| found.trim() == line), "{line:?} is not in {strategy}");
+    }
+    let (_, description) = strategy.split_once("DESCRIPTION:\n").expect("a description");
+    assert!(!description.trim_start().starts_with("<empty>"), "{strategy}");
     let resources = kubectl.run("api-resources --verbs=list -o name").await;
     let mut count = 0;
     for resource in resources.lines() {
@@ -132,8 +139,10 @@ pub async fn explains_and_gets_every_kind(kubectl: &Kubectl) {
         let plural = resource.split('.').next().expect("a plural");
         let explained = kubectl.run(&format!("explain {plural} --recursive")).await;
         assert!(explained.contains("FIELDS:\n"), "{resource}: {explained}");
+        let by_v2 = kubectl.run(&format!("explain {plural} --output plaintext-openapiv2")).await;
+        assert!(by_v2.contains("KIND: ") && by_v2.contains("FIELDS:\n"), "{resource}: {by_v2}");
         kubectl.run(&format!("get {resource} -A -o yaml")).await;
-        kubectl.run(&format!("get {resource} -A")).await;
+        kubectl.run(&format!("get {resource} -A -o wide")).await;
         count += 1;
     }
     assert!(count > 60, "{resources}");

@@ -7,7 +7,7 @@ use rowplane::api::Target;
 use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::options::{GetOptions, ReadAt};
-use rowplane::api::update::Part;
+use rowplane::api::part::Part;
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
 use rowplane::user::User;

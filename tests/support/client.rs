@@ -372,6 +372,14 @@ impl Watch {
         }
     }
 
+    /// The next bytes as they arrive.
+    pub async fn chunk(&mut self) -> Vec<u8> {
+        while self.buffer.is_empty() {
+            assert!(self.read().await, "{}: the body ends", self.path);
+        }
+        std::mem::take(&mut self.buffer)
+    }
+
     /// Waits for more; false at the end.
     async fn read(&mut self) -> bool {
         let Some(frame) = patient(&self.path, self.body.frame()).await else { return false };

@@ -3,6 +3,7 @@ package kinds
 
 import (
 	admissionregistration "k8s.io/api/admissionregistration/v1"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiserverinternal "k8s.io/api/apiserverinternal/v1alpha1"
 	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
@@ -82,6 +83,9 @@ func NewScheme() (*runtime.Scheme, error) {
 	)
 	return scheme, builder.AddToScheme(scheme)
 }
+
+// Discovery are the kinds of apidiscovery.k8s.io/v2, which is spoken and not served.
+var Discovery = []any{apidiscovery.APIGroupDiscoveryList{}}
 
 // MetaBeta are those that differ in v1beta1 of meta.k8s.io.
 var MetaBeta = []any{metabeta.PartialObjectMetadataList{}}

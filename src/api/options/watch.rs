@@ -20,6 +20,13 @@ pub enum WatchStart {
     Now,
 }
 
+impl WatchStart {
+    /// Whether the client wants a list as events, and to know where it ends.
+    pub fn streams_list(self) -> bool {
+        matches!(self, WatchStart::State { end: StateEnd::Bookmark, .. })
+    }
+}
+
 /// How the end of the synthetic events is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEnd {

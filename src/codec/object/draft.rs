@@ -37,11 +37,8 @@ impl Draft {
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.shift_remove("resourceVersion");
         }
-        let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
         // Whatever the media type, the object becomes what upstream's types make of it.
-        let typed = protobuf::envelop(text("apiVersion"), text("kind"), &object).map(Bytes::from);
-        let opened = typed.and_then(|value| open(&value).map(|opened| (value, opened)));
-        let Ok((value, (json, message))) = opened else {
+        let Ok((value, (json, message))) = typed(&object) else {
             return Self::of_json(namespace, name, tree::encode(&object).into());
         };
         let value = match media {
@@ -69,7 +66,10 @@ impl Draft {
         }
         match yaml::parse(&value) {
             Ok(Value::Object(object)) if object.get("metadata").is_some_and(Value::is_object) => {
-                Self::of_value(namespace, name, value, tree::encode(&object).into())
+                // YAML is sorted; what has types is printed in their order.
+                let typed = typed(&object).map(|(_, (json, _))| json);
+                let json = typed.unwrap_or_else(|_| tree::encode(&object).into());
+                Self::of_value(namespace, name, value, json)
             }
             _ => Self::undecodable(namespace, name, value),
         }
@@ -112,6 +112,14 @@ impl Draft {
         }
         object
     }
+}
+
+/// An object in its envelope, and what [`open`] makes of that.
+fn typed(object: &Map<String, Value>) -> Result<(Bytes, (Bytes, Bytes)), protobuf::Error> {
+    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let value = Bytes::from(protobuf::envelop(text("apiVersion"), text("kind"), object)?);
+    let opened = open(&value)?;
+    Ok((value, opened))
 }
 
 /// The JSON of a value in an envelope, and its message.

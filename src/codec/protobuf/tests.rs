@@ -5,7 +5,9 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::codec::at_rest::StorageMediaType;
 use crate::codec::json_text::write_json;
+use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::schema::resource::Storage;
 use crate::schema::{builtin, types};
@@ -89,6 +91,36 @@ fn there_and_back_is_identity() {
         let Storage::Table { api_version, .. } = &definition.storage else { continue };
         let kind = (api_version.to_string(), definition.kind.to_string());
         assert!(kinds.contains(&kind), "no vector of {kind:?}");
+    }
+}
+
+/// What a server writes in one form at rest, one that writes another reads: the same text and the same message.
+#[test]
+fn every_kind_is_the_same_out_of_every_form_at_rest() {
+    const MEDIA: [StorageMediaType; 3] =
+        [StorageMediaType::Protobuf, StorageMediaType::Json, StorageMediaType::Yaml];
+    let definitions = builtin::definitions();
+    let is_stored = |object: &Value| {
+        let mut definitions = definitions.iter();
+        definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && *each.kind == object["kind"])
+    };
+    for printed in golden().map(|(_, printed)| printed).filter(is_stored) {
+        let object = printed.as_object().expect("an object");
+        let read = MEDIA.map(|media| {
+            let draft = Draft::encode("n", "a", object.clone(), media);
+            assert_eq!(StorageMediaType::of(draft.value()), media, "{}", printed["kind"]);
+            let read = Draft::parse("n", "a", draft.value().clone()).into_object(Revision(7));
+            (read.json().expect("decodable").clone(), read.protobuf().ok().cloned())
+        });
+        assert!(read[0].1.is_some(), "{}", printed["kind"]);
+        assert_eq!(read[1], read[0], "{}", printed["kind"]);
+        // Of raw JSON, YAML keeps the content and not the order.
+        if read[2] != read[0] {
+            let [of_protobuf, _, of_yaml] =
+                read.map(|(json, _)| serde_json::from_slice::<Value>(&json).expect("JSON"));
+            assert_eq!(of_yaml, of_protobuf);
+            assert_eq!(printed["kind"], "CustomResourceDefinition");
+        }
     }
 }
 

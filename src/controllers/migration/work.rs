@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::time::Instant;
 
+use super::pace::Pace;
 use super::report::Reporter;
 use super::svm::{Progress, Step, failure};
 use super::{Agreement, Config};
@@ -66,6 +67,7 @@ impl Work {
         let all = backend.stale_count(&stale).await?;
         let mut progress = Progress { all, left: all };
         let size = (self.config.rate / PAGES_PER_SECOND).clamp(1, PAGE);
+        let mut pace = Pace::new(self.config.rate, Instant::now(), self.api.cache.revision());
         let (mut cursor, mut backoff, mut reported) = (None::<StaleRow>, FIRST_BACKOFF, Instant::now());
         while self.reporter.exists(&self.name) {
             let state = self.api.cache.any();
@@ -73,7 +75,6 @@ impl Work {
                 let why = format!("aborted, because servers have changed how they encode: {changed}");
                 return self.end(Step::Fail(failure(progress, &why))).await;
             }
-            let started = Instant::now();
             let after = cursor.as_ref().map_or(("", ""), |row| (&*row.key.namespace, &*row.key.name));
             let page = match backend.stale_rows(&stale, after, size).await {
                 Ok(page) => page,
@@ -83,9 +84,12 @@ impl Work {
                 }
             };
             let Some(last) = page.last() else { return self.end(Step::Succeed(progress)).await };
+            let began = Instant::now();
             match self.rewrite(&page).await {
                 Ok(()) => {}
                 Err(error) if is_transient(&error) => {
+                    // Some of the page may be done.
+                    progress.left = backend.stale_count(&stale).await.unwrap_or(progress.left);
                     self.wait(progress, &error, &mut backoff).await?;
                     continue;
                 }
@@ -99,14 +103,10 @@ impl Work {
                 self.reporter.step(&self.name, &Step::Report { progress, hindrance: None }).await?;
                 reported = Instant::now();
             }
-            tokio::time::sleep_until(started + self.due(page.len())).await;
+            let now = self.api.cache.revision();
+            tokio::time::sleep(pace.rest(page.len(), began, Instant::now(), now)).await;
         }
         Ok(())
-    }
-
-    /// How long so many objects have to take at least.
-    fn due(&self, objects: usize) -> Duration {
-        Duration::from_secs_f64(objects as f64 / f64::from(self.config.rate))
     }
 
     /// Writes a page; all of it is tried, and the first failure told.

@@ -109,10 +109,10 @@ fn resource_entries_have_upstreams_fields() {
 #[test]
 fn aggregated_documents_split_core_from_the_rest() {
     let documents = documents();
-    let api = parse(&documents.api.aggregated);
+    let api = parse(&documents.api.aggregated.json);
     assert_eq!(api["items"].as_array().unwrap().len(), 1);
     assert_eq!(api["items"][0]["metadata"], json!({}));
-    let apis = parse(&documents.apis.aggregated);
+    let apis = parse(&documents.apis.aggregated.json);
     assert_eq!(apis["items"][1]["metadata"], json!({"name": "apps"}));
     let apps = &apis["items"][1]["versions"][0];
     assert_eq!(apps["freshness"], "Current");
@@ -143,11 +143,11 @@ fn aggregated_documents_split_core_from_the_rest() {
 #[test]
 fn etags_are_quoted_hex_and_follow_the_content() {
     let documents = documents();
-    let etag = documents.apis.aggregated.etag();
+    let etag = documents.apis.aggregated.json.etag();
     assert_eq!(etag.len(), 130);
     assert!(etag.trim_matches('"').bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
-    assert_eq!(etag, self::documents().apis.aggregated.etag(), "must not depend on hash order");
-    assert_ne!(etag, documents.api.aggregated.etag());
+    assert_eq!(etag, self::documents().apis.aggregated.json.etag(), "must not depend on hash order");
+    assert_ne!(etag, documents.api.aggregated.json.etag());
 }
 
 #[test]

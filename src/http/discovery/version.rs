@@ -7,9 +7,14 @@ use serde_json::{Value, json};
 pub const MAJOR: &str = "1";
 pub const MINOR: &str = "37";
 
-/// The version of the API without a word on who serves it, as OpenAPI documents print it.
+/// The version of the API without a word on who serves it.
 pub fn release() -> String {
     format!("v{MAJOR}.{MINOR}.0")
+}
+
+/// The version that upstream calls emulated, as OpenAPI documents print it.
+pub fn emulated() -> String {
+    format!("{MAJOR}.{MINOR}")
 }
 
 /// `v1.37.0+rowplane-<crate version>`: clients parse the part before `+` as the API's version.

@@ -154,3 +154,50 @@ fn content_types() {
     assert_eq!(failure.body["message"], "415: Unsupported Media Type");
     assert_eq!(failure.body["details"], serde_json::json!({}));
 }
+
+/// Whatever is sent, the answer is a form that is offered or a refusal.
+#[test]
+fn no_header_panics() {
+    use rand::{RngExt, SeedableRng};
+    let pieces = [
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/apply-patch+yaml",
+        "*/*",
+        "*",
+        "/",
+        ";",
+        ",",
+        "=",
+        " ",
+        "q=0.5",
+        "as=Table",
+        "g=meta.k8s.io",
+        "v=v1",
+        "stream=watch",
+        "sv=v2",
+        "pretty=1",
+        "\u{e9}",
+        "NaN",
+    ];
+    let mut random = rand::rngs::SmallRng::seed_from_u64(11);
+    for _ in 0..20_000 {
+        let length = random.random_range(0..16);
+        let text: String = (0..length).map(|_| pieces[random.random_range(0..pieces.len())]).collect();
+        for offers in [ALL, CUSTOM, PLAIN, DISCOVERY] {
+            if let Ok(chosen) = negotiate(Some(&text), offers) {
+                let offer = offers.iter().find(|offer| offer.media == chosen.media).expect("offered");
+                assert!(offer.allows(chosen.transform), "{text}: {chosen:?}");
+            }
+            if let Ok(chosen) = negotiate_stream(Some(&text), offers) {
+                assert!(chosen.media.stream_content_type().is_some(), "{text}: {chosen:?}");
+            }
+        }
+        drop(check_route(Some(&text), WATCH_ROUTE_TYPES));
+        drop(body_type(Some(&text), &[MediaType::Json, MediaType::Protobuf]));
+        drop(patch_kind(Some(&text), PatchTarget::Custom));
+        preferred(&text, &[("json", 1)]);
+        wants_pretty(Some(&text), Some(&text));
+    }
+}

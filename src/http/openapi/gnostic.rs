@@ -1,22 +1,24 @@
-//! The protobuf form of OpenAPI v2: gnostic's `openapi.v2.Document`.
+//! The protobuf forms of OpenAPI: gnostic's `openapi.v2.Document` and `openapi.v3.Document`.
 //!
 //! What the JSON form says is encoded by tables: for each message, which member is which field. A member that no
 //! table knows would be lost without a word, so a test looks for such members.
 
 use serde_json::{Map, Value};
 
-mod messages;
+mod form;
+mod v2;
+mod v3;
 
 use super::entries::decoded;
 use super::v2::Swagger;
-use messages::{Form, Member, Message};
+use form::{Form, Member, Message};
 
-/// Encodes the JSON form of a document.
-pub(super) fn encode(document: &Swagger) -> Vec<u8> {
+/// Encodes the JSON form of a document of v2.
+pub(super) fn encode_v2(document: &Swagger) -> Vec<u8> {
     let mut out = Vec::new();
-    put_message(&mut out, &messages::DOCUMENT, &document.head());
+    put_message(&mut out, &v2::DOCUMENT, &document.head());
     for (name, entries) in [("paths", &document.paths), ("definitions", &document.definitions)] {
-        let members = messages::DOCUMENT.members.iter();
+        let members = v2::DOCUMENT.members.iter();
         let member = members.filter(|member| member.name == name);
         for (member, (number, path, message)) in member.filter_map(|m| Some((m, m.form.entries()?))) {
             let mut encoded = Vec::new();
@@ -26,6 +28,13 @@ pub(super) fn encode(document: &Swagger) -> Vec<u8> {
             put(&mut out, member.number, &encoded);
         }
     }
+    out
+}
+
+/// Encodes the JSON form of a document of v3.
+pub(super) fn encode_v3(document: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_message(&mut out, &v3::DOCUMENT, document);
     out
 }
 
@@ -50,6 +59,9 @@ fn put_member(out: &mut Vec<u8>, member: &Member, value: &Value) {
         Form::Texts => list(value).iter().for_each(|each| put(out, member.number, text(each))),
         Form::Anys => list(value).iter().for_each(|each| put(out, member.number, &any(each))),
         Form::One(path, message) => put(out, member.number, &nested(path, message, value)),
+        Form::Many(path, message) => {
+            list(value).iter().for_each(|each| put(out, member.number, &nested(path, message, each)));
+        }
         Form::Entries(number, path, message) => {
             let mut entries = Vec::new();
             for (name, each) in fields(value) {
@@ -70,20 +82,27 @@ fn put_member(out: &mut Vec<u8>, member: &Member, value: &Value) {
         }
         Form::Parameters => {
             for each in list(value) {
-                let (path, message) = messages::parameter(text(&each["in"]));
+                let (path, message) = v2::parameter(text(&each["in"]));
                 put(out, member.number, &nested(path, message, each));
             }
         }
+        Form::Default => put(out, member.number, &default(value)),
     }
 }
 
 /// A message inside of messages of one field each, as a `oneof` is written.
 fn nested(path: &[u8], message: &Message, value: &Value) -> Vec<u8> {
     let mut inner = Vec::new();
-    match message.shorthand {
+    match (message.shorthand, message.reference) {
         // A type is a word in JSON and a list of words here.
-        Some(number) => put(&mut inner, number, text(value)),
-        None => put_message(&mut inner, message, value),
+        (Some(number), _) => put(&mut inner, number, text(value)),
+        (None, None) => put_message(&mut inner, message, value),
+        (None, Some(reference)) => {
+            let (number, message) = if value.get("$ref").is_some() { (2, reference) } else { (1, message) };
+            let mut either = Vec::new();
+            put_message(&mut either, message, value);
+            put(&mut inner, number, &either);
+        }
     }
     for &number in path.iter().rev() {
         let mut outer = Vec::with_capacity(inner.len() + 4);
@@ -99,6 +118,22 @@ fn any(value: &Value) -> Vec<u8> {
     let mut any = Vec::new();
     put(&mut any, YAML, value.to_string().as_bytes());
     any
+}
+
+/// One of three fields, written also where it is zero.
+fn default(value: &Value) -> Vec<u8> {
+    const FIXED64: u8 = 1;
+    let mut default = Vec::new();
+    match value {
+        Value::Number(number) => {
+            default.push(1 << 3 | FIXED64);
+            default.extend_from_slice(&number.as_f64().unwrap_or_default().to_le_bytes());
+        }
+        Value::Bool(flag) => default.extend_from_slice(&[2 << 3, u8::from(*flag)]),
+        Value::String(text) => put(&mut default, 3, text.as_bytes()),
+        _ => {}
+    }
+    default
 }
 
 fn named(name: &str, value: &[u8]) -> Vec<u8> {

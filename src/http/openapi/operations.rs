@@ -1,93 +1,11 @@
-//! The paths of a group version and what can be done there, in terms that v2 and v3 both render.
+//! The paths of a group version and what can be done there.
 
-use serde_json::{Map, Value};
-
-use super::entries::{Entries, encoded};
 use super::names;
+use super::operation::{ANSWERS, Body, OK, Operation, PathItem, STREAMS, Subject};
 use super::parameters::{self, NAME, NAMESPACE, PRETTY, Parameter};
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition, Subresource, Verb};
 
-#[derive(Debug)]
-pub(super) struct PathItem {
-    pub path: String,
-    /// Common to all operations of the path.
-    pub parameters: Vec<Parameter>,
-    pub operations: Vec<Operation>,
-}
-
-#[derive(Debug)]
-pub(super) struct Operation {
-    /// HTTP method in lower case.
-    pub method: &'static str,
-    pub id: String,
-    pub tag: String,
-    pub subject: Option<Subject>,
-    pub query: &'static [Parameter],
-    pub body: Body,
-    pub codes: &'static [(u16, &'static str)],
-    /// Name of the answer's schema.
-    pub returns: String,
-}
-
-/// What an operation does, and to what kind: discovery has none.
-#[derive(Debug)]
-pub(super) struct Subject {
-    /// `x-kubernetes-action`.
-    pub action: &'static str,
-    /// `x-kubernetes-group-version-kind`.
-    pub kind: ForeignKind,
-}
-
-impl Operation {
-    /// The names of the schemas that the operation refers to.
-    pub fn schemas(&self) -> impl Iterator<Item = String> {
-        let body = self.body.schema().map(str::to_owned);
-        body.into_iter().chain([self.returns.clone()])
-    }
-
-    /// Reads a document of discovery.
-    pub fn discovery(id: String, tag: String, returns: &str) -> Self {
-        Self {
-            method: "get",
-            id,
-            tag,
-            subject: None,
-            query: &[],
-            body: Body::None,
-            codes: OK,
-            returns: returns.to_owned(),
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum Body {
-    None,
-    /// Name of the schema.
-    Object(String),
-    Delete,
-    Patch,
-}
-
-impl Body {
-    /// The name of the body's schema.
-    pub fn schema(&self) -> Option<&str> {
-        match self {
-            Body::None => None,
-            Body::Object(name) => Some(name),
-            Body::Delete => Some(names::DELETE_OPTIONS),
-            Body::Patch => Some(names::PATCH),
-        }
-    }
-
-    /// Everything but the options of a deletion must be sent.
-    pub fn required(&self) -> bool {
-        matches!(self, Body::Object(_) | Body::Patch)
-    }
-}
-
-const OK: &[(u16, &str)] = &[(200, "OK")];
 const OK_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created")];
 const OK_ACCEPTED: &[(u16, &str)] = &[(200, "OK"), (202, "Accepted")];
 const ANY_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created"), (202, "Accepted")];
@@ -100,22 +18,6 @@ pub(super) fn paths(origin: Origin, version: &GroupVersion) -> Vec<PathItem> {
         .flat_map(|definition| Paths { origin, definition, root: format!("/{}", version.path()) }.all())
         .filter(|item| !item.operations.is_empty())
         .collect()
-}
-
-/// The `paths` object from the two renderings in which v2 and v3 differ.
-pub(super) fn render(
-    items: &[PathItem],
-    operation: fn(&Operation) -> Value,
-    parameter: fn(&Parameter) -> Value,
-) -> Entries {
-    let render_item = |item: &PathItem| {
-        let operations = item.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
-        let mut rendered: Map<String, Value> = operations.collect();
-        rendered.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
-        rendered.sort_keys();
-        encoded(&rendered.into())
-    };
-    items.iter().map(|item| (item.path.clone(), render_item(item))).collect()
 }
 
 struct Paths<'a> {
@@ -131,34 +33,29 @@ impl Paths<'_> {
         if self.definition.namespaced() {
             items.push(self.all_namespaces());
         }
+        // Upstream serves these for its own kinds only.
+        if self.origin == Origin::BuiltIn && self.definition.allows(Verb::Watch) {
+            items.extend(self.watches());
+        }
         items
     }
 
     fn collection(&self) -> PathItem {
         let verbs = [Verb::List, Verb::Create, Verb::DeleteCollection];
-        PathItem {
-            path: self.collection_path(),
-            parameters: self.path_parameters(&[PRETTY]),
-            operations: self.operations(&verbs),
-        }
+        PathItem::new(self.collection_path(""), self.path_parameters(&[PRETTY]), self.operations(&verbs))
     }
 
     fn object(&self) -> PathItem {
         let verbs = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
-        PathItem {
-            path: format!("{}/{{name}}", self.collection_path()),
-            parameters: self.path_parameters(&[NAME, PRETTY]),
-            operations: self.operations(&verbs),
-        }
+        let path = format!("{}/{{name}}", self.collection_path(""));
+        PathItem::new(path, self.path_parameters(&[NAME, PRETTY]), self.operations(&verbs))
     }
 
     fn subresource(&self, sub: &Subresource) -> PathItem {
         let kind = sub.kind.clone().unwrap_or_else(|| self.kind());
-        PathItem {
-            path: format!("{}/{{name}}/{}", self.collection_path(), sub.name),
-            parameters: self.path_parameters(&[NAME, PRETTY]),
-            operations: sub.verbs.iter().map(|&verb| self.operation(verb, &kind, &sub.name)).collect(),
-        }
+        let path = format!("{}/{{name}}/{}", self.collection_path(""), sub.name);
+        let operations = sub.verbs.iter().map(|&verb| self.operation(verb, &kind, &sub.name)).collect();
+        PathItem::new(path, self.path_parameters(&[NAME, PRETTY]), operations)
     }
 
     fn all_namespaces(&self) -> PathItem {
@@ -166,23 +63,51 @@ impl Paths<'_> {
         for operation in &mut operations {
             operation.id = self.operation_id("list", "", "ForAllNamespaces");
         }
-        PathItem {
-            path: format!("{}/{}", self.root, self.definition.plural),
-            parameters: vec![PRETTY],
-            operations,
-        }
+        PathItem::new(format!("{}/{}", self.root, self.definition.plural), vec![PRETTY], operations)
     }
 
-    fn collection_path(&self) -> String {
+    /// The deprecated paths that say no `watch=true`.
+    fn watches(&self) -> Vec<PathItem> {
+        let item = |path: String, parameters: Vec<Parameter>, action, id| {
+            let mut watch = self.operation(Verb::List, &self.kind(), "");
+            watch.id = id;
+            watch.subject = Some(Subject { action, kind: self.kind() });
+            watch.returns = names::WATCH_EVENT.to_owned();
+            PathItem::new(path, parameters, vec![watch])
+        };
+        let collection = self.collection_path("/watch");
+        let object = format!("{collection}/{{name}}");
+        let mut items = vec![
+            item(
+                collection,
+                self.path_parameters(&[PRETTY]),
+                "watchlist",
+                self.operation_id("watch", "Namespaced", "List"),
+            ),
+            item(
+                object,
+                self.path_parameters(&[NAME, PRETTY]),
+                "watch",
+                self.operation_id("watch", "Namespaced", ""),
+            ),
+        ];
+        if self.definition.namespaced() {
+            let path = format!("{}/watch/{}", self.root, self.definition.plural);
+            let id = self.operation_id("watch", "", "ListForAllNamespaces");
+            items.push(item(path, vec![PRETTY], "watchlist", id));
+        }
+        items
+    }
+
+    /// `prefix` stands between the version and the rest.
+    fn collection_path(&self, prefix: &str) -> String {
         let namespace = if self.definition.namespaced() { "/namespaces/{namespace}" } else { "" };
-        format!("{}{namespace}/{}", self.root, self.definition.plural)
+        format!("{}{prefix}{namespace}/{}", self.root, self.definition.plural)
     }
 
     fn path_parameters(&self, own: &[Parameter]) -> Vec<Parameter> {
         let namespace = self.definition.namespaced().then_some(NAMESPACE);
-        let mut all: Vec<Parameter> = own.iter().copied().chain(namespace).collect();
-        all.sort_by_key(|parameter| parameter.name);
-        all
+        own.iter().copied().chain(namespace).collect()
     }
 
     fn operations(&self, verbs: &[Verb]) -> Vec<Operation> {
@@ -198,7 +123,7 @@ impl Paths<'_> {
             id: self.id(verb, sub),
             tag: names::tag(&self.definition.group, &self.definition.version),
             subject: Some(Subject { action, kind: kind.clone() }),
-            query,
+            query: query.to_vec(),
             body: match verb {
                 Verb::Create | Verb::Update => Body::Object(object.clone()),
                 Verb::Patch => Body::Patch,
@@ -207,6 +132,7 @@ impl Paths<'_> {
             },
             codes,
             returns: self.returns(verb, object),
+            produces: if matches!(verb, Verb::List | Verb::Watch) { STREAMS } else { ANSWERS },
         }
     }
 
@@ -223,10 +149,15 @@ impl Paths<'_> {
     fn returns(&self, verb: Verb, object: String) -> String {
         match verb {
             Verb::List | Verb::Watch => self.schema(&self.definition.list_kind),
-            Verb::Delete if self.definition.behavior.returns_deleted => object,
+            // Upstream's documents do not know that a namespace is returned as well.
+            Verb::Delete if self.definition.behavior.returns_deleted && !self.is_namespace() => object,
             Verb::Delete | Verb::DeleteCollection => names::STATUS.to_owned(),
             Verb::Create | Verb::Get | Verb::Patch | Verb::Update => object,
         }
+    }
+
+    fn is_namespace(&self) -> bool {
+        self.definition.group.is_empty() && &*self.definition.plural == "namespaces"
     }
 
     /// Cluster-scoped kinds are not `Namespaced`.

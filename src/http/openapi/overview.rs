@@ -1,7 +1,7 @@
 //! The paths of discovery and of the version, each a small document of its own in v3.
 
 use super::names;
-use super::operations::{Operation, PathItem};
+use super::operation::{ANSWERS, JSON, Operation, PathItem};
 use crate::schema::registry::{Group, GroupVersion, Registry};
 
 /// A path that lists something, by the name under which v3's index has its document.
@@ -13,7 +13,7 @@ pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
     }
     items.push(("apis".to_owned(), item("/apis/", "getAPIVersions", "apis", names::API_GROUP_LIST)));
     items.extend(registry.groups().iter().filter(|group| !group.name.is_empty()).map(group));
-    items.push(("version".to_owned(), item("/version/", "getCodeVersion", "version", names::VERSION_INFO)));
+    items.push(("version".to_owned(), version()));
     items
 }
 
@@ -31,10 +31,13 @@ fn group(group: &Group) -> (String, PathItem) {
     (path, item)
 }
 
+fn version() -> PathItem {
+    let id = "getCodeVersion".to_owned();
+    let get = Operation::discovery(id, "version".to_owned(), names::VERSION_INFO, JSON);
+    PathItem::new("/version/".to_owned(), Vec::new(), vec![get])
+}
+
 fn item(path: &str, id: &str, tag: &str, returns: &str) -> PathItem {
-    PathItem {
-        path: path.to_owned(),
-        parameters: Vec::new(),
-        operations: vec![Operation::discovery(id.to_owned(), tag.to_owned(), returns)],
-    }
+    let get = Operation::discovery(id.to_owned(), tag.to_owned(), returns, ANSWERS);
+    PathItem::new(path.to_owned(), Vec::new(), vec![get])
 }

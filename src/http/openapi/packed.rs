@@ -12,7 +12,8 @@ use flate2::write::GzEncoder;
 pub struct Packed {
     /// A gzip member, which may be sent as it is.
     pub gzip: Bytes,
-    length: usize,
+    /// Of the document itself.
+    pub length: usize,
 }
 
 impl Packed {

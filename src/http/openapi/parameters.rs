@@ -1,4 +1,5 @@
-//! The parameters of operations, each list sorted by name as upstream prints them.
+//! The parameters of operations, each list sorted by name as upstream prints them. `shardSelector` and
+//! `ignoreStoreRead…` are in upstream's documents whether its gates for them are open or, as here, closed.
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameter {
@@ -51,6 +52,7 @@ pub(super) const LIST: &[Parameter] = &[
     query("resourceVersion", "string"),
     query("resourceVersionMatch", "string"),
     query("sendInitialEvents", "boolean"),
+    query("shardSelector", "string"),
     query("timeoutSeconds", "integer"),
     query("watch", "boolean"),
 ];
@@ -58,6 +60,7 @@ pub(super) const LIST: &[Parameter] = &[
 pub(super) const DELETE: &[Parameter] = &[
     query("dryRun", "string"),
     query("gracePeriodSeconds", "integer"),
+    query("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
     query("orphanDependents", "boolean"),
     query("propagationPolicy", "string"),
 ];
@@ -67,6 +70,7 @@ pub(super) const DELETE_COLLECTION: &[Parameter] = &[
     query("dryRun", "string"),
     query("fieldSelector", "string"),
     query("gracePeriodSeconds", "integer"),
+    query("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
     query("labelSelector", "string"),
     query("limit", "integer"),
     query("orphanDependents", "boolean"),
@@ -74,5 +78,6 @@ pub(super) const DELETE_COLLECTION: &[Parameter] = &[
     query("resourceVersion", "string"),
     query("resourceVersionMatch", "string"),
     query("sendInitialEvents", "boolean"),
+    query("shardSelector", "string"),
     query("timeoutSeconds", "integer"),
 ];

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::entries::{Entries, encoded};
 use super::names;
-use super::operations::PathItem;
+use super::operation::PathItem;
 use super::texts::Texts;
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition};

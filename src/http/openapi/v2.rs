@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
-use super::operations::{self, Operation, PathItem};
+use super::operation::{self, Operation, PathItem};
+use super::operations;
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
 use super::texts::Texts;
@@ -49,8 +50,8 @@ pub(super) fn document(registry: &Registry, texts: &Texts) -> Swagger {
     let definitions = Schemas::new(Dialect::V2, texts, versions).of(&items);
     Swagger {
         swagger: "2.0",
-        info: json!({"title": "Kubernetes", "version": version::release()}),
-        paths: operations::render(&items, operation, parameter),
+        info: json!({"title": "Kubernetes", "version": version::emulated()}),
+        paths: operation::render(&items, operation, parameter),
         definitions,
         security_definitions: json!({
             "BearerToken": {
@@ -67,7 +68,11 @@ pub(super) fn document(registry: &Registry, texts: &Texts) -> Swagger {
 fn operation(op: &Operation) -> Value {
     let mut parameters: Vec<Value> = body(op).into_iter().collect();
     parameters.extend(op.query.iter().map(parameter));
-    let consumes = if op.method == "patch" { v3::PATCH_TYPES } else { &["*/*"] };
+    let consumes = match (&op.subject, op.method) {
+        (None, _) => op.produces,
+        (Some(_), "patch") => v3::PATCH_TYPES,
+        (Some(_), _) => &["*/*"],
+    };
     let answer = |(code, text): &(u16, &str)| {
         (code.to_string(), json!({"description": text, "schema": Dialect::V2.reference(&op.returns)}))
     };
@@ -75,13 +80,15 @@ fn operation(op: &Operation) -> Value {
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     let mut rendered = json!({
         "consumes": consumes,
-        "produces": v3::ANSWERS,
+        "produces": op.produces,
         "schemes": ["https"],
         "tags": [op.tag],
         "operationId": op.id,
-        "parameters": parameters,
         "responses": responses,
     });
+    if !parameters.is_empty() {
+        rendered["parameters"] = parameters.into();
+    }
     if let Some(subject) = &op.subject {
         rendered["x-kubernetes-action"] = json!(subject.action);
         rendered[GVK] = gvk(&subject.kind);

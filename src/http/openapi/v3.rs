@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
-use super::operations::{self, Operation, PathItem};
+use super::operation::{self, Operation, PathItem};
+use super::operations;
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Schemas, gvk};
 use super::texts::Texts;
@@ -12,16 +13,12 @@ use super::{OpenApi, overview};
 use crate::http::discovery::version;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
 
-/// The forms in which answers can be had.
-pub(super) const ANSWERS: &[&str] =
-    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-
 /// The forms that the PATCH of a built-in kind takes.
 pub(super) const PATCH_TYPES: &[&str] = &[
-    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
 ];
 
 /// `hashes` by path without leading slash.
@@ -68,8 +65,8 @@ fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -
     let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
     Document {
         openapi: "3.0.0",
-        info: json!({"title": "Kubernetes", "version": version::release()}),
-        paths: operations::render(&items, operation, parameter),
+        info: json!({"title": "Kubernetes", "version": version::emulated()}),
+        paths: operation::render(&items, operation, parameter),
         components: Components {
             schemas,
             security_schemes: json!({
@@ -80,16 +77,15 @@ fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -
 }
 
 fn operation(op: &Operation) -> Value {
-    let mut rendered = json!({
-        "tags": [op.tag],
-        "operationId": op.id,
-        "parameters": op.query.iter().map(parameter).collect::<Value>(),
-    });
+    let mut rendered = json!({"tags": [op.tag], "operationId": op.id});
+    if !op.query.is_empty() {
+        rendered["parameters"] = op.query.iter().map(parameter).collect();
+    }
     if let Some(body) = request_body(op) {
         rendered["requestBody"] = body;
     }
     let mut responses: Map<String, Value> =
-        op.codes.iter().map(|(code, text)| (code.to_string(), response(text, &op.returns))).collect();
+        op.codes.iter().map(|(code, text)| (code.to_string(), response(text, op))).collect();
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     rendered["responses"] = responses.into();
     if let Some(subject) = &op.subject {
@@ -111,17 +107,21 @@ fn parameter(parameter: &Parameter) -> Value {
 fn request_body(op: &Operation) -> Option<Value> {
     let schema = json!({"schema": Dialect::V3.reference(op.body.schema()?)});
     let types = if op.method == "patch" { PATCH_TYPES } else { &["*/*"] };
-    let content: Map<String, Value> = types.iter().map(|&media| (media.to_owned(), schema.clone())).collect();
-    let mut rendered = json!({"content": content});
+    let mut rendered = json!({"content": content(types, schema)});
     if op.body.required() {
         rendered["required"] = json!(true);
     }
     Some(rendered)
 }
 
-fn response(description: &str, schema: &str) -> Value {
-    let schema = json!({"schema": Dialect::V3.reference(schema)});
-    let content: Map<String, Value> =
-        ANSWERS.iter().map(|&media| (media.to_owned(), schema.clone())).collect();
-    json!({"description": description, "content": content})
+fn response(description: &str, op: &Operation) -> Value {
+    let schema = json!({"schema": Dialect::V3.reference(&op.returns)});
+    json!({"description": description, "content": content(op.produces, schema)})
+}
+
+/// The schema by media type; these are sorted, as all names are in v3.
+fn content(types: &[&str], schema: Value) -> Value {
+    let mut types: Vec<&str> = types.to_vec();
+    types.sort_unstable();
+    types.into_iter().map(|media| (media.to_owned(), schema.clone())).collect()
 }

@@ -11,6 +11,7 @@ use crate::api::options::list::{Collection, ListOptions};
 use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Target, scale};
+use crate::http::compress::compress_stream;
 use crate::http::metrics::LongRunning;
 use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
 use crate::http::{body, documents, encode, response};
@@ -31,7 +32,8 @@ impl Context<'_> {
     }
 
     pub async fn list(&self) -> Result<Response, Error> {
-        let negotiated = self.negotiate(Shape::List)?;
+        // Upstream lists and watches by one route.
+        let negotiated = self.negotiate_of(WATCH_ROUTE_TYPES, Shape::List)?;
         let resource = self.resource()?;
         let group_resource = resource.group_resource();
         let keys = self.app.api.token_keys.load();
@@ -52,6 +54,7 @@ impl Context<'_> {
         let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };
         let options = WatchOptions::parse(&self.query, self.collection(resource, &group_resource), path)?;
         let encoder = self.encoder(&negotiated)?;
+        let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
         let watch = self.app.api.watch(resource, namespace, options, self.draining());
         let definition = self.definition;
@@ -60,6 +63,9 @@ impl Context<'_> {
         let mut response = Response::new(body::watch(encoder, watch, counter, active));
         let content_type = negotiated.media.stream_content_type().unwrap_or("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if streams_list {
+            response = compress_stream(&self.parts.headers, response);
+        }
         Ok(response)
     }
 

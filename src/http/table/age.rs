@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_change_at_the_boundaries() {
+    fn w49_texts_change_at_the_boundaries() {
         let cases = [
             (-2, "<invalid>"),
             (-1, "0s"),

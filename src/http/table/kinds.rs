@@ -106,7 +106,6 @@ fn find_storage(kind: &str) -> Option<&'static Printer> {
     Some(match kind {
         "CSIDriver" => &storage::CSI_DRIVER,
         "CSINode" => &storage::CSI_NODE,
-        "CSIStorageCapacity" => &storage::CSI_STORAGE_CAPACITY,
         "StorageClass" => &storage::STORAGE_CLASS,
         "VolumeAttachment" => &storage::VOLUME_ATTACHMENT,
         "VolumeAttributesClass" => &storage::VOLUME_ATTRIBUTES_CLASS,

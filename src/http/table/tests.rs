@@ -68,7 +68,6 @@ const KINDS: &[(&str, &str)] = &[
     ("networking.k8s.io", "IPAddress"),
     ("storage.k8s.io", "CSIDriver"),
     ("storage.k8s.io", "CSINode"),
-    ("storage.k8s.io", "CSIStorageCapacity"),
     ("storage.k8s.io", "StorageClass"),
     ("storage.k8s.io", "VolumeAttachment"),
     ("storage.k8s.io", "VolumeAttributesClass"),

@@ -283,11 +283,11 @@ const RBAC_V1: &[Row] = &[
 ];
 
 const RESOURCE_V1: &[Row] = &[
-    cluster("deviceclasses", "DeviceClass").generation(),
-    cluster("devicetaintrules", "DeviceTaintRule").sub(STATUS).generation().conditional(),
-    namespaced("resourceclaims", "ResourceClaim").sub(STATUS),
-    namespaced("resourceclaimtemplates", "ResourceClaimTemplate"),
-    cluster("resourceslices", "ResourceSlice").generation(),
+    cluster("deviceclasses", "DeviceClass").generation().returns_deleted(),
+    cluster("devicetaintrules", "DeviceTaintRule").sub(STATUS).generation().conditional().returns_deleted(),
+    namespaced("resourceclaims", "ResourceClaim").sub(STATUS).returns_deleted(),
+    namespaced("resourceclaimtemplates", "ResourceClaimTemplate").returns_deleted(),
+    cluster("resourceslices", "ResourceSlice").generation().returns_deleted(),
 ];
 
 const SCHEDULING_V1: &[Row] = &[cluster("priorityclasses", "PriorityClass").short(&["pc"]).generation()];

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
 use crate::http::openapi::texts::Texts;
-use crate::http::openapi::v2;
+use crate::http::openapi::{OpenApi, v2 as swagger};
 use crate::schema::builtin;
 use crate::schema::registry::Registry;
 
@@ -18,7 +20,7 @@ fn a_document_has_its_fields_in_order() {
     expected.extend(b"\xb2\x01\x08\x0a\x06object");
     expected.extend(b"\xfa\x01\x0b\x0a\x03x-a\x12\x04\x12\x02[]");
     let mut out = Vec::new();
-    put_message(&mut out, &messages::DOCUMENT, &document);
+    put_message(&mut out, &v2::DOCUMENT, &document);
     assert_eq!(out, expected);
 }
 
@@ -32,11 +34,41 @@ fn long_lengths_take_several_bytes() {
 #[test]
 fn no_member_is_lost() {
     let registry = Registry::new(builtin::definitions());
-    let document = v2::document(&registry, &Texts::load());
-    check(&messages::DOCUMENT, &serde_json::to_value(&document).expect("JSON"));
+    let document = swagger::document(&registry, &Texts::load());
+    check(&v2::DOCUMENT, &serde_json::to_value(&document).expect("JSON"));
+    let openapi = OpenApi::new(Arc::new(registry));
+    for path in openapi.all_v3().by_path.keys() {
+        let kept = openapi.v3(path, crate::http::openapi::Form::Json).expect("a document");
+        check(&v3::DOCUMENT, &serde_json::from_slice(&kept.body()).expect("JSON"));
+    }
+}
+
+#[test]
+fn a_schema_or_a_reference() {
+    let schema = json!({"type": "object", "allOf": [{"$ref": "#/a"}], "default": {}, "x-a": 1});
+    let mut expected = b"\xca\x01\x06object".to_vec();
+    expected.extend(b"\xd2\x01\x07\x12\x05\x0a\x03#/a");
+    expected.extend(b"\x8a\x02\x00");
+    expected.extend(b"\xa2\x02\x0a\x0a\x03x-a\x12\x03\x12\x011");
+    let document = json!({"components": {"schemas": {"s": schema}}});
+    let mut schemas = vec![0x0a, expected.len() as u8];
+    schemas.extend(&expected);
+    let named = [&b"\x0a\x01s\x12"[..], &[schemas.len() as u8], &schemas].concat();
+    let entries = [&[0x0a, named.len() as u8][..], &named].concat();
+    let components = [&[0x0a, entries.len() as u8][..], &entries].concat();
+    assert_eq!(encode_v3(&document), [&[0x2a, components.len() as u8][..], &components].concat());
+}
+
+#[test]
+fn defaults_are_written_also_where_they_are_zero() {
+    assert_eq!(default(&json!(0)), b"\x09\0\0\0\0\0\0\0\0");
+    assert_eq!(default(&json!(false)), b"\x10\0");
+    assert_eq!(default(&json!("")), b"\x1a\0");
+    assert_eq!(default(&json!({})), b"");
 }
 
 fn check(message: &Message, value: &Value) {
+    let message = message.reference.filter(|_| value.get("$ref").is_some()).unwrap_or(message);
     for (name, value) in fields(value) {
         if message.extensions.is_some() && name.starts_with("x-") {
             continue;
@@ -45,11 +77,12 @@ fn check(message: &Message, value: &Value) {
         let member = member.unwrap_or_else(|| panic!("no field for {name}"));
         match member.form {
             Form::One(_, message) => check(message, value),
+            Form::Many(_, message) => list(value).iter().for_each(|each| check(message, each)),
             Form::Entries(_, _, message) => fields(value).for_each(|(_, each)| check(message, each)),
             Form::Parameters => {
-                list(value).iter().for_each(|each| check(messages::parameter(text(&each["in"])).1, each));
+                list(value).iter().for_each(|each| check(v2::parameter(text(&each["in"])).1, each));
             }
-            Form::Text | Form::Flag | Form::Texts | Form::Anys | Form::TextMaps => {}
+            Form::Text | Form::Flag | Form::Texts | Form::Anys | Form::TextMaps | Form::Default => {}
         }
     }
 }

@@ -36,7 +36,8 @@ impl Schemas<'_> {
         let described = |name: &str, schema| (name.to_owned(), self.described(owner, name, schema));
         let mut properties: Map<String, Value> =
             members.iter().map(|field| described(&field.json_name, self.property(field))).collect();
-        if message.role != Role::Part {
+        // To upstream, an event is no object.
+        if message.role != Role::Part && &*message.name != "WatchEvent" {
             properties.extend(["apiVersion", "kind"].map(|name| described(name, json!({"type": "string"}))));
         }
         properties.sort_keys();
@@ -110,11 +111,12 @@ impl Schemas<'_> {
                 };
                 self.value(field, default)
             }
+            // Elements are never absent, and so always have a default.
             Cardinality::List => {
-                json!({"type": "array", "items": self.value(field, None)})
+                json!({"type": "array", "items": self.value(field, self.zero(field))})
             }
             Cardinality::Map => {
-                json!({"type": "object", "additionalProperties": self.value(field, None)})
+                json!({"type": "object", "additionalProperties": self.value(field, self.zero(field))})
             }
         };
         if let Some(schema) = schema.as_object_mut() {
@@ -147,6 +149,10 @@ impl Schemas<'_> {
         }
         if let Some(default) = default {
             schema["default"] = default;
+        }
+        // The elements of a list of strings that is a type of its own.
+        if let Some(items) = schema.get_mut("items").filter(|_| self.dialect == Dialect::V3) {
+            items["default"] = json!("");
         }
         schema
     }

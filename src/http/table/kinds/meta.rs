@@ -69,14 +69,29 @@ pub static STORAGE_VERSION: Printer = Printer {
 };
 
 pub static STORAGE_VERSION_MIGRATION: Printer = Printer {
-    columns: &[Column { format: "", ..NAME }, text_column("Resource", "Resource that is rewritten.")],
+    columns: &[
+        Column { format: "", ..NAME },
+        text_column("Resource", "Resource that is rewritten."),
+        text_column("Status", "How far that is."),
+    ],
     cells: |object, _| {
         let resource = &object["spec"]["resource"];
         // The dot stays where the group is empty.
-        cells![name(object), format!("{}.{}", text(&resource["resource"]), text(&resource["group"]))]
+        let resource = format!("{}.{}", text(&resource["resource"]), text(&resource["group"]));
+        cells![name(object), resource, migration_state(object)]
     },
     ..PLAIN
 };
+
+/// The last of these conditions that holds.
+fn migration_state(migration: &Value) -> &str {
+    let holds = |condition: &&Value| {
+        condition["status"] == "True"
+            && matches!(text(&condition["type"]), "Running" | "Failed" | "Succeeded")
+    };
+    let state = list(&migration["status"]["conditions"]).iter().rfind(holds);
+    state.map_or("Unknown", |condition| text(&condition["type"]))
+}
 
 fn backend(api_service: &Value) -> String {
     let service = &api_service["spec"]["service"];

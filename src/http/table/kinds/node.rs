@@ -50,9 +50,18 @@ fn node_cells(node: &Value, now: Timestamp) -> Vec<Value> {
         address(node, "InternalIP"),
         address(node, "ExternalIP"),
         text_or(&info["osImage"], "<unknown>"),
-        text_or(&info["kernelVersion"], "<unknown>"),
+        kernel(info),
         text_or(&info["containerRuntimeVersion"], "<unknown>"),
     ]
+}
+
+/// With the architecture, where that is known.
+fn kernel(info: &Value) -> String {
+    let version = text_or(&info["kernelVersion"], "<unknown>");
+    match text(&info["architecture"]) {
+        "" => version.to_owned(),
+        architecture => format!("{version} ({architecture})"),
+    }
 }
 
 fn status(node: &Value) -> String {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::super::Printer;
 use super::super::age;
 use super::super::cell::{
-    AGE, NAME, PLAIN, age as age_cell, cells, condition, deleting, flag, integer, integer_column, is_true,
-    list, name, text, text_column, text_or, wide,
+    AGE, NAME, PLAIN, age as age_cell, cells, condition, deleting, flag, integer, is_true, list, name, text,
+    text_column, text_or, wide,
 };
 
 pub static POD: Printer = Printer {
@@ -16,7 +16,7 @@ pub static POD: Printer = Printer {
         text_column("Ready", "Containers that are ready, of all that keep running."),
         text_column("Status", "What the containers of the pod are doing, in one word."),
         // Upstream says integer although the cell is text.
-        integer_column("Restarts", "How often containers of the pod were restarted."),
+        text_column("Restarts", "How often containers of the pod were restarted."),
         AGE,
         wide(text_column("IP", "First IP address of the pod.")),
         wide(text_column("Node", "Node that the pod is bound to.")),

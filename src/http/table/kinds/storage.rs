@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::cell::{
-    AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer_column, list, name, optional_text,
-    scalar_text, text, text_column,
+    AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer_column, list, name, optional_text, text,
+    text_column,
 };
 use super::super::text::join;
 use super::super::{Column, Printer};
@@ -58,19 +58,6 @@ pub static VOLUME_ATTACHMENT: Printer = Printer {
 pub static CSI_NODE: Printer = Printer {
     columns: &[NAME, integer_column("Drivers", "Number of CSI drivers on the node."), AGE],
     cells: |object, now| cells![name(object), list(&object["spec"]["drivers"]).len(), age(object, now)],
-    ..PLAIN
-};
-
-pub static CSI_STORAGE_CAPACITY: Printer = Printer {
-    columns: &[
-        NAME,
-        text_column("StorageClassName", "Storage class that the capacity is for."),
-        text_column("Capacity", "Room that is left."),
-    ],
-    cells: |object, _| {
-        let capacity = scalar_text(&object["capacity"]).unwrap_or_else(|| "<unset>".to_owned());
-        cells![name(object), text(&object["storageClassName"]), capacity]
-    },
     ..PLAIN
 };
 

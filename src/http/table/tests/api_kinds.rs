@@ -124,14 +124,6 @@ fn storage() {
     );
     assert_cells(
         group,
-        "CSIStorageCapacity",
-        &[
-            (json!({"storageClassName": "c", "capacity": "1Gi"}), json!(["x", "c", "1Gi"])),
-            (json!({}), json!(["x", "", "<unset>"])),
-        ],
-    );
-    assert_cells(
-        group,
         "VolumeAttachment",
         &[(
             json!({"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}, "status": {"attached": true}}),
@@ -270,9 +262,14 @@ fn bookkeeping() {
         &[
             (
                 json!({"spec": {"resource": {"group": "apps", "resource": "deployments"}}}),
-                json!(["x", "deployments.apps"]),
+                json!(["x", "deployments.apps", "Unknown"]),
             ),
-            (json!({"spec": {"resource": {"resource": "pods"}}}), json!(["x", "pods."])),
+            (
+                json!({"spec": {"resource": {"resource": "pods"}}, "status": {"conditions": [
+                    {"type": "Running", "status": "False"}, {"type": "Succeeded", "status": "True"},
+                    {"type": "Other", "status": "True"}]}}),
+                json!(["x", "pods.", "Succeeded"]),
+            ),
         ],
     );
     let versions = json!([{"name": "v1beta1", "served": true}, {"name": "v1alpha1"}, {"name": "v1", "served": true, "storage": true}]);

@@ -1,58 +1,6 @@
 //! Which member of the JSON form is which field, from gnostic's `openapiv2/OpenAPIv2.proto`.
 
-/// A message of gnostic's.
-pub(super) struct Message {
-    pub members: &'static [Member],
-    /// The field of all members that begin with `x-`.
-    pub extensions: Option<u8>,
-    /// The field that holds the whole value where JSON has a string instead of an object.
-    pub shorthand: Option<u8>,
-}
-
-pub(super) struct Member {
-    pub name: &'static str,
-    pub number: u8,
-    pub form: Form,
-}
-
-/// How a member is written. Paths are the fields of messages around a value, from outer to inner.
-pub(super) enum Form {
-    Text,
-    Flag,
-    /// A list of strings.
-    Texts,
-    /// A list of any values.
-    Anys,
-    One(&'static [u8], &'static Message),
-    /// An object as a message of named values, which are its field of that number.
-    Entries(u8, &'static [u8], &'static Message),
-    /// A list of objects of lists of strings.
-    TextMaps,
-    /// A list whose messages depend on where the parameter stands.
-    Parameters,
-}
-
-impl Form {
-    /// What [`Form::Entries`] holds.
-    pub fn entries(&self) -> Option<(u8, &'static [u8], &'static Message)> {
-        match *self {
-            Form::Entries(number, path, message) => Some((number, path, message)),
-            _ => None,
-        }
-    }
-}
-
-const fn member(name: &'static str, number: u8, form: Form) -> Member {
-    Member { name, number, form }
-}
-
-const fn text(name: &'static str, number: u8) -> Member {
-    member(name, number, Form::Text)
-}
-
-const fn message(members: &'static [Member], extensions: Option<u8>) -> Message {
-    Message { members, extensions, shorthand: None }
-}
+use super::form::{Form, Message, member, message, text};
 
 pub(super) static DOCUMENT: Message = message(
     &[
@@ -150,7 +98,7 @@ static SCHEMA: Message = message(
     Some(31),
 );
 
-static TYPE: Message = Message { members: &[], extensions: None, shorthand: Some(1) };
+static TYPE: Message = Message { shorthand: Some(1), ..message(&[], None) };
 
 /// The message of a parameter, and the messages around it.
 pub(super) fn parameter(place: &[u8]) -> (&'static [u8], &'static Message) {

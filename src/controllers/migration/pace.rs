@@ -1,0 +1,93 @@
+//! How fast a migration goes: at its rate while nobody else writes, and much slower while somebody does.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::revision::Revision;
+
+/// So long others' writes are counted before they are judged.
+const WINDOW: Duration = Duration::from_millis(200);
+/// More than heartbeats and what controllers say of themselves.
+const OTHERS_PER_SECOND: f64 = 20.0;
+/// While others write, a page is followed by so many times its own time of rest. Whoever writes waits for the clock's
+/// lock while a page has it, so this bounds what a migration costs the others.
+const REST: u32 = 7;
+
+/// What the clock told at some time.
+#[derive(Clone, Copy, Debug)]
+struct Sight {
+    at: Instant,
+    revision: Revision,
+    /// Own writes since.
+    own: u64,
+}
+
+#[derive(Debug)]
+pub struct Pace {
+    /// Objects per second.
+    rate: u32,
+    last: Sight,
+    others_write: bool,
+}
+
+impl Pace {
+    pub fn new(rate: u32, at: Instant, revision: Revision) -> Self {
+        Self { rate, last: Sight { at, revision, own: 0 }, others_write: false }
+    }
+
+    /// How long to rest after a page of `objects` that was begun at `began` and done at `now`, when the store was at
+    /// `revision`: any server's writes move it.
+    pub fn rest(&mut self, objects: usize, began: Instant, now: Instant, revision: Revision) -> Duration {
+        self.last.own += objects as u64;
+        let seen = now - self.last.at;
+        if seen >= WINDOW {
+            let others = (revision.0 - self.last.revision.0).saturating_sub(self.last.own);
+            self.others_write = others as f64 / seen.as_secs_f64() > OTHERS_PER_SECOND;
+            self.last = Sight { at: now, revision, own: 0 };
+        }
+        let took = now - began;
+        let due = Duration::from_secs_f64(objects as f64 / f64::from(self.rate)).saturating_sub(took);
+        if self.others_write { due.max(took * REST) } else { due }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// The rests after pages of 100 objects that took 10 ms each, while others made so many writes in each.
+    fn rests(others: &[u64]) -> Vec<u128> {
+        let mut now = Instant::now();
+        let mut revision = 0;
+        let mut pace = Pace::new(5000, now, Revision(revision));
+        let mut rests = Vec::new();
+        for others in others {
+            let began = now;
+            now += 10 * MS;
+            revision += 100 + others;
+            let rest = pace.rest(100, began, now, Revision(revision));
+            now += rest;
+            rests.push(rest.as_millis());
+        }
+        rests
+    }
+
+    #[test]
+    fn the_rate_is_kept_and_the_writes_of_others_make_room() {
+        // 100 objects at 5,000 a second are 20 ms; heartbeats are nobody.
+        assert_eq!(rests(&[0; 40]), [10; 40]);
+        assert_eq!(rests(&[vec![0; 20], vec![1], vec![0; 19]].concat()), [10; 40]);
+        let busy = rests(&[vec![0; 12], vec![20; 12], vec![0; 20]].concat());
+        assert_eq!((busy[0], busy[20], busy[43]), (10, 70, 10), "{busy:?}");
+    }
+
+    #[test]
+    fn a_slow_page_is_not_made_slower() {
+        let start = Instant::now();
+        let mut pace = Pace::new(1000, start, Revision(0));
+        assert_eq!(pace.rest(100, start, start + 150 * MS, Revision(100)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,142 @@
+//! What can be done at a path, in terms that v2 and v3 both render.
+
+use serde_json::{Map, Value};
+
+use super::entries::{Entries, encoded};
+use super::names;
+use super::parameters::Parameter;
+use crate::schema::resource::ForeignKind;
+
+#[derive(Debug)]
+pub(super) struct PathItem {
+    pub path: String,
+    /// Common to all operations of the path.
+    pub parameters: Vec<Parameter>,
+    pub operations: Vec<Operation>,
+}
+
+impl PathItem {
+    /// `parameters` are those of the path itself; what all operations have in common goes there too.
+    pub fn new(path: String, mut parameters: Vec<Parameter>, mut operations: Vec<Operation>) -> Self {
+        let has = |operation: &Operation, name: &str| operation.query.iter().any(|each| each.name == name);
+        let first = operations.first().map(|operation| operation.query.clone()).unwrap_or_default();
+        let common = |each: &Parameter| operations.iter().all(|operation| has(operation, each.name));
+        let common: Vec<Parameter> = first.into_iter().filter(common).collect();
+        for operation in &mut operations {
+            operation.query.retain(|each| !common.iter().any(|shared| shared.name == each.name));
+        }
+        parameters.extend(common);
+        parameters.sort_by_key(|parameter| parameter.name);
+        Self { path, parameters, operations }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Operation {
+    /// HTTP method in lower case.
+    pub method: &'static str,
+    pub id: String,
+    pub tag: String,
+    pub subject: Option<Subject>,
+    pub query: Vec<Parameter>,
+    pub body: Body,
+    pub codes: &'static [(u16, &'static str)],
+    /// Name of the answer's schema.
+    pub returns: String,
+    /// The media types of answers.
+    pub produces: &'static [&'static str],
+}
+
+/// The forms in which answers can be had.
+pub(super) const ANSWERS: &[&str] =
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// The same where there may be a watch.
+pub(super) const STREAMS: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
+/// What cannot be had otherwise.
+pub(super) const JSON: &[&str] = &["application/json"];
+
+pub(super) const OK: &[(u16, &str)] = &[(200, "OK")];
+
+/// What an operation does, and to what kind: discovery has none.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// `x-kubernetes-action`.
+    pub action: &'static str,
+    /// `x-kubernetes-group-version-kind`.
+    pub kind: ForeignKind,
+}
+
+impl Operation {
+    /// The names of the schemas that the operation refers to.
+    pub fn schemas(&self) -> impl Iterator<Item = String> {
+        let body = self.body.schema().map(str::to_owned);
+        body.into_iter().chain([self.returns.clone()])
+    }
+
+    /// Reads a document of discovery.
+    pub fn discovery(id: String, tag: String, returns: &str, produces: &'static [&'static str]) -> Self {
+        Self {
+            method: "get",
+            id,
+            tag,
+            subject: None,
+            query: Vec::new(),
+            body: Body::None,
+            codes: OK,
+            returns: returns.to_owned(),
+            produces,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    None,
+    /// Name of the schema.
+    Object(String),
+    Delete,
+    Patch,
+}
+
+impl Body {
+    /// The name of the body's schema.
+    pub fn schema(&self) -> Option<&str> {
+        match self {
+            Body::None => None,
+            Body::Object(name) => Some(name),
+            Body::Delete => Some(names::DELETE_OPTIONS),
+            Body::Patch => Some(names::PATCH),
+        }
+    }
+
+    /// Everything but the options of a deletion must be sent.
+    pub fn required(&self) -> bool {
+        matches!(self, Body::Object(_) | Body::Patch)
+    }
+}
+
+/// The `paths` object from the two renderings in which v2 and v3 differ.
+pub(super) fn render(
+    items: &[PathItem],
+    operation: fn(&Operation) -> Value,
+    parameter: fn(&Parameter) -> Value,
+) -> Entries {
+    let render_item = |item: &PathItem| {
+        let operations = item.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
+        let mut rendered: Map<String, Value> = operations.collect();
+        if !item.parameters.is_empty() {
+            rendered.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
+        }
+        rendered.sort_keys();
+        encoded(&rendered.into())
+    };
+    items.iter().map(|item| (item.path.clone(), render_item(item))).collect()
+}

@@ -1,0 +1,272 @@
+//! Discovery, the index and paths that are none; assertions of `spec/wire.md` by number. What 52 and 53 say of custom
+//! resources waits for these.
+
+use http::header::ACCEPT;
+use rowplane::codec::protobuf::{Envelope, decode};
+use rowplane::codec::yaml;
+use serde_json::{Value, json};
+
+use crate::support::server::Setup;
+
+const PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+on_both_databases! {
+    w50_versions_of_documents,
+    w51_resources_of_the_core,
+    w52_the_order_of_versions,
+    w53_all_in_one_answer,
+    w54_old_aggregation,
+    w55_kinds_of_answers,
+    w56_the_index_and_the_version,
+    w57_what_is_not_there,
+    aggregation_in_every_encoding,
+    who_refuses_what,
+    people_get_indentation,
+}
+
+fn aggregated(media: &str) -> String {
+    format!("{media}{PARAMETERS}")
+}
+
+async fn w50_versions_of_documents(setup: Setup) {
+    let server = setup.start_empty().await;
+    for (path, kind, version) in [
+        ("/api", "APIVersions", None),
+        ("/apis", "APIGroupList", Some("v1")),
+        ("/apis/apps", "APIGroup", Some("v1")),
+        ("/api/v1", "APIResourceList", None),
+        ("/apis/apps/v1", "APIResourceList", Some("v1")),
+    ] {
+        let document = server.get(path).await.ok();
+        assert_eq!(document["kind"], kind, "{path}");
+        assert_eq!(document.get("apiVersion").and_then(Value::as_str), version, "{path}");
+    }
+}
+
+async fn w51_resources_of_the_core(setup: Setup) {
+    let server = setup.start_empty().await;
+    let document = server.get("/api/v1").await.ok();
+    let resources = document["resources"].as_array().expect("resources");
+    let names: Vec<_> = resources.iter().map(|resource| resource["name"].as_str().expect("a name")).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    let pods = names.iter().position(|name| *name == "pods").expect("pods");
+    assert_eq!(names[pods + 1], "pods/binding", "those that need a kubelet are not served");
+    assert_eq!(resources[pods]["storageVersionHash"], "xPOwRZ+Yhw8=");
+    for resource in resources {
+        let sub = resource["name"].as_str().is_some_and(|name| name.contains('/'));
+        assert_eq!(resource["singularName"] == "", sub, "{resource}");
+        assert!(!(sub && resource.get("storageVersionHash").is_some()), "{resource}");
+    }
+}
+
+async fn w52_the_order_of_versions(setup: Setup) {
+    let server = setup.start_empty().await;
+    let group = server.get("/apis/autoscaling").await.ok();
+    let version = |name: &str| json!({"groupVersion": format!("autoscaling/{name}"), "version": name});
+    assert_eq!(group["versions"], json!([version("v2"), version("v1")]));
+    assert_eq!(group["preferredVersion"], version("v2"));
+    let groups = server.get("/apis").await.ok();
+    let names: Vec<_> = groups["groups"]
+        .as_array()
+        .expect("groups")
+        .iter()
+        .map(|group| group["name"].as_str().expect("a name"))
+        .collect();
+    let want = [
+        "apiregistration.k8s.io",
+        "apps",
+        "events.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "storage.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "scheduling.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "discovery.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "resource.k8s.io",
+        "storagemigration.k8s.io",
+    ];
+    assert_eq!(names, want);
+}
+
+async fn w53_all_in_one_answer(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/api", "/apis"] {
+        let accept = "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io,application/json";
+        let answer = server.get(path).accept(accept).await;
+        assert_eq!(answer.header("content-type"), Some(&*aggregated("application/json")), "in this order");
+        assert_eq!((answer.header("vary"), answer.header("cache-control")), (Some("Accept"), Some("public")));
+        let document = answer.ok();
+        assert_eq!(
+            (&document["kind"], &document["apiVersion"]),
+            (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+        );
+        let etag = answer.header("etag").expect("an ETag");
+        let hash = etag.trim_matches('"');
+        assert_eq!((hash.len(), etag.len()), (128, 130));
+        assert!(hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F')), "{etag}");
+        let ask = |known: &str| server.get(path).accept(accept).header("if-none-match", known);
+        let known = ask(etag).await;
+        assert_eq!((known.status, known.body.len()), (304, 0));
+        assert_eq!((known.header("etag"), known.header("cache-control")), (Some(etag), Some("public")));
+        // Byte for byte: no lists, no weak tags, no wildcard.
+        for other in [format!("\"x\", {etag}"), format!("W/{etag}"), "*".to_owned(), hash.to_owned()] {
+            assert_eq!(ask(&other).await.ok(), document, "{other}");
+        }
+    }
+}
+
+async fn w54_old_aggregation(setup: Setup) {
+    let server = setup.start_empty().await;
+    let old = aggregated("application/json").replace("v=v2", "v=v2beta1");
+    let refused = server.get("/apis").accept(&old).await;
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
+    refused.fails(406, "NotAcceptable", message, Value::Null);
+    let legacy = server.get("/apis").accept(&format!("{old},application/json")).await;
+    assert_eq!(legacy.header("content-type"), Some("application/json"));
+    assert_eq!(legacy.ok()["kind"], "APIGroupList");
+}
+
+async fn w55_kinds_of_answers(setup: Setup) {
+    let server = setup.start_empty().await;
+    let document = server.get("/apis").accept(&aggregated("application/json")).await.ok();
+    let groups = document["items"].as_array().expect("groups");
+    let apps = groups.iter().find(|group| group["metadata"]["name"] == "apps").expect("apps");
+    let resources = apps["versions"][0]["resources"].as_array().expect("resources");
+    let deployments = resources.iter().find(|each| each["resource"] == "deployments").expect("deployments");
+    assert_eq!(deployments["responseKind"], json!({"group": "", "version": "", "kind": "Deployment"}));
+    let scale = &deployments["subresources"][0];
+    assert_eq!(scale["subresource"], "scale");
+    assert_eq!(scale["responseKind"], json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}));
+}
+
+async fn w56_the_index_and_the_version(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/", "/index.html"] {
+        let index = server.get(path).await;
+        assert_eq!(index.text(), format!("{:#}", index.ok()), "indented, without a line end");
+        let index = index.ok();
+        let paths: Vec<_> =
+            index["paths"].as_array().expect("paths").iter().filter_map(Value::as_str).collect();
+        assert!(paths.is_sorted_by(|a, b| a < b), "sorted bytewise, each once");
+        let groups = server.get("/apis").await.ok();
+        let versions = groups["groups"].as_array().expect("groups").iter().flat_map(|group| {
+            let versions = group["versions"].as_array().expect("versions").iter();
+            versions.map(|version| format!("/apis/{}", version["groupVersion"].as_str().expect("a version")))
+        });
+        let more = ["/api", "/api/v1", "/apis", "/apis/", "/apis/apps", "/metrics", "/readyz", "/version"];
+        for path in versions.chain(more.map(str::to_owned)) {
+            assert!(paths.contains(&&*path), "{path}");
+            assert_eq!(server.get(&path).await.status, 200, "{path}");
+        }
+    }
+    let version = server.anonymous().get("/version").await;
+    let text = version.text();
+    assert!(text.contains("\n  \"major\": \"1\",\n  \"minor\": \"37\",\n") && text.ends_with('}'), "{text}");
+    assert!(version.ok().as_object().expect("an object").values().all(Value::is_string));
+}
+
+async fn w57_what_is_not_there(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in [
+        "/nosuch",
+        "/apis/nosuch",
+        "/apis/nosuch/v1",
+        "/apis/nosuch/v1/things",
+        "/openapi",
+        "/healthz/nosuch",
+    ] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, &*answer.text()), (404, "404 page not found\n"), "{path}");
+        assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "{path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+    }
+    for path in [
+        "/api/v1/nosuch",
+        "/api/v1/namespaces/default/nosuch/x",
+        "/api/v1/namespaces/default/pods/x/nosuch",
+        "/api/v1/namespaces/default/pods/x/y/z",
+        "/api/v1/a/b/c/d",
+        "/api/v2",
+        "/api/v2/pods",
+        "/apis/apps/v1/nosuch",
+        "/apis/apps/v9",
+        "/apis/apps/v9/deployments",
+    ] {
+        let message = "the server could not find the requested resource";
+        server.get(path).await.fails(404, "NotFound", message, json!({}));
+    }
+}
+
+/// The same in every form, under one ETag.
+async fn aggregation_in_every_encoding(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/api", "/apis"] {
+        let json = server.get(path).accept(&aggregated("application/json")).await;
+        let printed = json.ok();
+        for media in ["application/yaml", PROTOBUF] {
+            let accept = aggregated(media);
+            let answer = server.get(path).header(ACCEPT.as_str(), &accept).await;
+            assert_eq!((answer.status, answer.header("content-type")), (200, Some(&*accept)));
+            assert_eq!(answer.header("etag"), json.header("etag"));
+            let mut found = if media == PROTOBUF {
+                let envelope = Envelope::parse(&answer.body).expect("an envelope");
+                assert_eq!(
+                    (&*envelope.api_version, &*envelope.kind),
+                    ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList")
+                );
+                Value::Object(decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes"))
+            } else {
+                yaml::parse(&answer.body).expect("YAML")
+            };
+            found["kind"] = printed["kind"].clone();
+            found["apiVersion"] = printed["apiVersion"].clone();
+            assert_eq!(found, printed, "{path} {media}");
+        }
+    }
+}
+
+/// Upstream's router or its handlers: by the texts one tells.
+async fn who_refuses_what(setup: Setup) {
+    let server = setup.start_empty().await;
+    let types = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    for path in ["/api", "/api/v1", "/apis/apps/v1"] {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {types}");
+        server.get(path).accept("text/html").await.fails(406, "NotAcceptable", &message, json!({}));
+    }
+    for path in ["/apis", "/apis/apps"] {
+        let message = format!("only the following media types are accepted: {types}");
+        server.get(path).accept("text/html").await.fails(406, "NotAcceptable", &message, Value::Null);
+    }
+}
+
+async fn people_get_indentation(setup: Setup) {
+    let server = setup.start_empty().await;
+    for path in ["/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"] {
+        let compact = server.get(path).await;
+        assert_eq!(compact.text(), format!("{}\n", compact.json()), "{path}");
+        for indented in [
+            server.get(path).header("user-agent", "curl/8.5.0").await,
+            server.get(format!("{path}?pretty=true")).await,
+            server.get(path).accept("application/json;pretty=1").await,
+        ] {
+            assert_eq!(indented.text(), format!("{:#}", compact.json()), "{path}");
+        }
+        assert_eq!(
+            server.get(format!("{path}?pretty=0")).header("user-agent", "curl/8.5.0").await.body,
+            compact.body
+        );
+    }
+}
