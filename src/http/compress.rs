@@ -28,8 +28,8 @@ pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
     response
 }
 
-/// Compresses the stream of a watch, of whatever size. Each chunk is a member of its own, which clients can read when
-/// it arrives (KEP-3157, feature gate `WatchListCompression`).
+/// Compresses the stream of a watch, of whatever size. Each chunk is a member of its own, so that nothing is held while
+/// a watch waits (KEP-3157, feature gate `WatchListCompression`).
 pub fn compress_stream(request: &HeaderMap, mut response: Response) -> Response {
     if !takes_gzip(request) {
         return response;
@@ -44,6 +44,8 @@ pub fn compress_stream(request: &HeaderMap, mut response: Response) -> Response 
 fn member(chunk: &[u8]) -> io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(chunk.len() / 4), Compression::fast());
     encoder.write_all(chunk)?;
+    // Go's reader hands over what ends in the last block only when it has seen the head of the next member.
+    encoder.flush()?;
     encoder.finish().map(Bytes::from)
 }
 
@@ -119,6 +121,15 @@ mod tests {
         let mut body = Vec::new();
         MultiGzDecoder::new(&packed[..]).read_to_end(&mut body).expect("gzip");
         assert_eq!(body, vec![b'x'; 131_073]);
+    }
+
+    #[test]
+    fn a_chunk_of_a_watch_can_be_read_before_its_member_ends() {
+        const END: usize = 2 + 8;
+        let member = member(b"an event").expect("packed");
+        let mut events = [0; 8];
+        MultiGzDecoder::new(&member[..member.len() - END]).read_exact(&mut events).expect("all of it");
+        assert_eq!(&events, b"an event");
     }
 
     #[tokio::test]

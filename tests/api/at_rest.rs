@@ -36,7 +36,8 @@ async fn written(server: &TestServer, media: StorageMediaType) -> Vec<(String, V
     let autoscaler = json!({"metadata": {"name": name}, "spec": {"scaleTargetRef": target, "maxReplicas": 3,
         "targetCPUUtilizationPercentage": 70}});
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "default": 3},
-        "any": {"x-kubernetes-preserve-unknown-fields": true}}, "additionalProperties": {"type": "string"}});
+        "any": {"x-kubernetes-preserve-unknown-fields": true},
+        "notes": {"type": "object", "additionalProperties": {"type": "string"}}}});
     let definition = json!({"metadata": {"name": format!("{name}s.example.com")}, "spec": {"group": "example.com",
         "scope": "Namespaced", "names": {"plural": format!("{name}s"), "kind": name},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});

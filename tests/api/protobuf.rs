@@ -121,7 +121,8 @@ async fn a_write_and_what_it_answers(setup: Setup) {
 async fn an_object_in_another_version(setup: Setup) {
     let server = setup.start().await;
     let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "t", "name": "p"},
-        "reason": "Ready", "firstTimestamp": "2026-01-02T03:04:05Z", "eventTime": "2026-01-02T03:04:05.000006Z"});
+        "reason": "Ready", "action": "Started", "reportingComponent": "example.com/c", "reportingInstance": "c-1",
+        "firstTimestamp": "2026-01-02T03:04:05Z", "eventTime": "2026-01-02T03:04:05.000006Z"});
     server.post("/api/v1/namespaces/t/events", &event).await.expect(201);
     for path in ["/api/v1/namespaces/t/events", "/apis/events.k8s.io/v1/namespaces/t/events"] {
         let printed = server.get(format!("{path}/e")).await.ok();
