@@ -151,7 +151,7 @@ impl Backend for Postgres {
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let floor = terms.floor;
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.pool.acquire_warm().await?;
         let begun = match short(batch::begin(&mut connection)).await {
             Ok(begun) if begun.base >= floor => begun,
             other => {
@@ -174,7 +174,10 @@ impl Backend for Postgres {
         let writes = &verdict.writes;
         let finished = batch::finish(&mut connection, &self.channel, mutations, writes, registry).await;
         match finished {
-            Ok(()) => Ok(commit),
+            Ok(()) => {
+                self.pool.keep(connection);
+                Ok(commit)
+            }
             Err(Failure::Before(error)) => {
                 connection.discard();
                 Err(error)
