@@ -86,6 +86,11 @@ impl<'a, V: Versions> Comparisons<'a, V> {
         }
         known.get(api_version).and_then(Option::as_ref)
     }
+
+    fn into_one(mut self, api_version: &str) -> Option<Comparison> {
+        self.of(api_version)?;
+        self.known.remove(api_version)?
+    }
 }
 
 fn of_version(object: &Object, api_version: &str) -> bool {
@@ -100,7 +105,19 @@ pub fn update(
     managers: &Managers,
     acting: &Acting,
 ) -> Option<Managers> {
+    if managers.0.is_empty() {
+        return first(versions, old, new, acting);
+    }
     Update::new(versions, old, new, acting)?.managers(managers)
+}
+
+/// The only manager of an object that had none.
+fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) -> Option<Managers> {
+    let comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+    let all = comparisons.into_one(&acting.identity.api_version)?;
+    let fields = all.into_written().difference(&NEVER_OWNED);
+    let manager = Manager { identity: acting.identity.clone(), time: Some(acting.now.clone()), fields };
+    (!manager.fields.is_empty()).then(|| Managers(vec![manager]))
 }
 
 /// A write that is no apply: what it wrote leaves all others, what it removed leaves everybody.

@@ -14,8 +14,8 @@ pub enum PathElement {
     Field(Box<str>),
     /// An element of a list, by some of its fields, sorted by name.
     Key(Box<[(Box<str>, Plain)]>),
-    /// An element of a list that is itself the key.
-    Value(Plain),
+    /// An element of a list that is itself the key. Boxed, for sets hold mostly names.
+    Value(Box<Plain>),
     Index(i64),
 }
 
