@@ -55,7 +55,8 @@ pub struct Rules {
     /// For all three: upstream checks finalizers together with the kind.
     metadata: OfNew,
     create: OfNew,
-    update: OfChange,
+    /// `None` where a new version has to be what a new object has to be.
+    update: Option<OfChange>,
     status: OfChange,
 }
 
@@ -76,7 +77,10 @@ impl Rules {
     pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         let mut errors = Errors::default();
         (self.metadata)(new, &mut errors);
-        (self.update)(new, old, &mut errors);
+        match self.update {
+            Some(update) => update(new, old, &mut errors),
+            None => (self.create)(new, &mut errors),
+        }
         errors.into_causes()
     }
 

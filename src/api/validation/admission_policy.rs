@@ -40,7 +40,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-pub fn create_validating(object: &ObjectMap, errors: &mut Errors) {
+pub fn validating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     common(&spec, errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
@@ -73,10 +73,6 @@ pub fn create_validating(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update_validating(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_validating(new, errors);
-}
-
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     for warning in status.dig(&["typeChecking", "expressionWarnings"]).items() {
@@ -90,7 +86,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     condition::validate_all(&status.get("conditions"), errors);
 }
 
-pub fn create_mutating(object: &ObjectMap, errors: &mut Errors) {
+pub fn mutating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     common(&spec, errors);
     mutated_only(&spec.get("matchConstraints"), errors);
@@ -106,11 +102,7 @@ pub fn create_mutating(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update_mutating(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_mutating(new, errors);
-}
-
-pub fn create_validating_binding(object: &ObjectMap, errors: &mut Errors) {
+pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     binding(&spec, errors);
     let actions = spec.get("validationActions");
@@ -131,18 +123,10 @@ pub fn create_validating_binding(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update_validating_binding(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_validating_binding(new, errors);
-}
-
-pub fn create_mutating_binding(object: &ObjectMap, errors: &mut Errors) {
+pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     binding(&spec, errors);
     mutated_only(&spec.get("matchResources"), errors);
-}
-
-pub fn update_mutating_binding(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_mutating_binding(new, errors);
 }
 
 /// What both kinds of policies have.
@@ -224,7 +208,7 @@ fn matched(resources: &At<'_, '_>, errors: &mut Errors) {
         for rule in resources.get(list).items() {
             let mut seen = BTreeSet::new();
             for name in rule.get("resourceNames").items() {
-                errors.invalid_each(&name, name.text(), path_segment(name.text()));
+                errors.in_format(&name, path_segment);
                 if !seen.insert(name.text()) {
                     errors.duplicate(&name, name.text());
                 }
@@ -292,11 +276,7 @@ fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
 /// What both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
-    if policy.text().is_empty() {
-        errors.required(&policy, "");
-    } else {
-        errors.invalid_each(&policy, policy.text(), dns1123_subdomain(policy.text()));
-    }
+    errors.required_in_format(&policy, dns1123_subdomain);
     param(&spec.get("paramRef"), errors);
     matched(&spec.get("matchResources"), errors);
 }
@@ -308,7 +288,7 @@ fn param(param: &At<'_, '_>, errors: &mut Errors) {
     let (name, selector) = (param.get("name"), param.get("selector"));
     let (named, selected) = (!name.text().is_empty(), selector.is_set());
     if named {
-        errors.invalid_each(&name, name.text(), path_segment(name.text()));
+        errors.in_format(&name, path_segment);
     }
     if named && selected {
         for at in [&name, &selector] {

@@ -188,7 +188,7 @@ fn review_versions(list: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors)
             errors.invalid(&version, version.text(), "duplicate version");
             continue;
         }
-        errors.invalid_each(&version, version.text(), dns1035_label(version.text()));
+        errors.in_format(&version, dns1035_label);
     }
     if !tolerated.unknown_reviews && !REVIEWS.iter().any(|known| seen.contains(known)) {
         errors.invalid(list, list.value(), "must include at least one of v1, v1beta1");
@@ -288,7 +288,7 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
             errors.required(&name, "");
             continue;
         }
-        errors.invalid_each(&name, name.text(), label_key(name.text()));
+        errors.in_format(&name, label_key);
         if !names.insert(name.text()) {
             errors.duplicate(&name, name.text());
         }
