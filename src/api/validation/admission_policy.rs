@@ -1,5 +1,4 @@
-//! Policies of admission and their bindings (`pkg/apis/admissionregistration/validation`). CEL expressions have to be
-//! there; they are not compiled.
+//! Policies of admission and their bindings (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use super::at::At;
 use super::condition;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::{selector, webhook};
+use super::{expression, selector, webhook};
 use crate::api::ObjectMap;
 use crate::api::meta::format::{label_key, path_segment};
 
@@ -65,7 +64,7 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
             length if length > AUDIT_EXPRESSION => {
                 errors.required(&expression, &format!("must not exceed {AUDIT_EXPRESSION} bytes in length"));
             }
-            _ => {}
+            _ => expression::validate(&expression, errors),
         }
         if !keys.insert(key.text()) {
             errors.duplicate(&key, key.text());
@@ -154,6 +153,7 @@ fn common(spec: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "expression is not specified");
         }
+        expression::validate(&expression, errors);
     }
 }
 
@@ -235,10 +235,12 @@ fn validation(validation: &At<'_, '_>, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.required(&expression, "expression is not specified");
     }
+    expression::validate(&expression, errors);
     let other = validation.get("messageExpression");
     if blank(other.text()) {
         errors.invalid(&other, other.text(), "must be non-empty if specified");
     }
+    expression::validate(&other, errors);
     if blank(message.text()) {
         errors.invalid(&message, message.text(), "must be non-empty if specified");
     } else if message.text().trim().contains(['\n', '\r']) {
@@ -267,6 +269,7 @@ fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
     } else if own.get("expression").text().trim().is_empty() {
         errors.required(&own.get("expression"), "");
     }
+    expression::validate(&own.get("expression"), errors);
     if foreign.is_set() {
         let why = format!("must not be specified when patchType is {}", kind.text());
         errors.invalid(&foreign, &*format!("{{{other}}}"), &why);

@@ -3,14 +3,15 @@
 use super::apps::{daemon_set, deployment, replica_set, revision, stateful_set};
 use super::batch::{cron_job, job};
 use super::config::{config_map, limit_range, namespace, node, quota, secret};
+use super::devices::{claim as claim_of_devices, claim_status, class as class_of_devices, slice, taint};
 use super::errors::Errors;
 use super::metadata::finalizers;
 use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_class, policy, service};
 use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
 use super::{
     OfChange, OfNew, Rules, admission_policy, api_service, autoscaling, claim, disruption_budget, event,
-    extension, flow, lease, pod, priority_class, rbac, runtime_class, signing_request,
-    storage_migration, storage_version, webhook,
+    extension, flow, lease, pod, pod_certificate, priority_class, rbac, runtime_class, signing_request,
+    storage_migration, storage_version, trust_bundle, webhook,
 };
 use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
@@ -83,6 +84,11 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
             // The one place where upstream asks nothing of finalizers.
             Rules { metadata: any, ..plain(webhook::create, webhook::update) }
         }
+        ("resource.k8s.io", kind) => devices(kind),
+        ("certificates.k8s.io", "ClusterTrustBundle") => plain(trust_bundle::create, trust_bundle::update),
+        ("certificates.k8s.io", "PodCertificateRequest") => {
+            with_status(pod_certificate::create, pod_certificate::update, pod_certificate::status)
+        }
         ("certificates.k8s.io", "CertificateSigningRequest") => {
             with_status(signing_request::create, signing_request::update, signing_request::status)
         }
@@ -140,6 +146,21 @@ fn storage(kind: &str) -> Rules {
         "CSINode" => plain(csi_node::create, csi_node::update),
         "CSIStorageCapacity" => plain(capacity::create, capacity::update),
         "VolumeAttachment" => with_status(attachment::create, attachment::update, attachment::update),
+        _ => NONE,
+    }
+}
+
+fn devices(kind: &str) -> Rules {
+    match kind {
+        "DeviceClass" => plain(class_of_devices::create, class_of_devices::update),
+        "DeviceTaintRule" => with_status(taint::create_rule, taint::update_rule, taint::rule_status),
+        "ResourceClaim" => {
+            with_status(claim_of_devices::create, claim_of_devices::update, claim_status::update)
+        }
+        "ResourceClaimTemplate" => {
+            plain(claim_of_devices::create_template, claim_of_devices::update_template)
+        }
+        "ResourceSlice" => plain(slice::create, slice::update),
         _ => NONE,
     }
 }

@@ -1,11 +1,11 @@
-//! Webhooks of admission (`pkg/apis/admissionregistration/validation`). Their CEL expressions are not compiled here.
+//! Webhooks of admission (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
 use super::at::At;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::selector;
+use super::{expression, selector};
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
 
@@ -284,6 +284,7 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "");
         }
+        expression::validate(&expression, errors);
         if name.text().is_empty() {
             errors.required(&name, "");
             continue;
