@@ -11,9 +11,9 @@ use super::Rules;
 use crate::api::error::Cause;
 use crate::api::strategy::{Strategy, Writer};
 use crate::api::strictness::conform;
-use crate::api::{ObjectMap, defaults, meta, metadata, metadata_mut};
-use crate::schema::builtin;
+use crate::api::{ObjectMap, meta, metadata, metadata_mut};
 use crate::schema::resource::ResourceDefinition;
+use crate::schema::{builtin, defaults};
 use crate::user::User;
 
 /// A valid object, and what upstream says of it after each change.
