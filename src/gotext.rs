@@ -46,11 +46,30 @@ pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
 
 /// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.
 pub fn json(value: &serde_json::Value) -> String {
-    let plain = value.to_string();
-    let mut out = String::with_capacity(plain.len());
-    for c in plain.chars() {
+    match value {
+        serde_json::Value::String(text) => json_string(text),
+        other => escaped(other.to_string()),
+    }
+}
+
+/// As [`json`], of a string.
+pub fn json_string(text: &str) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    match text.bytes().all(is_plain) {
+        true => escaped(["\"", text, "\""].concat()),
+        false => escaped(serde_json::Value::from(text).to_string()),
+    }
+}
+
+fn escaped(json: String) -> String {
+    const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    if !json.contains(ESCAPED) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
         match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if ESCAPED.contains(&c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }

@@ -37,7 +37,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use commit::{Change, Commit, Expect, Mutation, Outcome};
+pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
@@ -174,7 +174,7 @@ pub struct ChangeRow {
     pub kind: ChangeKind,
     /// The version written; `None` for a deletion.
     pub value: Option<Bytes>,
-    /// The version that was current before, if there was one.
+    /// The version that was current before, if there was one; only in the feed of one resource.
     pub previous: Option<(Revision, Bytes)>,
 }
 
@@ -262,15 +262,16 @@ pub trait Backend: Send + Sync + 'static {
     /// How many batches may be committed at a time.
     fn pipeline_depth(&self) -> usize;
 
-    /// Judges the batch in order inside one transaction and writes what passes under `terms`; durable on return.
+    /// Takes the clock's lock, closes the batch, judges it in order inside that transaction and writes what passes under
+    /// `terms`; durable on return. A batch that is still open afterwards has not been looked at.
     /// A clock below the floor means that the database lost commits: [`Error::Regressed`]. A lost fence fails the
     /// mutations that it does not exempt, and a change of the registry with everything beside it: [`Error::Fenced`].
     /// If the connection breaks during COMMIT, finds out what became of it before it returns.
-    async fn commit_under(&self, batch: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error>;
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error>;
 
     /// A batch that needs no registration.
-    async fn commit(&self, batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
-        self.commit_under(batch, Terms { floor, ..Terms::default() }).await
+    async fn commit(&self, mut batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
+        self.commit_under(&mut batch, Terms { floor, ..Terms::default() }).await
     }
 
     /// The clock, newer than every commit answered by any replica before the call.
@@ -293,7 +294,8 @@ pub trait Backend: Send + Sync + 'static {
     /// How many rows are in another encoding.
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error>;
 
-    /// Up to `limit` changes after a revision that was committed once, of one resource or of all.
+    /// Up to `limit` changes after a revision that was committed once: of one resource, with the values they replaced,
+    /// or of all, without.
     async fn changes(
         &self,
         after: Revision,

@@ -160,7 +160,10 @@ impl Test {
         let expected: Vec<_> = (self.model.changes.range(Revision(after.0 + 1)..))
             .filter(|(_, change)| only.is_none_or(|only| only == change.key.resource))
             .take(limit as usize)
-            .map(|(revision, change)| (*revision, change.clone()))
+            .map(|(revision, change)| {
+                let previous = change.previous.clone().filter(|_| only.is_some());
+                (*revision, ModelChange { previous, ..change.clone() })
+            })
             .collect();
         let cut = expected.len() == limit as usize;
         let through = if cut { expected[expected.len() - 1].0 } else { self.model.clock.revision };

@@ -53,7 +53,8 @@ impl Work {
 pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
     let columns = ["request", "clients", "per second", "p50 ms", "p99 ms", "max ms", "server CPU us each"];
     let mut table = Table::new("Typed objects".to_owned(), &columns);
-    for work in Work::value_variants() {
+    let wanted = |work: &&Work| context.args.work.is_empty() || context.args.work.contains(work);
+    for work in Work::value_variants().iter().filter(wanted) {
         for &clients in &context.args.clients {
             // One at a time shows what it costs; many of these would only queue.
             if *work == Work::ApplyLongList && clients > 1 {

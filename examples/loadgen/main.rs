@@ -72,7 +72,10 @@ struct Args {
     /// Which verbs the scenario `verbs` measures
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create,update,patch,get,list")]
     verbs: Vec<verbs::Verb>,
-    /// Numbers of clients for `verbs`
+    /// What the scenario `kinds` measures (everything by default)
+    #[arg(long, value_enum, value_delimiter = ',')]
+    work: Vec<kinds::Work>,
+    /// Numbers of clients for `verbs` and `kinds`
     #[arg(long, value_delimiter = ',', default_value = "1,16,128")]
     clients: Vec<usize>,
     /// How long each line of a table is measured

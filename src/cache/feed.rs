@@ -36,10 +36,10 @@ pub async fn run(cache: Cache, mut commits: mpsc::Receiver<OwnCommit>, resources
                 Some(commit) => feed.apply_own(commit).await,
                 None => return,
             },
-            () = feed.cache.shared.behind.notified() => feed.catch_up().await,
+            () = feed.cache.shared.behind.notified() => feed.catch_up(None).await,
             () = feed.cache.shared.backend.hint() => {
                 feed.cache.shared.snapshots.expire();
-                feed.catch_up().await
+                feed.catch_up(None).await
             }
         };
         if let Err(error) = outcome {
@@ -58,7 +58,7 @@ impl Feed {
     /// Applies a batch of this server. If other servers committed before it, their changes are fetched first; if they
     /// cannot be had, the batch is left for the next read of the table, where it stands too.
     async fn apply_own(&self, commit: OwnCommit) -> Result<(), Error> {
-        let caught_up = if commit.base > self.cache.revision() { self.catch_up().await } else { Ok(()) };
+        let caught_up = self.catch_up(Some(commit.base)).await;
         if commit.base <= self.cache.revision() {
             let writes = commit.writes.into_iter();
             self.apply(writes.map(|write| Applied {
@@ -71,12 +71,19 @@ impl Feed {
         caught_up
     }
 
-    /// Reads the table to its end.
-    async fn catch_up(&self) -> Result<(), Error> {
+    /// Reads the table up to a revision, or to its end. Revisions have no gaps, so that the number of rows to read is
+    /// known: what this server has committed itself need not come back from the database.
+    async fn catch_up(&self, to: Option<Revision>) -> Result<(), Error> {
         let backend = &self.cache.shared.backend;
+        let lag = metrics::gauge!("rowplane_cache_lag_revisions");
         loop {
             let at = self.cache.revision();
-            let changes = match backend.changes(at, None, PAGE).await {
+            let missing = to.map_or(PAGE.into(), |to| to.0.saturating_sub(at.0));
+            let limit = missing.min(PAGE.into()) as u32;
+            if limit == 0 {
+                return Ok(());
+            }
+            let changes = match backend.changes(at, None, limit).await {
                 Ok(changes) => changes,
                 Err(Error::Compacted { .. }) => return self.reload().await,
                 Err(Error::Regressed { floor, found }) => {
@@ -86,9 +93,10 @@ impl Feed {
                 }
                 Err(error) => return Err(error),
             };
-            let full = changes.rows.len() == PAGE as usize;
-            metrics::gauge!("rowplane_cache_lag_revisions").set((changes.through.0 - at.0) as f64);
+            let full = changes.rows.len() == limit as usize;
+            lag.set((changes.through.0 - at.0) as f64);
             self.apply(changes.rows.into_iter().map(Applied::from));
+            lag.set(0.0);
             if !full {
                 return Ok(());
             }

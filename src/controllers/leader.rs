@@ -78,11 +78,13 @@ pub async fn run(api: Arc<Api>, election: Arc<Election>) -> Result<(), Error> {
     let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
     let mut renewed = Instant::now();
     loop {
+        let began = Instant::now();
         // A write that hangs must not make a leader of somebody who cannot know whether it is one.
         let attempt = tokio::time::timeout(DEADLINE / 2, candidate.take_or_renew()).await;
         match attempt.unwrap_or_else(|_| Err(Error::deadline())) {
             Ok(true) => {
-                renewed = Instant::now();
+                // Others may have seen it as soon as it was sent, and count from then.
+                renewed = began;
                 election.set(true);
             }
             Ok(false) => election.set(false),

@@ -30,6 +30,19 @@ pub enum Change {
     Delete,
 }
 
+/// The mutations of one transaction. It may grow until the clock's lock is held: whoever comes while it is waited for
+/// need not wait for another one.
+pub trait Batch: Send {
+    /// What the batch consists of from now on.
+    fn close(&mut self) -> &[Mutation];
+}
+
+impl Batch for &[Mutation] {
+    fn close(&mut self) -> &[Mutation] {
+        self
+    }
+}
+
 /// A batch after its transaction.
 #[derive(Clone, Debug)]
 pub struct Commit {

@@ -25,7 +25,7 @@ use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
     StaleRow, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
@@ -149,18 +149,20 @@ impl Backend for Postgres {
         true
     }
 
-    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let floor = terms.floor;
-        let mut connection = self.pool.acquire().await?;
-        let begun = short(batch::begin(&mut connection, mutations, terms.fence)).await;
-        let begun = match begun {
+        let mut connection = self.pool.acquire_warm().await?;
+        let begun = match short(batch::begin(&mut connection)).await {
             Ok(begun) if begun.base >= floor => begun,
             other => {
                 connection.discard();
                 return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
             }
         };
-        let judged = judge_under(mutations, begun.base, &begun.live, begun.registered, terms);
+        let mutations = batch.close();
+        let judged = short(batch::look_up(&mut connection, mutations, terms.fence))
+            .await
+            .and_then(|found| judge_under(mutations, begun.base, &found.live, found.registered, terms));
         let (verdict, registry) = match judged {
             Ok(judged) => judged,
             Err(error) => {
@@ -172,7 +174,10 @@ impl Backend for Postgres {
         let writes = &verdict.writes;
         let finished = batch::finish(&mut connection, &self.channel, mutations, writes, registry).await;
         match finished {
-            Ok(()) => Ok(commit),
+            Ok(()) => {
+                self.pool.keep(connection);
+                Ok(commit)
+            }
             Err(Failure::Before(error)) => {
                 connection.discard();
                 Err(error)

@@ -34,8 +34,8 @@ use self::lock::FileLock;
 use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
-    StaleRow, Terms, TokenKey,
+    Backend, Batch, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow,
+    Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -128,8 +128,9 @@ impl Backend for Sqlite {
         false
     }
 
-    async fn commit_under(&self, mutations: &[Mutation], terms: Terms<'_>) -> Result<Commit, Error> {
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let mut turn = self.desk.turn().await?;
+        let mutations = batch.close();
         let statements = self.statements.for_len(mutations.len());
         let begun = batch::begin(&mut turn.connection, &statements, mutations, terms.fence).await?;
         let base = begun.base;

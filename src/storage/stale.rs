@@ -25,9 +25,20 @@ pub enum Format {
     Protobuf,
 }
 
+/// A row of `stale_rows.sql`.
+pub(super) type Found = (String, String, i64);
+
 impl Stale {
     pub(super) fn in_protobuf(&self) -> bool {
         self.format == Format::Protobuf
+    }
+
+    pub(super) fn rows(&self, found: Vec<Found>) -> Vec<StaleRow> {
+        let row = |(namespace, name, revision): Found| StaleRow {
+            key: Key::new(self.resource, &namespace, &name),
+            revision: Revision(revision as u64),
+        };
+        found.into_iter().map(row).collect()
     }
 }
 

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, Stream, StreamExt as _};
+use tokio::sync::mpsc;
 
 use super::{OpenError, Revision, SAFETY_GAP, TokenKey};
 use crate::schema::names::GroupResource;
@@ -65,6 +66,46 @@ pub enum Error {
     Counts { resource: GroupResource, read: u64, written: u64 },
 }
 
+/// All keys of continue tokens. Gives [`KeyRow`]s.
+pub(super) const TOKEN_KEYS: &str = "SELECT id, created_at, secret FROM token_keys ORDER BY id";
+pub(super) type KeyRow = (i32, i64, Vec<u8>);
+
+/// All live objects. Gives [`ObjectRow`]s.
+pub(super) const LIVE_OBJECTS: &str = include_str!("sql/live_objects.sql");
+pub(super) type ObjectRow = (String, String, String, String, i64, String, String, Vec<u8>);
+
+/// How many objects a store that has just been filled holds. Gives [`CountRow`]s.
+pub(super) const COUNTS: &str = "SELECT r.api_group, r.plural, COUNT(*) \
+     FROM objects o JOIN resources r ON r.id = o.resource GROUP BY 1, 2";
+pub(super) type CountRow = (String, String, i64);
+
+/// Sends what is in a store, until nobody listens.
+pub(super) async fn send(
+    keys: Vec<KeyRow>,
+    objects: impl Stream<Item = Result<ObjectRow, super::Error>>,
+    records: &mpsc::Sender<Result<Record, Error>>,
+) {
+    let keys = keys
+        .into_iter()
+        .map(|(id, created_at, secret)| Ok(Record::TokenKey(TokenKey { id: id as u32, created_at, secret })));
+    let objects = objects.map(|row| Ok(Record::Object(row?.into())));
+    let mut all = std::pin::pin!(futures_util::stream::iter(keys).chain(objects));
+    while let Some(record) = all.next().await {
+        let failed = record.is_err();
+        if records.send(record).await.is_err() || failed {
+            return;
+        }
+    }
+}
+
+impl From<ObjectRow> for StoredObject {
+    fn from(row: ObjectRow) -> Self {
+        let (group, plural, namespace, name, revision, uid, stored_version, value) = row;
+        let resource = GroupResource::new(&group, &plural);
+        Self { resource, namespace, name, revision: Revision(revision as u64), uid, stored_version, value }
+    }
+}
+
 /// Where the clock of a store stands that holds the state of `revision`: beyond whatever its source may have
 /// acknowledged since.
 pub(super) fn clock_after(revision: Revision) -> Revision {
@@ -72,11 +113,13 @@ pub(super) fn clock_after(revision: Revision) -> Revision {
 }
 
 /// Every object that was read has to have been written, and nothing else.
-pub(super) fn compare(read: &Counts, written: &Counts) -> Result<(), Error> {
-    let resources = read.keys().chain(written.keys());
+pub(super) fn compare(read: &Counts, written: Vec<CountRow>) -> Result<(), Error> {
+    let written =
+        written.iter().map(|(group, plural, n)| (GroupResource::new(group, plural), *n as u64)).collect();
+    let resources = read.keys().chain(Counts::keys(&written));
     let count = |counts: &Counts, resource| counts.get(resource).copied().unwrap_or(0);
     for resource in resources {
-        let (read, written) = (count(read, resource), count(written, resource));
+        let (read, written) = (count(read, resource), count(&written, resource));
         if read != written {
             return Err(Error::Counts { resource: resource.clone(), read, written });
         }

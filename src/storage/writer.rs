@@ -1,23 +1,24 @@
-//! Group commit: one task gathers the mutations of all requests into batches; while one batch is being committed
-//! the next one gathers.
+//! Group commit: the mutations of all requests share transactions. While one batch is being committed the next one
+//! gathers, until it holds the clock's lock.
+
+mod gathering;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use self::gathering::Gathering;
 use super::mark::SAFETY_GAP;
 use super::{
-    Backend, Change, Commit, CommitSink, Error, Fence, HighWaterMark, Mutation, Outcome, OwnCommit, OwnWrite,
-    RegistryChange, Terms, sqlite,
+    Backend, Batch, Change, Commit, CommitSink, Error, Fence, HighWaterMark, Mutation, Outcome, OwnCommit,
+    OwnWrite, RegistryChange, Terms,
 };
 use crate::codec::object::Object;
 use crate::revision::Revision;
 
 /// Requests that may wait for a place in a batch. Beyond it callers wait to hand in, which is all they would do here.
 const QUEUE: usize = 4096;
-/// Bytes of values after which a batch is closed, so that large objects do not make every small one wait.
-const BATCH_BYTES: usize = 4 << 20;
 
 /// The way to write. Cheap to clone.
 #[derive(Clone)]
@@ -44,9 +45,11 @@ pub enum Together {
     Conflict { judged_at: Revision },
 }
 
+type Reply = oneshot::Sender<Result<Written, Error>>;
+
 struct Pending {
     mutation: Mutation,
-    reply: oneshot::Sender<Result<Written, Error>>,
+    reply: Reply,
 }
 
 impl Store {
@@ -116,24 +119,19 @@ struct Place {
 impl Writer {
     async fn run(self: Arc<Self>, mut pending: mpsc::Receiver<Pending>) {
         let in_flight = Arc::new(Semaphore::new(self.backend.pipeline_depth()));
-        let mut gathered = Vec::with_capacity(sqlite::LARGEST_BATCH);
         let mut before = None;
         loop {
-            // The permit comes first: while it is waited for, the queue fills up and the batch grows.
             let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
-            if !gather(&mut pending, &mut gathered).await {
-                return;
-            }
-            let batch = std::mem::take(&mut gathered);
+            let Some(first) = pending.recv().await else { return };
+            let (mut batch, queue) = Gathering::new(first, pending);
             let this = self.clone();
             let (place, next) = oneshot::channel();
             let place = Place { before: before.replace(next), after: Some(place) };
             tokio::spawn(async move {
-                let (mutations, replies): (Vec<_>, Vec<_>) =
-                    batch.into_iter().map(|pending| (pending.mutation, pending.reply)).unzip();
                 let started = Instant::now();
-                let result = this.commit(&mutations, None).await;
+                let result = this.commit(&mut batch, None).await;
                 drop(permit);
+                let (mutations, replies) = batch.into_parts();
                 metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
                 metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
                 match result {
@@ -141,24 +139,27 @@ impl Writer {
                     Err(error) => refuse(replies, &error),
                 }
             });
+            // Until this batch is closed another one would only take from it.
+            let Ok(queue) = queue.await else { return };
+            pending = queue;
         }
     }
 
     /// Commits a batch; where the database has lost commits, first lifts the clock over them.
     async fn commit(
         &self,
-        mutations: &[Mutation],
+        batch: &mut dyn Batch,
         registry: Option<&RegistryChange>,
     ) -> Result<Commit, Error> {
         // Whoever registers has no registration to lose.
         let registers = matches!(registry, Some(RegistryChange::Put(_)));
         let fence = self.fence.get().filter(|_| !registers);
         let terms = Terms { floor: self.mark.get(), fence, registry };
-        match self.backend.commit_under(mutations, terms).await {
+        match self.backend.commit_under(batch, terms).await {
             Err(Error::Regressed { floor, found }) => {
                 tracing::error!(%floor, %found, "the database has lost acknowledged commits; its clock is moved ahead");
                 self.backend.advance_clock(Revision(floor.0 + SAFETY_GAP)).await?;
-                self.backend.commit_under(mutations, Terms { floor, ..terms }).await
+                self.backend.commit_under(batch, Terms { floor, ..terms }).await
             }
             Err(Error::Fenced) => {
                 self.fenced.notify_one();
@@ -173,7 +174,7 @@ impl Writer {
         mutations: Vec<Mutation>,
         registry: &RegistryChange,
     ) -> Result<Together, Error> {
-        let commit = self.commit(&mutations, Some(registry)).await?;
+        let commit = self.commit(&mut &mutations[..], Some(registry)).await?;
         let mut writes = Vec::with_capacity(mutations.len());
         for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
             match written(mutation, outcome, commit.base, &mut writes)? {
@@ -205,13 +206,7 @@ impl Writer {
         }
     }
 
-    async fn publish(
-        &self,
-        commit: Commit,
-        mutations: Vec<Mutation>,
-        replies: Vec<oneshot::Sender<Result<Written, Error>>>,
-        place: Place,
-    ) {
+    async fn publish(&self, commit: Commit, mutations: Vec<Mutation>, replies: Vec<Reply>, place: Place) {
         let mut writes = Vec::with_capacity(mutations.len());
         let mut answers = Vec::with_capacity(mutations.len());
         for ((mutation, outcome), reply) in mutations.into_iter().zip(commit.outcomes).zip(replies) {
@@ -225,19 +220,6 @@ impl Writer {
             let _ = reply.send(answer);
         }
     }
-}
-
-/// Waits for a first mutation, then takes what else is there. Returns false when no more can come.
-async fn gather(pending: &mut mpsc::Receiver<Pending>, batch: &mut Vec<Pending>) -> bool {
-    let Some(first) = pending.recv().await else { return false };
-    let mut bytes = first.mutation.size();
-    batch.push(first);
-    while batch.len() < sqlite::LARGEST_BATCH && bytes < BATCH_BYTES {
-        let Ok(next) = pending.try_recv() else { break };
-        bytes += next.mutation.size();
-        batch.push(next);
-    }
-    true
 }
 
 fn written(
@@ -264,17 +246,8 @@ fn written(
     })
 }
 
-fn refuse(replies: Vec<oneshot::Sender<Result<Written, Error>>>, error: &Error) {
+fn refuse(replies: Vec<Reply>, error: &Error) {
     for reply in replies {
         let _ = reply.send(Err(error.clone()));
-    }
-}
-
-impl Mutation {
-    fn size(&self) -> usize {
-        match &self.change {
-            Change::Put { draft, .. } => draft.value().len(),
-            Change::Delete => 0,
-        }
     }
 }

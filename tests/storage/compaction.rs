@@ -39,7 +39,7 @@ pub async fn history_ends_at_the_compacted_revision(database: &Database) {
         assert!(gone(backend.changes(second, Some(resource), 10).await.expect_err("compacted")));
         assert_eq!(list(&*backend, &scan, third).await.expect("the edge"), before[1], "swept: {swept}");
         assert_eq!(list(&*backend, &scan, fourth).await.expect("list"), before[2]);
-        let after = feed(&*backend, third, None, 100).await;
+        let after = feed(&*backend, third, Some(resource), 100).await;
         assert_eq!(after.len(), changes_before, "swept: {swept}");
         assert!(after.iter().all(|row| row.previous.is_some()), "a deletion still tells what was there");
     }

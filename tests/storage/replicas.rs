@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures_util::future::join_all;
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Key, OpenError, ResourceId, Scan, Store, Written};
+use sqlx::Connection;
+use tokio::sync::mpsc;
 
 use crate::store;
 use crate::support::database::Database;
 use crate::support::object::{create, feed, names, pass, resource};
+use crate::support::postgres;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_one_clock() {
@@ -67,6 +71,40 @@ async fn servers_that_start_at_once_agree_on_the_schema() {
     let migrations = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres");
     let migrations = std::fs::read_dir(migrations).expect("the migrations").count();
     assert_eq!(database.number("SELECT COUNT(*) FROM _sqlx_migrations").await as usize, migrations);
+}
+
+/// Whoever writes while a batch waits for another server's transaction is in that batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_gathers_until_it_is_its_turn() {
+    const WRITES: u64 = 50;
+    let database = Database::postgres().await;
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let (sink, mut commits) = mpsc::channel(1);
+    let store = store::start_with(&backend, sink);
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let mut other = postgres::connect(&schema.url()).await;
+    let mut transaction = other.begin().await.expect("begin");
+    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
+    let write = |n: u64| {
+        let (store, key) = (store.clone(), Key::new(resource, "ns", &format!("{n}")));
+        async move { store.write(create(&key, n)).await }
+    };
+    let first = tokio::spawn(write(0));
+    const WAITING: &str =
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE usename = current_user AND wait_event_type = 'Lock'";
+    while database.number(WAITING).await == 0 {}
+    let mut others: Vec<_> = (1..WRITES).map(|n| Box::pin(write(n))).collect();
+    for write in &mut others {
+        assert!(futures_util::poll!(write).is_pending());
+    }
+    transaction.rollback().await.expect("rollback");
+    let commit = commits.recv().await.expect("the batch");
+    assert_eq!(commit.writes.len() as u64, WRITES);
+    commit.published.send(()).expect("somebody waits");
+    for written in std::iter::once(first.await.expect("a writer")).chain(join_all(others).await) {
+        assert!(matches!(written, Ok(Written::Committed { .. })), "{written:?}");
+    }
 }
 
 /// A hint may come for nothing, so this waits until the clock shows the write; the wait ends by hints alone.

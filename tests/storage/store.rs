@@ -19,7 +19,8 @@ pub fn start(backend: &Arc<dyn Backend>) -> Store {
     start_with(backend, sink)
 }
 
-fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
+/// With somebody behind it who publishes.
+pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
     let nowhere = std::env::temp_dir().join("rowplane-test-mark-that-is-never-saved");
     let mark = HighWaterMark::load(nowhere).expect("no mark");
     Store::start(backend.clone(), sink, Arc::new(mark))

@@ -10,9 +10,11 @@ use crate::revision::Revision;
 const WINDOW: Duration = Duration::from_millis(200);
 /// More than heartbeats and what controllers say of themselves.
 const OTHERS_PER_SECOND: f64 = 20.0;
-/// While others write, a page is followed by so many times its own time of rest. Whoever writes waits for the clock's
-/// lock while a page has it, so this bounds what a migration costs the others.
-const REST: u32 = 7;
+/// While others write, a page is followed by so many times its own time of rest. A page costs the others the clock's
+/// lock and processors for no longer than it takes, so this bounds what a migration costs them: a tenth.
+const REST: u32 = 9;
+/// While others write, rows in a page: few enough that nobody feels a single one.
+const BESIDE_OTHERS: u32 = 32;
 
 /// What the clock told at some time.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,11 @@ pub struct Pace {
 impl Pace {
     pub fn new(rate: u32, at: Instant, revision: Revision) -> Self {
         Self { rate, last: Sight { at, revision, own: 0 }, others_write: false }
+    }
+
+    /// How many rows the next page may have, of `size` at most.
+    pub fn page(&self, size: u32) -> u32 {
+        if self.others_write { size.min(BESIDE_OTHERS) } else { size }
     }
 
     /// How long to rest after a page of `objects` that was begun at `began` and done at `now`, when the store was at
@@ -81,7 +88,16 @@ mod tests {
         assert_eq!(rests(&[0; 40]), [10; 40]);
         assert_eq!(rests(&[vec![0; 20], vec![1], vec![0; 19]].concat()), [10; 40]);
         let busy = rests(&[vec![0; 12], vec![20; 12], vec![0; 20]].concat());
-        assert_eq!((busy[0], busy[20], busy[43]), (10, 70, 10), "{busy:?}");
+        assert_eq!((busy[0], busy[20], busy[43]), (10, 90, 10), "{busy:?}");
+    }
+
+    #[test]
+    fn pages_are_small_while_others_write() {
+        let start = Instant::now();
+        let mut pace = Pace::new(5000, start, Revision(0));
+        assert_eq!(pace.page(256), 256);
+        pace.rest(256, start, start + WINDOW, Revision(1000));
+        assert_eq!((pace.page(256), pace.page(10)), (BESIDE_OTHERS, 10));
     }
 
     #[test]

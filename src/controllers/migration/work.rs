@@ -76,7 +76,8 @@ impl Work {
                 return self.end(Step::Fail(failure(progress, &why))).await;
             }
             let after = cursor.as_ref().map_or(("", ""), |row| (&*row.key.namespace, &*row.key.name));
-            let page = match backend.stale_rows(&stale, after, size).await {
+            let began = Instant::now();
+            let page = match backend.stale_rows(&stale, after, pace.page(size)).await {
                 Ok(page) => page,
                 Err(error) => {
                     self.wait(progress, &error.into(), &mut backoff).await?;
@@ -84,7 +85,6 @@ impl Work {
                 }
             };
             let Some(last) = page.last() else { return self.end(Step::Succeed(progress)).await };
-            let began = Instant::now();
             match self.rewrite(&page).await {
                 Ok(()) => {}
                 Err(error) if is_transient(&error) => {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
-use super::items;
+use super::items::{self, Group};
 use super::path::{PathElement, same};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
@@ -45,177 +45,208 @@ impl Comparison {
 
 /// Compares two objects of the schema's kind.
 pub fn compare(schema: &Schema, old: &Map<String, Value>, new: &Map<String, Value>) -> Comparison {
-    let mut walk = Walk { schema, path: Vec::new(), elements: Vec::new(), found: Comparison::default() };
-    if let Some(map) = &schema.atom(schema.root()).map {
-        walk.members(map, Some(old), Some(new));
+    match &schema.atom(schema.root()).map {
+        Some(map) => Walk { schema }.members(map, Some(old), Some(new)).collect(),
+        None => Comparison::default(),
     }
-    walk.found
 }
 
+/// What is known of a node: in each set, whether it is there itself, and what of what is below it.
+#[derive(Default)]
+struct Found {
+    added: bool,
+    removed: bool,
+    modified: bool,
+    below: Comparison,
+}
+
+impl Found {
+    fn modified() -> Self {
+        Self { modified: true, ..Self::default() }
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.added && !self.removed && !self.modified && self.below.is_empty()
+    }
+
+    fn and(self, other: Found) -> Self {
+        let below = Comparison {
+            added: self.below.added.union(&other.below.added),
+            removed: self.below.removed.union(&other.below.removed),
+            modified: self.below.modified.union(&other.below.modified),
+        };
+        Self {
+            added: self.added || other.added,
+            removed: self.removed || other.removed,
+            modified: self.modified || other.modified,
+            below,
+        }
+    }
+}
+
+/// The nodes of a level, each once, in any order.
+#[derive(Default)]
+struct Level {
+    added: Vec<(PathElement, bool, FieldSet)>,
+    removed: Vec<(PathElement, bool, FieldSet)>,
+    modified: Vec<(PathElement, bool, FieldSet)>,
+}
+
+impl Level {
+    fn add(&mut self, element: PathElement, found: Found) {
+        let Found { added, removed, modified, below } = found;
+        let sets = [
+            (&mut self.removed, removed, below.removed),
+            (&mut self.modified, modified, below.modified),
+            (&mut self.added, added, below.added),
+        ];
+        for (set, member, below) in sets {
+            if member || !below.is_empty() {
+                set.push((element.clone(), member, below));
+            }
+        }
+    }
+
+    fn collect(self) -> Comparison {
+        Comparison {
+            added: self.added.into_iter().collect(),
+            removed: self.removed.into_iter().collect(),
+            modified: self.modified.into_iter().collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Walk<'a> {
     schema: &'a Schema,
-    path: Vec<Step<'a>>,
-    /// The beginning of the path, as far as it has been asked for.
-    elements: Vec<PathElement>,
-    found: Comparison,
 }
 
-/// Names are borrowed: most paths are only walked.
-enum Step<'a> {
-    Name(&'a str),
-    Item(PathElement),
-}
-
-impl<'a> Walk<'a> {
-    fn node(&mut self, id: TypeId, old: Option<&'a Value>, new: Option<&'a Value>) {
-        if old == new {
-            return;
-        }
-        let form = |value: &'a Value| self.schema.form(id, value);
-        let leaf = match (old.map(form), new.map(form)) {
-            (Some(form), None) => self.visit(form, old, new),
-            (None, Some(form)) => self.visit(form, old, new),
-            (Some(before), Some(after)) => {
-                if before != after {
-                    self.visit(before, old, new);
-                }
-                self.visit(after, old, new)
+impl Walk<'_> {
+    fn node(self, id: TypeId, old: Option<&Value>, new: Option<&Value>) -> Found {
+        match (old, new) {
+            (None, None) => Found::default(),
+            (None, Some(new)) => {
+                let below = Comparison { added: self.whole(id, new), ..Comparison::default() };
+                Found { added: true, below, ..Found::default() }
             }
-            (None, None) => return,
-        };
-        if leaf == Leaf::No {
-            self.mark_presence(old, new);
+            (Some(old), None) => {
+                let below = Comparison { removed: self.whole(id, old), ..Comparison::default() };
+                Found { removed: true, below, ..Found::default() }
+            }
+            (Some(old), Some(new)) if old == new => Found::default(),
+            (Some(old), Some(new)) => {
+                let (before, after) = (self.schema.form(id, old), self.schema.form(id, new));
+                let found = self.both(after, old, new);
+                if before == after { found } else { self.both(before, old, new).and(found) }
+            }
         }
     }
 
-    fn visit(&mut self, form: Form<'a>, old: Option<&'a Value>, new: Option<&'a Value>) -> Leaf {
-        let leaf = match form {
-            Form::Scalar(_) => Leaf::Yes,
+    /// What stands below a node of one side only: its leaves, and all on the way there.
+    fn whole(self, id: TypeId, value: &Value) -> FieldSet {
+        match (self.schema.form(id, value), value) {
+            (Form::Map(map), Value::Object(object)) if !map.atomic => {
+                let member = |(name, value): (&String, &Value)| {
+                    (PathElement::Field(name.as_str().into()), true, self.whole(map.member(name), value))
+                };
+                object.iter().map(member).collect()
+            }
+            (Form::List(list), Value::Array(items)) if list.relation != Relation::Atomic => {
+                let element = |(element, group): (PathElement, Group<'_>)| {
+                    let below = match group {
+                        Group::One(item) => self.whole(list.element, item),
+                        Group::Many(_) => FieldSet::default(),
+                    };
+                    (element, true, below)
+                };
+                items::index(self.schema, list, items).into_iter().map(element).collect()
+            }
+            _ => FieldSet::default(),
+        }
+    }
+
+    /// Two values, taken for the same form, which one of them may not have.
+    fn both(self, form: Form<'_>, old: &Value, new: &Value) -> Found {
+        let level = match form {
+            Form::Scalar(_) => None,
             Form::Map(map) => {
-                let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+                let (old, new) = (old.as_object(), new.as_object());
                 let empty = |side: Option<&Map<String, Value>>| side.is_none_or(Map::is_empty);
-                if map.atomic || (empty(old) && empty(new)) {
-                    Leaf::Yes
-                } else {
-                    self.members(map, old, new);
-                    Leaf::No
-                }
+                let leaf = map.atomic || (empty(old) && empty(new));
+                (!leaf).then(|| self.members(map, old, new))
             }
             Form::List(list) => {
-                let (old, new) = (old.and_then(Value::as_array), new.and_then(Value::as_array));
-                let empty = |side: Option<&Vec<Value>>| side.is_none_or(Vec::is_empty);
-                if list.relation == Relation::Atomic || (empty(old) && empty(new)) {
-                    Leaf::Yes
-                } else {
-                    self.items(list, old.map_or(&[], Vec::as_slice), new.map_or(&[], Vec::as_slice));
-                    Leaf::No
-                }
+                let (old, new) = (old.as_array(), new.as_array());
+                let (old, new) = (old.map_or(&[][..], Vec::as_slice), new.map_or(&[][..], Vec::as_slice));
+                let leaf = list.relation == Relation::Atomic || (old.is_empty() && new.is_empty());
+                (!leaf).then(|| self.items(list, old, new))
             }
         };
-        if leaf == Leaf::Yes {
-            match (old, new) {
-                (Some(old), Some(new)) if !same(old, new) => {
-                    here(&mut self.elements, &self.path);
-                    self.found.modified.insert(&self.elements);
-                }
-                _ => self.mark_presence(old, new),
-            }
+        match level {
+            Some(level) => Found { below: level.collect(), ..Found::default() },
+            None if same(old, new) => Found::default(),
+            None => Found::modified(),
         }
-        leaf
-    }
-
-    /// A node of one side only came or went.
-    fn mark_presence(&mut self, old: Option<&Value>, new: Option<&Value>) {
-        let set = match (old, new) {
-            (None, Some(_)) => &mut self.found.added,
-            (Some(_), None) => &mut self.found.removed,
-            _ => return,
-        };
-        here(&mut self.elements, &self.path);
-        set.insert(&self.elements);
     }
 
     fn members(
-        &mut self,
-        map: &'a MapType,
-        old: Option<&'a Map<String, Value>>,
-        new: Option<&'a Map<String, Value>>,
-    ) {
+        self,
+        map: &MapType,
+        old: Option<&Map<String, Value>>,
+        new: Option<&Map<String, Value>>,
+    ) -> Level {
+        let mut level = Level::default();
+        let mut add = |name: &str, old, new| {
+            let found = self.node(map.member(name), old, new);
+            if !found.is_nothing() {
+                level.add(PathElement::Field(name.into()), found);
+            }
+        };
         for (name, value) in old.into_iter().flatten() {
-            let other = new.and_then(|new| new.get(name));
-            self.step(Step::Name(name), map.member(name), Some(value), other);
+            add(name, Some(value), new.and_then(|new| new.get(name)));
         }
         for (name, value) in new.into_iter().flatten() {
             if !old.is_some_and(|old| old.contains_key(name)) {
-                self.step(Step::Name(name), map.member(name), None, Some(value));
+                add(name, None, Some(value));
             }
         }
+        level
     }
 
-    fn items(&mut self, list: &'a ListType, old: &'a [Value], new: &'a [Value]) {
-        let mut new = items::index(self.schema, list, new);
+    fn items(self, list: &ListType, old: &[Value], new: &[Value]) -> Level {
+        let mut level = Level::default();
+        let mut add = |element, old: &[&Value], new: &[&Value]| {
+            let found = self.group(list, old, new);
+            if !found.is_nothing() {
+                level.add(element, found);
+            }
+        };
+        let mut after = items::index(self.schema, list, new).into_iter().peekable();
         for (element, before) in items::index(self.schema, list, old) {
-            let after = new.remove(&element).unwrap_or_default();
-            self.group(list, element, &before, &after);
+            while let Some((element, after)) = after.next_if(|(next, _)| *next < element) {
+                add(element, &[], after.as_slice());
+            }
+            let twin = after.next_if(|(next, _)| *next == element);
+            add(element, before.as_slice(), twin.as_ref().map_or(&[], |(_, after)| after.as_slice()));
         }
-        for (element, after) in new {
-            self.group(list, element, &[], &after);
+        for (element, after) in after {
+            add(element, &[], after.as_slice());
         }
+        level
     }
 
     /// All elements of one key. Duplicates are compared as one value, which has nothing below it.
-    fn group(&mut self, list: &ListType, element: PathElement, old: &[&'a Value], new: &[&'a Value]) {
-        let marked = match (old, new) {
-            ([] | [_], [] | [_]) => {
-                let (old, new) = (old.first().copied(), new.first().copied());
-                self.step(Step::Item(element), list.element, old, new);
-                return;
-            }
+    fn group(self, list: &ListType, old: &[&Value], new: &[&Value]) -> Found {
+        match (old, new) {
+            ([] | [_], [] | [_]) => self.node(list.element, old.first().copied(), new.first().copied()),
             ([_, _, ..], [_, _, ..]) => {
                 let equal = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new));
-                if equal {
-                    return;
-                }
-                &mut self.found.modified
+                if equal { Found::default() } else { Found::modified() }
             }
             ([_, _, ..], after) => {
-                if let Some(after) = after.first() {
-                    self.step(Step::Item(element.clone()), list.element, None, Some(after));
-                }
-                &mut self.found.removed
+                Found { removed: true, ..self.node(list.element, None, after.first().copied()) }
             }
-            (before, _) => {
-                if let Some(before) = before.first() {
-                    self.step(Step::Item(element.clone()), list.element, Some(before), None);
-                }
-                &mut self.found.added
-            }
-        };
-        here(&mut self.elements, &self.path);
-        self.elements.push(element);
-        marked.insert(&self.elements);
-        self.elements.pop();
+            (before, _) => Found { added: true, ..self.node(list.element, before.first().copied(), None) },
+        }
     }
-
-    fn step(&mut self, step: Step<'a>, id: TypeId, old: Option<&'a Value>, new: Option<&'a Value>) {
-        self.path.push(step);
-        self.node(id, old, new);
-        self.path.pop();
-        self.elements.truncate(self.path.len());
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaf {
-    Yes,
-    No,
-}
-
-/// Completes the elements of a path, of which siblings share the most.
-fn here(elements: &mut Vec<PathElement>, path: &[Step<'_>]) {
-    let element = |step: &Step<'_>| match step {
-        Step::Name(name) => PathElement::Field((*name).into()),
-        Step::Item(element) => element.clone(),
-    };
-    elements.extend(path[elements.len()..].iter().map(element));
 }

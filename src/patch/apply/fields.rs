@@ -1,19 +1,19 @@
 //! Sets of paths.
 
-use std::collections::BTreeMap;
-
 use super::path::PathElement;
 use super::schema::{Schema, TypeId};
 
 /// A set of paths, as a tree. What stands below a member need not be a member, nor what stands above.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    nodes: BTreeMap<PathElement, Node>,
+    /// Sorted by their elements, each of which is there once.
+    nodes: Vec<Node>,
 }
 
 /// Never a node that is no member and has nothing below.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
+    element: PathElement,
     member: bool,
     below: FieldSet,
 }
@@ -32,39 +32,63 @@ impl Node {
     }
 }
 
+/// From elements, whether they are members, and what stands below them; of the same element the last counts.
+impl FromIterator<(PathElement, bool, FieldSet)> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = (PathElement, bool, FieldSet)>>(nodes: I) -> Self {
+        let node = |(element, member, below)| Node { element, member, below };
+        let mut nodes: Vec<Node> = nodes.into_iter().map(node).filter(|node| !node.is_nothing()).collect();
+        if !nodes.is_sorted_by(|one, other| one.element < other.element) {
+            nodes.sort_by(|one, other| one.element.cmp(&other.element));
+            nodes.dedup_by(|later, earlier| {
+                let same = later.element == earlier.element;
+                if same {
+                    std::mem::swap(later, earlier);
+                }
+                same
+            });
+        }
+        Self { nodes }
+    }
+}
+
 impl FieldSet {
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
+    /// Elements of the first level.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// In the order of FieldsV1.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.nodes.iter().map(|(element, node)| Entry { element, member: node.member, below: &node.below })
+        self.nodes.iter().map(|Node { element, member, below }| Entry { element, member: *member, below })
     }
 
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let node = match self.nodes.get_mut(first) {
-            Some(node) => node,
-            None => self.nodes.entry(first.clone()).or_default(),
-        };
-        if rest.is_empty() {
-            node.member = true;
-        } else {
-            node.below.insert(rest);
+        let at = self.place(first).unwrap_or_else(|at| {
+            self.nodes.insert(at, Node { element: first.clone(), member: false, below: Self::default() });
+            at
+        });
+        let node = &mut self.nodes[at];
+        match rest {
+            [] => node.member = true,
+            rest => node.below.insert(rest),
         }
     }
 
-    /// Puts a whole subtree below `element`; nothing if it is empty.
-    pub fn graft(&mut self, element: PathElement, member: bool, below: FieldSet) {
-        let node = Node { member, below };
-        if !node.is_nothing() {
-            self.nodes.insert(element, node);
-        }
+    fn place(&self, element: &PathElement) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|node| node.element.cmp(element))
+    }
+
+    fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.place(element).ok().map(|at| &self.nodes[at])
     }
 
     pub fn has(&self, element: &PathElement) -> bool {
-        self.nodes.get(element).is_some_and(|node| node.member)
+        self.node(element).is_some_and(|node| node.member)
     }
 
     pub fn has_path(&self, path: &[PathElement]) -> bool {
@@ -77,30 +101,53 @@ impl FieldSet {
 
     /// What stands below `element`; `None` if nothing does.
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
-        self.nodes.get(element).map(|node| &node.below).filter(|below| !below.is_empty())
+        self.node(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    pub fn union(mut self, other: &FieldSet) -> FieldSet {
+    /// Whether every path of `other` is in this set.
+    pub fn covers(&self, other: &FieldSet) -> bool {
+        let mut ours = self.nodes.iter();
+        other.nodes.iter().all(|theirs| {
+            let node = ours.find(|node| node.element >= theirs.element);
+            node.is_some_and(|node| {
+                node.element == theirs.element
+                    && (node.member || !theirs.member)
+                    && node.below.covers(&theirs.below)
+            })
+        })
+    }
+
+    pub fn union(self, other: &FieldSet) -> FieldSet {
         if self.is_empty() {
             return other.clone();
         }
-        for (element, theirs) in &other.nodes {
-            let node = self.nodes.entry(element.clone()).or_default();
-            node.member |= theirs.member;
-            node.below = std::mem::take(&mut node.below).union(&theirs.below);
+        if other.is_empty() {
+            return self;
         }
-        self
+        let mut nodes = Vec::with_capacity(self.len().max(other.len()));
+        let mut ours = self.nodes.into_iter().peekable();
+        for theirs in &other.nodes {
+            while let Some(node) = ours.next_if(|node| node.element < theirs.element) {
+                nodes.push(node);
+            }
+            nodes.push(match ours.next_if(|node| node.element == theirs.element) {
+                Some(Node { element, member, below }) => {
+                    Node { element, member: member || theirs.member, below: below.union(&theirs.below) }
+                }
+                None => theirs.clone(),
+            });
+        }
+        nodes.extend(ours);
+        Self { nodes }
     }
 
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
-        let mut found = FieldSet::default();
-        for (element, node) in &self.nodes {
-            if let Some(theirs) = other.nodes.get(element) {
-                let below = node.below.intersection(&theirs.below);
-                found.graft(element.clone(), node.member && theirs.member, below);
-            }
-        }
-        found
+        let shared = |node: &Node| {
+            let theirs = other.node(&node.element)?;
+            let below = node.below.intersection(&theirs.below);
+            Some((node.element.clone(), node.member && theirs.member, below))
+        };
+        self.nodes.iter().filter_map(shared).collect()
     }
 
     /// Without exactly the paths of `other`.
@@ -116,30 +163,35 @@ impl FieldSet {
     }
 
     fn remove(&mut self, other: &FieldSet, whole: fn(&Node) -> bool) {
-        for (element, theirs) in &other.nodes {
-            let Some(node) = self.nodes.get_mut(element) else { continue };
+        let mut emptied = false;
+        for theirs in &other.nodes {
+            let Ok(at) = self.place(&theirs.element) else { continue };
+            let node = &mut self.nodes[at];
             node.member &= !theirs.member;
-            node.below.remove(&theirs.below, whole);
-            if whole(theirs) || node.is_nothing() {
-                self.nodes.remove(element);
+            match whole(theirs) {
+                true => node.below = Self::default(),
+                false => node.below.remove(&theirs.below, whole),
             }
+            emptied |= node.is_nothing();
+        }
+        if emptied {
+            self.nodes.retain(|node| !node.is_nothing());
         }
     }
 
     /// With the declared fields on the way to a member as members, too.
     pub fn with_named_fields(&self, schema: &Schema, id: TypeId) -> FieldSet {
         let atom = schema.atom(id);
-        let mut named = FieldSet::default();
-        for (element, node) in &self.nodes {
-            let (declared, below) = match (element, &atom.map, &atom.list) {
+        let named = |node: &Node| {
+            let (declared, below) = match (&node.element, &atom.map, &atom.list) {
                 (PathElement::Field(name), Some(map), _) => (map.declares(name), map.member(name)),
                 (PathElement::Key(_), _, Some(list)) => (false, list.element),
                 _ => (false, super::schema::DEDUCED),
             };
-            let member = node.member || declared;
-            named.graft(element.clone(), member, node.below.with_named_fields(schema, below));
-        }
-        named
+            let below = node.below.with_named_fields(schema, below);
+            (node.element.clone(), node.member || declared, below)
+        };
+        self.nodes.iter().map(named).collect()
     }
 
     /// All paths: members of a level first, then what is deeper.
@@ -150,11 +202,11 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
-        for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
-            paths.push(prefix.iter().chain([element]).cloned().collect());
+        for node in self.nodes.iter().filter(|node| node.member) {
+            paths.push(prefix.iter().chain([&node.element]).cloned().collect());
         }
-        for (element, node) in &self.nodes {
-            prefix.push(element.clone());
+        for node in &self.nodes {
+            prefix.push(node.element.clone());
             node.below.collect_paths(prefix, paths);
             prefix.pop();
         }

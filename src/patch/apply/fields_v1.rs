@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::FieldSet;
+use super::fields::{Entry, FieldSet};
 use super::path::{PathElement, Plain};
 use crate::gotext;
 
@@ -19,35 +19,39 @@ pub struct Malformed(pub String);
 
 /// Reads a set; keys may stand in any order.
 pub fn parse(fields: &Map<String, Value>) -> Result<FieldSet, Malformed> {
-    let mut set = FieldSet::default();
-    for (key, value) in fields.iter().filter(|(key, _)| *key != SELF) {
-        let Some(element) = parse_element(key)? else { continue };
-        let empty = Map::new();
-        let inner = match value {
-            Value::Object(inner) => inner,
-            Value::Null => &empty,
-            other => {
-                return Err(Malformed(format!("expected an object, got a {}", gotext::json_kind(other))));
-            }
-        };
-        let below = parse(inner)?;
-        let member = inner.contains_key(SELF) || below.is_empty();
-        set.graft(element, member, below);
-    }
-    Ok(set)
+    let steps = fields.iter().filter(|(key, _)| *key != SELF);
+    steps.filter_map(|(key, value)| parse_step(key, value).transpose()).collect()
+}
+
+/// A step with what stands below it.
+fn parse_step(key: &str, value: &Value) -> Result<Option<(PathElement, bool, FieldSet)>, Malformed> {
+    let Some(element) = parse_element(key)? else { return Ok(None) };
+    let (is_itself, below) = match value {
+        Value::Object(inner) => (inner.contains_key(SELF), parse(inner)?),
+        Value::Null => (false, FieldSet::default()),
+        other => return Err(Malformed(format!("expected an object, got a {}", gotext::json_kind(other)))),
+    };
+    let member = is_itself || below.is_empty();
+    Ok(Some((element, member, below)))
 }
 
 /// The canonical form.
 pub fn encode(set: &FieldSet) -> Map<String, Value> {
-    let nodes = set.entries().map(|entry| {
-        let mut below = Map::new();
-        if entry.member && !entry.below.is_empty() {
-            below.insert(SELF.to_owned(), Value::Object(Map::new()));
+    let mut fields = Map::with_capacity(set.len());
+    encode_into(set, &mut fields);
+    fields
+}
+
+fn encode_into(set: &FieldSet, fields: &mut Map<String, Value>) {
+    for Entry { element, member, below } in set.entries() {
+        let with_itself = member && !below.is_empty();
+        let mut inner = Map::with_capacity(below.len() + usize::from(with_itself));
+        if with_itself {
+            inner.insert(SELF.to_owned(), Value::Object(Map::new()));
         }
-        below.extend(encode(entry.below));
-        (encode_element(entry.element), Value::Object(below))
-    });
-    nodes.collect()
+        encode_into(below, &mut inner);
+        fields.insert(encode_element(element), Value::Object(inner));
+    }
 }
 
 /// Whether every path of `set` is in the set that `fields` says.
@@ -73,10 +77,15 @@ fn is_member(inner: &Map<String, Value>) -> bool {
 /// A step as a key.
 pub fn encode_element(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Key(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.to_string(), value.0.clone()));
-            format!("k:{}", gotext::json(&Value::Object(fields.collect())))
+            let mut text = String::from("k:{");
+            for (at, (name, value)) in fields.iter().enumerate() {
+                let comma = if at == 0 { "" } else { "," };
+                text.extend([comma, &gotext::json_string(name), ":", &gotext::json(&value.0)]);
+            }
+            text.push('}');
+            text
         }
         PathElement::Value(value) => format!("v:{}", gotext::json(&value.0)),
         PathElement::Index(index) => format!("i:{index}"),
@@ -105,7 +114,7 @@ fn parse_element(key: &str) -> Result<Option<PathElement>, Malformed> {
             }
             _ => return Err(Malformed(format!("the key {text} is no object"))),
         },
-        "v" => Some(PathElement::Value(Plain(json()?))),
+        "v" => Some(PathElement::Value(Box::new(Plain(json()?)))),
         "i" => {
             let index = text.parse().map_err(|_| Malformed(format!("the index {text} is no number")))?;
             Some(PathElement::Index(index))

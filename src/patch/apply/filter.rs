@@ -1,6 +1,6 @@
 //! Which of the paths that a request touches it can come to own.
 
-use super::fields::FieldSet;
+use super::fields::{Entry, FieldSet};
 use super::path::PathElement;
 
 /// One step of a pattern; `None` stands for any.
@@ -32,20 +32,19 @@ impl Filter {
 }
 
 fn include(set: &FieldSet, patterns: &[&'static [Step]]) -> FieldSet {
-    let mut passed = FieldSet::default();
-    for entry in set.entries() {
+    let passed = |entry: Entry<'_>| {
         let rest: Vec<&'static [Step]> =
             patterns.iter().filter_map(|pattern| match_step(pattern, entry.element)).collect();
         if rest.is_empty() {
-            continue;
+            return None;
         }
         let below = match rest.iter().any(|pattern| pattern.is_empty()) {
             true => entry.below.clone(),
             false => include(entry.below, &rest),
         };
-        passed.graft(entry.element.clone(), entry.member, below);
-    }
-    passed
+        Some((entry.element.clone(), entry.member, below))
+    };
+    set.entries().filter_map(passed).collect()
 }
 
 /// What is left of a pattern behind its first step, if that is `element`.

@@ -1,7 +1,5 @@
 //! How elements of lists are called in paths.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::path::{PathElement, Plain};
@@ -19,7 +17,7 @@ pub fn step(schema: &Schema, list: &ListType, item: &Value) -> Result<PathElemen
             Value::Null => {
                 Err("associative list without keys has an element that's an explicit null".to_owned())
             }
-            scalar => Ok(PathElement::Value(Plain(scalar.clone()))),
+            scalar => Ok(PathElement::Value(Box::new(Plain(scalar.clone())))),
         },
         Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
     }
@@ -48,18 +46,41 @@ fn keyed(schema: &Schema, list: &ListType, keys: &[Box<str>], item: &Value) -> R
     Ok(PathElement::Key(fields.into()))
 }
 
-/// The elements of a list by their steps, in no order; several where the list has duplicates. What has no step is
-/// left out: nobody can own it.
-pub fn index<'v>(
-    schema: &Schema,
-    list: &ListType,
-    items: &'v [Value],
-) -> BTreeMap<PathElement, Vec<&'v Value>> {
-    let mut found: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
-    for item in items {
-        if let Ok(step) = step(schema, list, item) {
-            found.entry(step).or_default().push(item);
+/// The elements of a list that have the same step.
+pub enum Group<'v> {
+    One(&'v Value),
+    /// Duplicates.
+    Many(Vec<&'v Value>),
+}
+
+impl<'v> Group<'v> {
+    pub fn as_slice(&self) -> &[&'v Value] {
+        match self {
+            Self::One(item) => std::slice::from_ref(item),
+            Self::Many(items) => items,
         }
     }
-    found
+
+    fn push(&mut self, item: &'v Value) {
+        match self {
+            Self::One(first) => *self = Self::Many(vec![*first, item]),
+            Self::Many(items) => items.push(item),
+        }
+    }
+}
+
+/// The elements of a list by their steps, in the order of these. What has no step is left out: nobody can own it.
+pub fn index<'v>(schema: &Schema, list: &ListType, items: &'v [Value]) -> Vec<(PathElement, Group<'v>)> {
+    let with_step = |item| Some((step(schema, list, item).ok()?, item));
+    let mut found: Vec<(PathElement, &Value)> = items.iter().filter_map(with_step).collect();
+    // Stable: duplicates keep their order.
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut groups: Vec<(PathElement, Group<'_>)> = Vec::with_capacity(found.len());
+    for (step, item) in found {
+        match groups.last_mut() {
+            Some((last, group)) if *last == step => group.push(item),
+            _ => groups.push((step, Group::One(item))),
+        }
+    }
+    groups
 }

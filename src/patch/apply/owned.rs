@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
-use super::items;
+use super::items::{self, Group};
 use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
@@ -33,23 +33,21 @@ fn node(schema: &Schema, id: TypeId, value: &Value) -> (bool, FieldSet) {
 }
 
 fn members(schema: &Schema, map: &MapType, object: &Map<String, Value>) -> FieldSet {
-    let mut set = FieldSet::default();
-    for (name, value) in object {
+    let member = |(name, value): (&String, &Value)| {
         let (leaf, below) = node(schema, map.member(name), value);
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-        set.graft(PathElement::Field(name.as_str().into()), leaf || empty || !map.declares(name), below);
-    }
-    set
+        (PathElement::Field(name.as_str().into()), leaf || empty || !map.declares(name), below)
+    };
+    object.iter().map(member).collect()
 }
 
 fn elements(schema: &Schema, list: &ListType, items: &[Value]) -> FieldSet {
-    let mut set = FieldSet::default();
-    for (element, items) in items::index(schema, list, items) {
-        let below = match items[..] {
-            [item] => node(schema, list.element, item).1,
-            _ => FieldSet::default(),
+    let element = |(element, group): (PathElement, Group<'_>)| {
+        let below = match group {
+            Group::One(item) => node(schema, list.element, item).1,
+            Group::Many(_) => FieldSet::default(),
         };
-        set.graft(element, true, below);
-    }
-    set
+        (element, true, below)
+    };
+    items::index(schema, list, items).into_iter().map(element).collect()
 }

@@ -86,6 +86,11 @@ impl<'a, V: Versions> Comparisons<'a, V> {
         }
         known.get(api_version).and_then(Option::as_ref)
     }
+
+    fn into_one(mut self, api_version: &str) -> Option<Comparison> {
+        self.of(api_version)?;
+        self.known.remove(api_version)?
+    }
 }
 
 fn of_version(object: &Object, api_version: &str) -> bool {
@@ -100,7 +105,19 @@ pub fn update(
     managers: &Managers,
     acting: &Acting,
 ) -> Option<Managers> {
+    if managers.0.is_empty() {
+        return first(versions, old, new, acting);
+    }
     Update::new(versions, old, new, acting)?.managers(managers)
+}
+
+/// The only manager of an object that had none.
+fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) -> Option<Managers> {
+    let comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+    let all = comparisons.into_one(&acting.identity.api_version)?;
+    let fields = all.into_written().difference(&NEVER_OWNED);
+    let manager = Manager { identity: acting.identity.clone(), time: Some(acting.now.clone()), fields };
+    (!manager.fields.is_empty()).then(|| Managers(vec![manager]))
 }
 
 /// A write that is no apply: what it wrote leaves all others, what it removed leaves everybody.
@@ -126,7 +143,7 @@ impl<'a, V: Versions> Update<'a, V> {
         let version = &self.acting.identity.api_version;
         let all = self.comparisons.of(version)?;
         let one_version = entries.iter().all(|entry| entry.get("apiVersion").is_some_and(|v| v == version));
-        if !one_version || all.removes() {
+        if !one_version || self.own.removes() {
             return None;
         }
         if self.own.is_empty() {
@@ -197,9 +214,12 @@ pub fn apply(
     validate(schema, config).map_err(Refusal::Unfit)?;
     let merged = merge(schema, live, config);
     let fields = versions.filter().pass(owned(schema, config));
-    let last = managers.find(&acting.identity).cloned();
+    let last = managers.find(&acting.identity);
+    let time = last.and_then(|last| last.time.clone());
+    // An applier that still says all it said gives nothing up.
+    let gives_up = |last: &&Manager| last.identity.api_version != *version || !fields.covers(&last.fields);
+    let last = last.filter(gives_up).cloned();
     let mut managers = managers.clone();
-    let time = last.as_ref().and_then(|last| last.time.clone());
     managers.put(Manager { identity: acting.identity.clone(), time, fields });
     let object = match &last {
         Some(last) => prune(versions, merged, &managers, last, version),
@@ -212,7 +232,7 @@ pub fn apply(
     }
     let mut managers =
         without_changes(&managers, &mut comparisons, |identity| !identity.same(&acting.identity));
-    let changes = !path::same(&Value::Object(live.clone()), &Value::Object(object.clone()));
+    let changes = !path::same_members(live, &object);
     if let Some(own) = managers.0.iter_mut().find(|manager| manager.identity.same(&acting.identity)) {
         own.identity = acting.identity.clone();
         own.fields = std::mem::take(&mut own.fields).difference(&NEVER_OWNED);

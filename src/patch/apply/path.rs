@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::gotext;
 
@@ -14,8 +14,8 @@ pub enum PathElement {
     Field(Box<str>),
     /// An element of a list, by some of its fields, sorted by name.
     Key(Box<[(Box<str>, Plain)]>),
-    /// An element of a list that is itself the key.
-    Value(Plain),
+    /// An element of a list that is itself the key. Boxed, for sets hold mostly names.
+    Value(Box<Plain>),
     Index(i64),
 }
 
@@ -56,7 +56,7 @@ fn compare(one: &Value, other: &Value) -> Ordering {
             pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let sorted = |object: &serde_json::Map<String, Value>| {
+            let sorted = |object: &Map<String, Value>| {
                 let mut members: Vec<_> =
                     object.iter().map(|(key, value)| (key.clone(), Plain(value.clone()))).collect();
                 members.sort();
@@ -86,12 +86,15 @@ pub fn same(one: &Value, other: &Value) -> bool {
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
-        (Value::Object(one), Value::Object(other)) => {
-            let has = |(key, value)| other.get(key).is_some_and(|other| same(value, other));
-            one.len() == other.len() && one.iter().all(has)
-        }
+        (Value::Object(one), Value::Object(other)) => same_members(one, other),
         _ => one == other,
     }
+}
+
+/// As [`same`].
+pub fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let has = |(key, value)| other.get(key).is_some_and(|other| same(value, other));
+    one.len() == other.len() && one.iter().all(has)
 }
 
 impl fmt::Display for PathElement {

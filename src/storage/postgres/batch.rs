@@ -16,12 +16,16 @@ use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 /// A transaction that holds the clock's lock.
 pub struct Begun {
     pub base: Revision,
+    /// The transaction's id, by which its fate can be learned later.
+    pub transaction: String,
+}
+
+/// What a batch is judged by.
+pub struct Found {
     /// The live version of every mutation's key.
     pub live: Vec<Option<Revision>>,
     /// Whether the fence stands; without one it does not.
     pub registered: bool,
-    /// The transaction's id, by which its fate can be learned later.
-    pub transaction: String,
 }
 
 /// Where a batch failed.
@@ -32,19 +36,23 @@ pub enum Failure {
     During(Error),
 }
 
-/// Opens a transaction, takes the clock's lock, and then reads: the read must not share the lock's snapshot, or it
-/// would miss what was committed while the lock was waited for.
-pub async fn begin(
-    connection: &mut PgConnection,
-    mutations: &[Mutation],
-    fence: Option<&Fence>,
-) -> Result<Begun, Error> {
+/// Opens a transaction and takes the clock's lock.
+pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
     let clock = connection
         .fetch_one(sqlx::raw_sql("BEGIN; SELECT revision, pg_current_xact_id()::text FROM clock FOR UPDATE"))
         .await
         .map_err(unavailable)?;
     let base: i64 = clock.try_get(0).map_err(corrupt)?;
-    let transaction: String = clock.try_get(1).map_err(corrupt)?;
+    Ok(Begun { base: Revision(base as u64), transaction: clock.try_get(1).map_err(corrupt)? })
+}
+
+/// Reads under the lock. The read must not share the lock's snapshot, or it would miss what was committed while the
+/// lock was waited for.
+pub async fn look_up(
+    connection: &mut PgConnection,
+    mutations: &[Mutation],
+    fence: Option<&Fence>,
+) -> Result<Found, Error> {
     let keys = || mutations.iter().map(|mutation| &mutation.key);
     let rows = sqlx::query(include_str!("../sql/postgres/live_versions.sql"))
         .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
@@ -66,7 +74,7 @@ pub async fn begin(
             *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
         }
     }
-    Ok(Begun { base: Revision(base as u64), live, registered, transaction })
+    Ok(Found { live, registered })
 }
 
 /// Writes what passed and commits; with nothing to write, ends the transaction.

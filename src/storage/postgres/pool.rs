@@ -2,7 +2,8 @@
 //! machine that died, a firewall that forgot) must cost a moment, not the server.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -17,6 +18,8 @@ use crate::storage::Error;
 const TRUSTED: Duration = Duration::from_millis(250);
 /// And has so long to say so.
 const PING: Duration = Duration::from_secs(1);
+/// At most so many rest where only batches find them.
+const WARM: usize = 2;
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// What is short work, the wait for other servers' batches included, is done by then.
 const SHORT: Duration = Duration::from_secs(10);
@@ -35,8 +38,20 @@ const SETTINGS: &str = "SELECT set_config(name, value, false) FROM (VALUES \
      AS settings (name, value); \
      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
+/// Clones share their connections.
 #[derive(Clone)]
-pub struct Pool(PgPool);
+pub struct Pool {
+    pool: PgPool,
+    warm: Arc<Mutex<Warm>>,
+}
+
+/// Connections that rest outside sqlx's pool, for it asks every connection that comes back whether it answers: a round
+/// trip for each batch.
+#[derive(Default)]
+struct Warm {
+    connections: Vec<(PoolConnection<Postgres>, Instant)>,
+    closed: bool,
+}
 
 impl Pool {
     /// Connects when a connection is needed. The schema has to be up to date.
@@ -50,7 +65,7 @@ impl Pool {
                 Box::pin(async move { Ok(meta.idle_for < TRUSTED || answers(connection).await) })
             })
             .after_connect(|connection, _| Box::pin(prepare(connection)));
-        Self(pool.connect_lazy_with(options))
+        Self { pool: pool.connect_lazy_with(options), warm: Arc::default() }
     }
 
     pub async fn acquire(&self) -> Result<Lent, Error> {
@@ -59,11 +74,51 @@ impl Pool {
 
     /// As `acquire`, for who tells what is wrong with the database.
     pub async fn try_acquire(&self) -> Result<Lent, sqlx::Error> {
-        Ok(Lent(Some(self.0.acquire().await?)))
+        Ok(Lent(Some(self.pool.acquire().await?)))
+    }
+
+    /// As `acquire`, preferably a connection that was [kept](Self::keep).
+    pub async fn acquire_warm(&self) -> Result<Lent, Error> {
+        while let Some((connection, since)) = self.take_warm() {
+            let mut lent = Lent(Some(connection));
+            if since.elapsed() < TRUSTED || answers(&mut lent).await {
+                return Ok(lent);
+            }
+            lent.discard();
+        }
+        self.acquire().await
+    }
+
+    /// Takes back a connection that is known to be in order and outside any transaction.
+    pub fn keep(&self, mut lent: Lent) {
+        let mut warm = self.warm();
+        if !warm.closed
+            && warm.connections.len() < WARM
+            && let Some(connection) = lent.0.take()
+        {
+            warm.connections.push((connection, Instant::now()));
+        }
     }
 
     pub async fn close(&self) {
-        self.0.close().await;
+        let warm = {
+            let mut warm = self.warm();
+            warm.closed = true;
+            std::mem::take(&mut warm.connections)
+        };
+        // sqlx waits for those that are on loan.
+        for (connection, _) in warm {
+            drop(Lent(Some(connection)));
+        }
+        self.pool.close().await;
+    }
+
+    fn take_warm(&self) -> Option<(PoolConnection<Postgres>, Instant)> {
+        self.warm().connections.pop()
+    }
+
+    fn warm(&self) -> MutexGuard<'_, Warm> {
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,9 @@
 //! Rows in an encoding of old, on PostgreSQL.
 
-use sqlx::Row as _;
-use sqlx::postgres::PgRow;
-
-use super::error::{corrupt, unavailable};
+use super::error::unavailable;
 use super::pool::Pool;
-use crate::revision::Revision;
 use crate::storage::stale::PROTOBUF;
-use crate::storage::{Error, Key, Stale, StaleRow};
+use crate::storage::{Error, Stale, StaleRow};
 
 pub async fn rows(
     pool: &Pool,
@@ -16,7 +12,7 @@ pub async fn rows(
     limit: u32,
 ) -> Result<Vec<StaleRow>, Error> {
     let mut connection = pool.acquire().await?;
-    let rows = sqlx::query(include_str!("../sql/postgres/stale_rows.sql"))
+    let found = sqlx::query_as(include_str!("../sql/postgres/stale_rows.sql"))
         .bind(stale.resource.0)
         .bind(after.0)
         .bind(after.1)
@@ -28,11 +24,7 @@ pub async fn rows(
         .fetch_all(&mut *connection)
         .await
         .map_err(unavailable)?;
-    let row = |row: &PgRow| -> Result<StaleRow, sqlx::Error> {
-        let key = Key::new(stale.resource, row.try_get(0)?, row.try_get(1)?);
-        Ok(StaleRow { key, revision: Revision(row.try_get::<i64, _>(2)? as u64) })
-    };
-    rows.iter().map(row).collect::<Result<_, _>>().map_err(corrupt)
+    Ok(stale.rows(found))
 }
 
 pub async fn count(pool: &Pool, stale: &Stale) -> Result<u64, Error> {

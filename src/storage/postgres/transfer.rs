@@ -1,32 +1,28 @@
 //! Moving a whole store out of PostgreSQL, beside servers that may be running, and into it.
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection, Row as _};
+use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
-use super::error::{corrupt, unavailable};
+use super::error::unavailable;
 use super::{MIGRATIONS, Postgres, reads, without_password};
 use crate::revision::Revision;
-use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::{ROWS_AHEAD, stream};
 use crate::storage::transfer::{
-    Counts, Error, Export, RECORDS_AT_ONCE, Record, StoredObject, clock_after, compare,
+    COUNTS, Counts, Error, Export, LIVE_OBJECTS, RECORDS_AT_ONCE, Record, StoredObject, TOKEN_KEYS,
+    clock_after, compare,
 };
-use crate::storage::{self, OpenError, TokenKey, migrations};
+use crate::storage::{self, OpenError, TokenKey, migrations, transfer};
 
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
     pub async fn export(url: &str) -> Result<Export, Error> {
         let Snapshot { mut connection, revision, .. } = snapshot(url).await?;
         let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-        let records = stream(receiver, async move {
-            if let Err(error) = send(&mut connection, &sender).await {
-                let _ = sender.send(Err(error.into())).await;
-            }
-        });
+        let records = stream(receiver, async move { send(&mut connection, &sender).await });
         Ok(Export { revision, records })
     }
 
@@ -75,39 +71,14 @@ async fn snapshot(url: &str) -> Result<Snapshot, Error> {
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.
-async fn send(
-    connection: &mut PgConnection,
-    records: &mpsc::Sender<Result<Record, Error>>,
-) -> Result<(), storage::Error> {
-    let keys: Vec<(i32, i64, Vec<u8>)> =
-        sqlx::query_as("SELECT id, created_at, secret FROM token_keys ORDER BY id")
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(unavailable)?;
-    for (id, created_at, secret) in keys {
-        let key = TokenKey { id: id as u32, created_at, secret };
-        if records.send(Ok(Record::TokenKey(key))).await.is_err() {
-            return Ok(());
-        }
-    }
-    let mut rows = sqlx::query(include_str!("../sql/live_objects.sql")).fetch(connection);
-    while let Some(row) = rows.next().await {
-        let row = row.map_err(unavailable)?;
-        let text = |index| row.try_get::<String, _>(index).map_err(corrupt);
-        let object = StoredObject {
-            resource: GroupResource::new(&text(0)?, &text(1)?),
-            namespace: text(2)?,
-            name: text(3)?,
-            revision: Revision(row.try_get::<i64, _>(4).map_err(corrupt)? as u64),
-            uid: text(5)?,
-            stored_version: text(6)?,
-            value: row.try_get(7).map_err(corrupt)?,
-        };
-        if records.send(Ok(Record::Object(object))).await.is_err() {
-            return Ok(());
-        }
-    }
-    Ok(())
+async fn send(connection: &mut PgConnection, records: &mpsc::Sender<Result<Record, Error>>) {
+    let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(error) => return drop(records.send(Err(error.into())).await),
+    };
+    let objects = sqlx::query_as(LIVE_OBJECTS).fetch(connection).map_err(unavailable);
+    transfer::send(keys, objects, records).await;
 }
 
 async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts, Error> {
@@ -151,14 +122,8 @@ async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts,
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    let written: Vec<(String, String, i64)> = sqlx::query_as(
-        "SELECT r.api_group, r.plural, COUNT(*) FROM objects o JOIN resources r ON r.id = o.resource GROUP BY 1, 2",
-    )
-    .fetch_all(&mut *transaction)
-    .await
-    .map_err(unavailable)?;
-    let written = written.iter().map(|(group, plural, n)| (GroupResource::new(group, plural), *n as u64));
-    compare(&read, &written.collect())?;
+    let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
+    compare(&read, written)?;
     transaction.commit().await.map_err(unavailable)?;
     Ok(read)
 }

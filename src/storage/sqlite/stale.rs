@@ -1,12 +1,10 @@
 //! Rows in an encoding of old, on SQLite.
 
-use sqlx::Row as _;
-use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::sqlite::SqlitePool;
 
-use super::error::{corrupt, unavailable};
-use crate::revision::Revision;
+use super::error::unavailable;
 use crate::storage::stale::PROTOBUF;
-use crate::storage::{Error, Key, Stale, StaleRow};
+use crate::storage::{Error, Stale, StaleRow};
 
 pub async fn rows(
     pool: &SqlitePool,
@@ -14,7 +12,7 @@ pub async fn rows(
     after: (&str, &str),
     limit: u32,
 ) -> Result<Vec<StaleRow>, Error> {
-    let rows = sqlx::query(include_str!("../sql/sqlite/stale_rows.sql"))
+    let found = sqlx::query_as(include_str!("../sql/sqlite/stale_rows.sql"))
         .bind(stale.resource.0)
         .bind(after.0)
         .bind(after.1)
@@ -26,11 +24,7 @@ pub async fn rows(
         .fetch_all(pool)
         .await
         .map_err(unavailable)?;
-    let row = |row: &SqliteRow| -> Result<StaleRow, sqlx::Error> {
-        let key = Key::new(stale.resource, row.try_get(0)?, row.try_get(1)?);
-        Ok(StaleRow { key, revision: Revision(row.try_get::<i64, _>(2)? as u64) })
-    };
-    rows.iter().map(row).collect::<Result<_, _>>().map_err(corrupt)
+    Ok(stale.rows(found))
 }
 
 pub async fn count(pool: &SqlitePool, stale: &Stale) -> Result<u64, Error> {

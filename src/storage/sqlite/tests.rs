@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::log::Flush;
 use super::*;
 use crate::codec::object::Draft;
-use crate::storage::{Change, Expect, Key, Outcome};
+use crate::storage::{Change, Expect, Key, Mutation, Outcome};
 
 /// The log of a disk that obeys the test.
 struct Disk {

@@ -1,4 +1,4 @@
--- As changes, of one resource; a range of changes_by_resource. Binds: revision, resource, limit.
+-- As changes, of one resource, with the versions replaced; a range of changes_by_resource. Binds: revision, resource, limit.
 SELECT k.revision, k.compacted,
        c.resource_version, c.resource, c.namespace, c.name, c.event, c.previous_version, o.value, p.value
 FROM clock k

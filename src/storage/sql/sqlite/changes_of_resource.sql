@@ -1,4 +1,4 @@
--- As changes, of one resource; a range of changes_by_resource. Binds: revision, resource, limit.
+-- As changes, of one resource, with the versions replaced; a range of changes_by_resource. Binds: revision, resource, limit.
 SELECT c.resource_version, c.resource, c.namespace, c.name, c.event, c.previous_version, o.value, p.value
 FROM (SELECT * FROM changes WHERE resource_version > ? AND resource = ? ORDER BY resource_version LIMIT ?) c
 CROSS JOIN objects o ON o.resource_version = c.resource_version

@@ -1,0 +1,130 @@
+//! A batch that takes in what comes while it waits for its turn.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Pending, Reply};
+use crate::storage::{Batch, Change, Mutation, sqlite};
+
+/// Bytes of values after which a batch is closed, so that large objects do not make every small one wait.
+const BYTES: usize = 4 << 20;
+
+/// Holds the writer's queue until it is closed, or ends.
+pub struct Gathering {
+    mutations: Vec<Mutation>,
+    /// One per mutation.
+    replies: Vec<Reply>,
+    /// While the batch is open: the queue, and who gets it then.
+    open: Option<(mpsc::Receiver<Pending>, oneshot::Sender<mpsc::Receiver<Pending>>)>,
+}
+
+impl Gathering {
+    /// Also returns where the queue comes back.
+    pub fn new(
+        first: Pending,
+        queue: mpsc::Receiver<Pending>,
+    ) -> (Self, oneshot::Receiver<mpsc::Receiver<Pending>>) {
+        let (back, returned) = oneshot::channel();
+        let Pending { mutation, reply } = first;
+        let batch = Self { mutations: vec![mutation], replies: vec![reply], open: Some((queue, back)) };
+        (batch, returned)
+    }
+
+    /// The mutations and who waits for them. A batch that failed before its turn takes those with it that would have
+    /// been in it: they need not find out one after the other.
+    pub fn into_parts(mut self) -> (Vec<Mutation>, Vec<Reply>) {
+        self.close();
+        (std::mem::take(&mut self.mutations), std::mem::take(&mut self.replies))
+    }
+
+    fn gather(&mut self) {
+        let Some((queue, _)) = &mut self.open else { return };
+        let mut bytes: usize = self.mutations.iter().map(size).sum();
+        while self.mutations.len() < sqlite::LARGEST_BATCH && bytes < BYTES {
+            let Ok(Pending { mutation, reply }) = queue.try_recv() else { return };
+            bytes += size(&mutation);
+            self.mutations.push(mutation);
+            self.replies.push(reply);
+        }
+    }
+
+    fn give_back(&mut self) {
+        if let Some((queue, back)) = self.open.take() {
+            // The writer has ended with its runtime.
+            let _ = back.send(queue);
+        }
+    }
+}
+
+impl Batch for Gathering {
+    fn close(&mut self) -> &[Mutation] {
+        self.gather();
+        self.give_back();
+        &self.mutations
+    }
+}
+
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+fn size(mutation: &Mutation) -> usize {
+    match &mutation.change {
+        Change::Put { draft, .. } => draft.value().len(),
+        Change::Delete => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::codec::object::Draft;
+    use crate::storage::{Error, Expect, Key, ResourceId};
+
+    fn pending(bytes: usize) -> (Pending, oneshot::Receiver<Result<super::super::Written, Error>>) {
+        let draft = Draft::of_json("", "a", Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(bytes))));
+        let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+        let mutation = Mutation { key: Key::new(ResourceId(1), "", "a"), expect: Expect::Absent, change };
+        let (reply, answer) = oneshot::channel();
+        (Pending { mutation, reply }, answer)
+    }
+
+    #[tokio::test]
+    async fn it_grows_until_it_is_closed() {
+        let (sender, queue) = mpsc::channel(9);
+        let (mut batch, back) = Gathering::new(pending(1).0, queue);
+        for _ in 0..3 {
+            sender.send(pending(1).0).await.expect("open");
+        }
+        assert_eq!(batch.close().len(), 4);
+        sender.send(pending(1).0).await.expect("open");
+        assert_eq!(batch.close().len(), 4);
+        assert_eq!(batch.into_parts().1.len(), 4);
+        assert!(back.await.expect("given back").try_recv().is_ok());
+    }
+
+    #[tokio::test]
+    async fn large_objects_close_it() {
+        let (sender, queue) = mpsc::channel(9);
+        let (mut batch, _back) = Gathering::new(pending(BYTES / 2).0, queue);
+        for _ in 0..3 {
+            sender.send(pending(BYTES / 2).0).await.expect("open");
+        }
+        assert_eq!(batch.close().len(), 2);
+    }
+
+    /// Nobody waits for an outage twice, and the queue outlives a batch that dies.
+    #[tokio::test]
+    async fn what_fails_before_its_turn_fails_with_all_who_wait() {
+        let (sender, queue) = mpsc::channel(9);
+        let (batch, back) = Gathering::new(pending(1).0, queue);
+        sender.send(pending(1).0).await.expect("open");
+        assert_eq!(batch.into_parts().1.len(), 2);
+        let (batch, again) = Gathering::new(pending(1).0, back.await.expect("given back"));
+        drop(batch);
+        assert!(again.await.is_ok());
+    }
+}
