@@ -13,10 +13,9 @@ mod tree;
 use std::fmt;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use self::kept::keep;
+use self::kept::{Kept, keep};
 use self::layout::Layout;
 use super::protobuf::with_version;
 use super::scan;
@@ -30,10 +29,10 @@ pub use self::protobuf::Unencodable;
 pub struct Object {
     revision: Revision,
     key: Box<str>,
-    json: Bytes,
+    json: Kept,
     layout: Option<Layout>,
     /// See [`Object::protobuf`]. Most objects never have one.
-    protobuf: OnceLock<Box<Bytes>>,
+    protobuf: OnceLock<Kept>,
 }
 
 /// A stored value that is not an object this server can read.
@@ -46,7 +45,7 @@ pub struct Undecodable {
 }
 
 impl Object {
-    fn new(revision: Revision, key: Box<str>, json: Bytes, layout: Option<Layout>) -> Self {
+    fn new(revision: Revision, key: Box<str>, json: Kept, layout: Option<Layout>) -> Self {
         Self { revision, key, json, layout, protobuf: OnceLock::new() }
     }
 
@@ -69,8 +68,8 @@ impl Object {
     }
 
     /// The whole object as JSON, without a line end.
-    pub fn json(&self) -> Result<&Bytes, Undecodable> {
-        self.layout.map(|_| &self.json).ok_or_else(|| self.undecodable())
+    pub fn json(&self) -> Result<&[u8], Undecodable> {
+        self.layout.map(|_| &*self.json).ok_or_else(|| self.undecodable())
     }
 
     /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
@@ -112,7 +111,7 @@ impl Object {
         let (json, layout) = layout.replace_version(&self.json, self.revision, revision);
         let moved = Object::new(revision, self.key.clone(), json, Some(layout));
         if let Some(message) = self.protobuf.get().and_then(|message| with_version(message, revision)) {
-            let _ = moved.protobuf.set(Box::new(keep(&[&message])));
+            let _ = moved.protobuf.set(keep(&[&message]));
         }
         moved
     }
@@ -154,6 +153,7 @@ pub fn joined_key(namespace: &str, name: &str) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
 
     use super::*;

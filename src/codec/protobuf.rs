@@ -14,9 +14,9 @@ use crate::schema::types::{MessageId, Types};
 mod decode;
 mod encode;
 mod envelope;
+mod fields;
 mod format;
 mod print;
-mod slots;
 mod version;
 
 use decode::Decoder;

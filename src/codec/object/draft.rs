@@ -102,12 +102,12 @@ impl Draft {
     /// The shared form of this version.
     pub fn into_object(self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {
-            return Object::new(revision, self.key, self.json, None);
+            return Object::new(revision, self.key, keep(&[&self.json]), None);
         };
         let (json, layout) = layout.put_version(&self.json, revision);
         let object = Object::new(revision, self.key, json, Some(layout));
         if let Some(message) = self.message.and_then(|message| with_version(&message, revision)) {
-            let _ = object.protobuf.set(Box::new(keep(&[&message])));
+            let _ = object.protobuf.set(keep(&[&message]));
         }
         object
     }
