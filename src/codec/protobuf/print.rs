@@ -1,6 +1,7 @@
 //! Messages to JSON text, without a tree in between: what stored objects become on their way into memory.
 //!
-//! Prints what [`Decoder`] decodes. Only messages as upstream and this server write them are read here; one that is
+//! Prints what [`Decoder`] decodes, and of what kind those are that stand in a part of another: messages do not say it, and
+//! upstream's conversions put it back. Only messages as upstream and this server write them are read here; one that is
 //! well-formed but unusual (a struct in pieces, packed numbers, keys out of order) is decoded and printed.
 
 use std::fmt;
@@ -18,7 +19,7 @@ use crate::codec::json_text::{write_json, write_string};
 use crate::gotext::utf8;
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::quantity;
-use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, MessageId, Types};
+use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Role, Types};
 
 /// Bytes of JSON, so that a small value of empty messages cannot fill the memory. Bodies are a few MiB.
 const MAX_BYTES: usize = 64 << 20;
@@ -49,6 +50,14 @@ impl From<protowire::Error> for Stop {
     fn from(error: protowire::Error) -> Self {
         Self::Failed(error.into())
     }
+}
+
+/// Of an object.
+#[derive(Clone, Copy)]
+struct Kind<'t> {
+    id: MessageId,
+    name: &'t str,
+    api_version: &'t str,
 }
 
 /// Whether what was printed is a null, which some fields leave out.
@@ -90,7 +99,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             if field.inline {
                 self.inlined(field, slot, depth)?;
             } else {
-                self.member(field, slot, depth + 1)?;
+                self.member(message, field, slot, depth + 1)?;
             }
         }
         self.fields.close(frame);
@@ -106,14 +115,14 @@ impl<'t, 'm> Printer<'t, 'm> {
         }
     }
 
-    fn member(&mut self, field: &Field, slot: Slot, depth: usize) -> Result<(), Stop> {
+    fn member(&mut self, holder: &Message, field: &Field, slot: Slot, depth: usize) -> Result<(), Stop> {
         if slot.is_absent() {
             return self.absent(field, depth);
         }
         match (field.cardinality, field.kind) {
             (Cardinality::List, kind) => {
                 self.name(&field.json_name);
-                self.list(kind, slot, depth + 1)
+                self.list(holder, kind, slot, depth + 1)
             }
             (Cardinality::Map, kind) => {
                 self.name(&field.json_name);
@@ -157,14 +166,37 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(())
     }
 
-    fn list(&mut self, kind: FieldKind, slot: Slot, depth: usize) -> Result<(), Stop> {
+    fn list(&mut self, holder: &Message, kind: FieldKind, slot: Slot, depth: usize) -> Result<(), Stop> {
         let (mut at, mut separator) = (slot.first, b'[');
+        let object = self.object_in_part(holder, kind);
         while let Some(element) = self.fields.at(at) {
             self.out.push(separator);
-            self.element(kind, element.wire, depth)?;
+            match object {
+                Some(object) => self.object(object, element.wire, depth)?,
+                None => self.element(kind, element.wire, depth)?,
+            }
             (at, separator) = (element.next, b',');
         }
         self.out.push(b']');
+        Ok(())
+    }
+
+    /// Items of typed lists, which are kinds themselves, do not say their own.
+    fn object_in_part(&self, holder: &Message, element: FieldKind) -> Option<Kind<'t>> {
+        let FieldKind::Message(id) = element else { return None };
+        let message = self.types.message(id);
+        match (&holder.role, &message.role) {
+            (Role::Part, Role::Kind(api_version)) => Some(Kind { id, name: &message.name, api_version }),
+            _ => None,
+        }
+    }
+
+    fn object(&mut self, kind: Kind<'t>, wire: Wire<'m>, depth: usize) -> Result<(), Stop> {
+        let Wire::Bytes(bytes) = wire else { return Err(Stop::Unusual) };
+        let Kind { id, name, api_version } = kind;
+        self.write(format_args!("{{\"kind\":\"{name}\",\"apiVersion\":\"{api_version}\""));
+        self.all_members(id, bytes, depth)?;
+        self.out.push(b'}');
         Ok(())
     }
 

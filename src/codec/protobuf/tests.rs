@@ -264,3 +264,18 @@ fn survives_noise() {
         drop(decode("apiextensions.k8s.io/v1", "CustomResourceDefinition", &noise));
     }
 }
+
+/// As kube-apiserver answers, whose conversions put it back; items of lists do not say it.
+#[test]
+fn a_kind_in_a_part_of_another_says_what_it_is() {
+    let text = |api_version, kind, object: Value| {
+        let raw = encode(api_version, kind, object.as_object().expect("an object")).expect("of its types");
+        String::from_utf8(print(api_version, kind, &raw).expect("readable")).expect("UTF-8")
+    };
+    let claim = json!({"metadata": {"name": "a"}, "spec": {"volumeName": "b"}});
+    let set = text("apps/v1", "StatefulSet", json!({"spec": {"volumeClaimTemplates": [claim, claim]}}));
+    let said = r#"{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a"},"spec":{"#;
+    assert_eq!(set.matches(said).count(), 2, "{set}");
+    let list = text("v1", "PersistentVolumeClaimList", json!({"items": [claim]}));
+    assert_eq!(list.matches(r#""kind""#).count(), 1, "{list}");
+}
