@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(false).open_files(files)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("types.bin"), compiler.encode_file_descriptor_set())?;
-    descriptions::write(&out.join("descriptions.json.gz"))
+    descriptions::write(&out.join("descriptions.gz"))
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use flate2::Compression;
@@ -13,7 +14,11 @@ use k8s_openapi::{api, apiextensions_apiserver, apimachinery, kube_aggregator};
 /// By the name of a schema: the descriptions of its fields, and under "" its own.
 type Descriptions = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Writes JSON in gzip.
+/// ASCII's unit separator and record separator.
+const UNIT_END: char = '\x1f';
+const RECORD_END: char = '\x1e';
+
+/// Writes records in gzip, sorted: the name of a schema, of a field or nothing, and the text, each with its end.
 pub fn write(target: &Path) -> Result<(), Box<dyn Error>> {
     let mut generator = SchemaSettings::default().into_generator();
     add_kinds(&mut generator);
@@ -30,7 +35,14 @@ pub fn write(target: &Path) -> Result<(), Box<dyn Error>> {
         }
     }
     let mut encoder = GzEncoder::new(File::create(target)?, Compression::best());
-    serde_json::to_writer(&mut encoder, &descriptions)?;
+    for (schema, texts) in &descriptions {
+        for (field, text) in texts {
+            if text.contains([UNIT_END, RECORD_END]) {
+                return Err(format!("{schema}.{field} has a control character in its description").into());
+            }
+            write!(encoder, "{schema}{UNIT_END}{field}{UNIT_END}{text}{RECORD_END}")?;
+        }
+    }
     encoder.finish()?;
     Ok(())
 }

@@ -9,13 +9,11 @@ mod binding;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
-pub mod defaults;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
 pub mod error;
 mod eviction;
-pub mod fields;
 pub mod gate;
 pub mod get;
 pub mod list;
@@ -50,6 +48,8 @@ use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use crate::cache::Cache;
 use crate::codec::object::Object;
+pub use crate::fields::{self, ObjectMap};
+pub use crate::gotext::now;
 use crate::storage::{Key, ResourceId, Store};
 
 /// What verbs work with. Cheap to share behind an `Arc`.
@@ -80,9 +80,6 @@ pub struct Target<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
 }
-
-/// A JSON object in some version of its kind.
-pub type ObjectMap = Map<String, Value>;
 
 /// What a write leaves behind.
 #[derive(Clone, Debug)]
@@ -118,9 +115,4 @@ pub fn metadata_mut(object: &mut ObjectMap) -> &mut meta::Metadata {
 /// The `metadata` of an object, if there is one.
 pub fn metadata(object: &ObjectMap) -> Option<&meta::Metadata> {
     object.get("metadata").and_then(Value::as_object)
-}
-
-/// The time as `creationTimestamp` has it: UTC, whole seconds.
-pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -113,6 +113,11 @@ pub fn json_kind(value: &serde_json::Value) -> &'static str {
     }
 }
 
+/// The time as `creationTimestamp` has it: UTC, whole seconds.
+pub fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Base64 as `encoding/base64` reads it: lines may end, and bits that fill the last letter do not matter. The error is
 /// Go's text.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {

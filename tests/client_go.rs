@@ -49,6 +49,13 @@ async fn a_controller_reconciles() {
     on_both(async |installation| Running::new(&live, "operate", installation).tell_and_end("").await).await;
 }
 
+/// Programs that have written objects begin to apply them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_become_appliers() {
+    let Some(live) = live().await else { return };
+    on_both(async |installation| Running::new(&live, "upgrade", installation).tell_and_end("").await).await;
+}
+
 /// 96.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn informers_outlive_servers_on_sqlite() {

@@ -107,6 +107,13 @@ async fn reads(client: &Client) {
         let items = list["items"].as_array().unwrap();
         assert!(items.iter().any(|item| item["metadata"]["uid"] == object["metadata"]["uid"]), "{path}");
     }
+    // What was stored before there were defaults has them, also as selectors see it.
+    let deployment = get(client, "/apis/apps/v1/namespaces/old/deployments/web").await;
+    assert_eq!(deployment["spec"]["progressDeadlineSeconds"], 600);
+    assert_eq!(deployment["spec"]["template"]["spec"]["schedulerName"], "default-scheduler");
+    let pods =
+        get(client, "/api/v1/namespaces/old/pods?fieldSelector=spec.schedulerName%3Ddefault-scheduler").await;
+    assert_eq!(pods["items"][0]["spec"]["dnsPolicy"], "ClusterFirst");
     for gone in [&format!("{CONFIGMAPS}/gone"), "/api/v1/namespaces/team"] {
         assert_eq!(client.get(gone).await.unwrap().status, StatusCode::NOT_FOUND);
     }

@@ -33,7 +33,7 @@ impl Api {
         Stale { resource: resource.id, api_version, format, through }
     }
 
-    /// Writes an object again, unless it is newer than the row. Its content stays, but for defaults; its revision does
+    /// Writes an object again, unless it is newer than the row. Its content stays as it is read; its revision does
     /// not, and watchers are told. It is judged as an update that changes nothing: upstream's migrator sends a patch,
     /// which fails where the kind's rules have become stricter than what is stored.
     pub async fn rewrite(&self, resource: &Resource, row: &StaleRow) -> Result<Rewritten, Error> {
@@ -59,7 +59,6 @@ fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
     resource.conform(&mut object).map_err(|why| {
         Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
     })?;
-    resource.default(&mut object);
     let current = Current { stored, object: object.clone() };
     let user = User::apiserver();
     let change = update::Change { part: Part::Main, uid: UidRule::Immutable, user: &user, manager: None };

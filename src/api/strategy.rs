@@ -11,6 +11,7 @@ mod certificates;
 mod claim;
 pub(super) mod condition;
 mod daemon_set;
+mod device_claim;
 mod ephemeral_containers;
 mod generation;
 mod job;
@@ -62,6 +63,7 @@ enum Special {
     Pod,
     PersistentVolume,
     PersistentVolumeClaim,
+    ResourceClaim,
     Service,
     Job,
     DaemonSet,
@@ -110,7 +112,7 @@ impl Strategy {
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(object),
             Special::ApiService => apiextensions::prepare_service(object, writer.now),
-            Special::Nothing | Special::Event | Special::Service => {}
+            Special::Nothing | Special::Event | Special::ResourceClaim | Special::Service => {}
         }
     }
 
@@ -137,6 +139,7 @@ impl Strategy {
             Special::Namespace => namespace::label(new),
             Special::Pod => pod::prepare_status_update(new, old),
             Special::PersistentVolume => volume::prepare_status_update(new, old, writer.now),
+            Special::ResourceClaim => device_claim::prepare_status_update(new, old),
             Special::DaemonSet => daemon_set::keep_template_generation(new, old),
             Special::CertificateSigningRequest => {
                 certificates::keep_approval(new, old);

@@ -77,20 +77,13 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
     meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
 }
 
-/// What is wrong with the change. Objects that were stored before there were defaults are compared with theirs.
+/// What the kind's rules say of the change.
 fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
-    let judge = |old: &ObjectMap| match part {
+    match part {
         Part::Main | Part::Scale => resource.rules.update(new, old),
         Part::Status => resource.rules.status(new, old),
         Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
-    };
-    let causes = judge(old);
-    if causes.is_empty() {
-        return causes;
     }
-    let mut completed = old.clone();
-    resource.default(&mut completed);
-    if completed == *old { causes } else { judge(&completed) }
 }
 
 /// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.

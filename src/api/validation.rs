@@ -14,9 +14,11 @@ mod certificates;
 mod claim;
 mod condition;
 mod config;
+mod devices;
 mod disruption_budget;
 mod errors;
 mod event;
+mod expression;
 mod extension;
 mod flow;
 mod format;
@@ -27,6 +29,7 @@ mod metadata;
 mod networking;
 mod path_text;
 mod pod;
+mod pod_certificate;
 mod priority_class;
 mod rbac;
 mod resource;
@@ -37,6 +40,7 @@ mod signing_request;
 mod storage;
 mod storage_migration;
 mod storage_version;
+mod trust_bundle;
 mod volume_source;
 mod webhook;
 
@@ -55,7 +59,8 @@ pub struct Rules {
     /// For all three: upstream checks finalizers together with the kind.
     metadata: OfNew,
     create: OfNew,
-    update: OfChange,
+    /// `None` where a new version has to be what a new object has to be.
+    update: Option<OfChange>,
     status: OfChange,
 }
 
@@ -76,7 +81,10 @@ impl Rules {
     pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         let mut errors = Errors::default();
         (self.metadata)(new, &mut errors);
-        (self.update)(new, old, &mut errors);
+        match self.update {
+            Some(update) => update(new, old, &mut errors),
+            None => (self.create)(new, &mut errors),
+        }
         errors.into_causes()
     }
 

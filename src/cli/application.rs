@@ -114,7 +114,7 @@ pub async fn build_on(
         authenticator,
         authorizer: Arc::new(MastersOnly),
         documents: Documents::build(&registry, &address.to_string()),
-        openapi: OpenApi::new(registry),
+        openapi: Arc::new(OpenApi::new(registry)),
         metrics,
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,

@@ -1,6 +1,12 @@
 //! What stored values look like.
 
+use bytes::Bytes;
+
 use super::protobuf::Envelope;
+use crate::schema::defaults::LEVEL;
+
+/// What stands behind JSON: as many line ends as tell which defaults the object has.
+const JSON_TAIL: [u8; LEVEL as usize] = [b'\n'; LEVEL as usize];
 
 /// The form in which objects are written to the database; all of them are read at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +40,20 @@ impl StorageMediaType {
             return Self::Protobuf;
         }
         if value.trim_ascii_start().starts_with(b"{") { Self::Json } else { Self::Yaml }
+    }
+}
+
+/// JSON as a value that has its defaults.
+pub fn of_json(json: &[u8]) -> Bytes {
+    [json, &JSON_TAIL].concat().into()
+}
+
+/// Whether the object in a value has the defaults of this release. YAML does not tell.
+pub fn is_complete(value: &[u8]) -> bool {
+    match StorageMediaType::of(value) {
+        StorageMediaType::Protobuf => value.ends_with(Envelope::TAIL_AT_REST),
+        StorageMediaType::Json => value.ends_with(&JSON_TAIL),
+        StorageMediaType::Yaml => false,
     }
 }
 

@@ -10,6 +10,7 @@ mod node;
 mod surrogates;
 
 pub use node::Node;
+pub use surrogates::first as first_surrogate;
 
 use crate::gotext;
 

@@ -13,10 +13,9 @@ mod tree;
 use std::fmt;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use self::kept::keep;
+use self::kept::{Kept, keep};
 use self::layout::Layout;
 use super::protobuf::with_version;
 use super::scan;
@@ -30,10 +29,10 @@ pub use self::protobuf::Unencodable;
 pub struct Object {
     revision: Revision,
     key: Box<str>,
-    json: Bytes,
+    json: Kept,
     layout: Option<Layout>,
     /// See [`Object::protobuf`]. Most objects never have one.
-    protobuf: OnceLock<Box<Bytes>>,
+    protobuf: OnceLock<Kept>,
 }
 
 /// A stored value that is not an object this server can read.
@@ -46,7 +45,7 @@ pub struct Undecodable {
 }
 
 impl Object {
-    fn new(revision: Revision, key: Box<str>, json: Bytes, layout: Option<Layout>) -> Self {
+    fn new(revision: Revision, key: Box<str>, json: Kept, layout: Option<Layout>) -> Self {
         Self { revision, key, json, layout, protobuf: OnceLock::new() }
     }
 
@@ -69,8 +68,8 @@ impl Object {
     }
 
     /// The whole object as JSON, without a line end.
-    pub fn json(&self) -> Result<&Bytes, Undecodable> {
-        self.layout.map(|_| &self.json).ok_or_else(|| self.undecodable())
+    pub fn json(&self) -> Result<&[u8], Undecodable> {
+        self.layout.map(|_| &*self.json).ok_or_else(|| self.undecodable())
     }
 
     /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
@@ -112,7 +111,7 @@ impl Object {
         let (json, layout) = layout.replace_version(&self.json, self.revision, revision);
         let moved = Object::new(revision, self.key.clone(), json, Some(layout));
         if let Some(message) = self.protobuf.get().and_then(|message| with_version(message, revision)) {
-            let _ = moved.protobuf.set(Box::new(keep(&[&message])));
+            let _ = moved.protobuf.set(keep(&[&message]));
         }
         moved
     }
@@ -154,10 +153,12 @@ pub fn joined_key(namespace: &str, name: &str) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
 
     use super::*;
     use crate::codec::at_rest::StorageMediaType;
+    use crate::schema::defaults;
 
     fn object(value: Value, revision: u64) -> Object {
         let map = value.as_object().expect("object").clone();
@@ -192,10 +193,12 @@ mod tests {
         let pod = json!({"kind": "Pod", "apiVersion": "v1", "unknown": 1,
             "metadata": {"name": "a", "labels": {"on": "yes", "n": "1"}},
             "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "0.5"}}}]}});
-        let draft = |media| Draft::encode("ns", "a", pod.as_object().expect("object").clone(), media);
+        let pod = defaults::complete("v1", "Pod", pod.as_object().expect("object").clone()).expect("a Pod");
+        let draft = |media| Draft::encode("ns", "a", pod.clone(), media);
         let want = draft(StorageMediaType::Protobuf).into_object(Revision(7));
         let json = want.json().expect("decodable");
-        assert!(json.ends_with(br#""resources":{"limits":{"cpu":"500m"}}}]},"status":{}}"#), "{json:?}");
+        let amounts = br#""resources":{"limits":{"cpu":"500m"},"requests":{"cpu":"500m"}}"#;
+        assert!(json.windows(amounts.len()).any(|part| part == amounts), "{json:?}");
         let message = want.protobuf().expect("typed");
         for media in MEDIA {
             let draft = draft(media);
@@ -208,6 +211,33 @@ mod tests {
             assert_eq!(written.made_size(), 0);
             assert_eq!(written.protobuf().expect("typed"), message);
             assert_eq!(written.made_size(), message.len());
+        }
+    }
+
+    #[test]
+    fn what_was_stored_before_there_were_defaults_gets_them() {
+        let old = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c"}]}});
+        let old = old.as_object().expect("object");
+        let new = defaults::complete("v1", "Pod", old.clone()).expect("a Pod");
+        let want = Draft::encode("ns", "a", new, StorageMediaType::Protobuf).into_object(Revision(7));
+        for media in MEDIA {
+            let value = Draft::encode("ns", "a", old.clone(), media).value().clone();
+            // As earlier releases wrote it: nothing behind the object.
+            let value = match media {
+                StorageMediaType::Protobuf => value.slice(..value.len() - 2),
+                _ => value.slice(..value.trim_ascii_end().len()),
+            };
+            assert_eq!(StorageMediaType::of(&value), media);
+            let read = Draft::parse("ns", "a", value).into_object(Revision(7));
+            assert_eq!(read.json().expect("decodable"), want.json().expect("decodable"));
+            assert_eq!(read.protobuf().expect("typed"), want.protobuf().expect("typed"));
+        }
+        // What this release wrote is taken as it is.
+        for media in [StorageMediaType::Json, StorageMediaType::Protobuf] {
+            let value = Draft::encode("ns", "a", old.clone(), media).value().clone();
+            let read = Draft::parse("ns", "a", value).into_object(Revision(7));
+            assert!(!read.mentions("schedulerName"), "{media:?}");
         }
     }
 

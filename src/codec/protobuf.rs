@@ -14,9 +14,9 @@ use crate::schema::types::{MessageId, Types};
 mod decode;
 mod encode;
 mod envelope;
+mod fields;
 mod format;
 mod print;
-mod slots;
 mod version;
 
 use decode::Decoder;
@@ -82,7 +82,7 @@ pub fn encode(api_version: &str, kind: &str, members: &Map<String, Value>) -> Re
     Encoder::new(types).encode(find(types, api_version, kind)?, members)
 }
 
-/// As [`encode`], in its envelope.
+/// As [`encode`], in its envelope, of an object that has its defaults.
 pub fn envelop(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     Encoder::new(types).envelop(find(types, api_version, kind)?, (api_version, kind), members)

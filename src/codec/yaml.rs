@@ -6,6 +6,7 @@ use serde_saphyr::DuplicateKeyPolicy;
 use super::json::Parsed;
 
 mod emit;
+mod escapes;
 mod octets;
 mod repeated;
 mod scalar;
@@ -20,6 +21,7 @@ pub fn parse(document: &[u8]) -> Result<Value, String> {
 /// As [`parse`], and tells whether a key came twice. Such a document is read twice.
 pub fn read(document: &[u8]) -> Result<Parsed, String> {
     let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
+    escapes::check(text).map_err(|why| format!("yaml: {why}"))?;
     let read = |duplicate_keys| {
         let options = serde_saphyr::options! {
             duplicate_keys: duplicate_keys,

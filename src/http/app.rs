@@ -40,7 +40,7 @@ pub struct App {
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
     pub documents: Documents,
-    pub openapi: OpenApi,
+    pub openapi: Arc<OpenApi>,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     /// Cancelled when the server begins to drain.
@@ -117,11 +117,13 @@ async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match parse(parts.uri.path()) {
         Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
-        other => document(&app, other, &parts).unwrap_or_else(|error| response::failure(&error, &parts)),
+        other => {
+            document(&app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
+        }
     }
 }
 
-fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
+async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !is_open_path(parts.uri.path()) {
         authorize_path(app, &user(parts), parts)?;
     }
@@ -142,25 +144,44 @@ fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response,
             None if app.api.resources.registry().group(&group).is_some() => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => return other_document(app, parts),
+        Some(ApiPath::Resource(_)) | None => return other_document(app, parts).await,
     };
     answer.map(|response| compress(headers, response))
 }
 
-fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
+async fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
     let headers = &parts.headers;
     let path = parts.uri.path();
     Ok(match path {
         "/" | "/index.html" => documents::plain(&app.documents.index),
         "/version" | "/version/" => documents::plain(&app.documents.version),
         "/metrics" => app.metrics.respond(),
-        "/openapi/v2" => documents::openapi_v2(&app.openapi, headers),
-        "/openapi/v3" | "/openapi/v3/" => documents::openapi_v3(&app.openapi, "", &query(parts), headers),
-        _ => match path.strip_prefix("/openapi/v3/") {
-            Some(rest) => documents::openapi_v3(&app.openapi, rest, &query(parts), headers),
+        "/openapi/v2" => {
+            let headers = headers.clone();
+            openapi(app, move |openapi| documents::openapi_v2(openapi, &headers)).await?
+        }
+        _ => match path.strip_prefix("/openapi/v3").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) => {
+                let path = rest.strip_prefix('/').unwrap_or_default().to_owned();
+                let (query, headers) = (query(parts), headers.clone());
+                openapi(app, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers)).await?
+            }
             None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
             None => response::not_found(),
         },
+    })
+}
+
+/// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.
+async fn openapi(
+    app: &App,
+    answer: impl FnOnce(&OpenApi) -> Response + Send + 'static,
+) -> Result<Response, Error> {
+    let documents = app.openapi.clone();
+    let made = tokio::task::spawn_blocking(move || answer(&documents)).await;
+    made.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Error::shutting_down(),
     })
 }
 

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use metrics::Counter;
 use serde_json::Value;
 
-use super::encode::{Encoder, encode};
+use super::encode::{Encoder, Item, encode};
 use super::metrics::LongRunning;
 use super::negotiate::MediaType;
 use super::table::Columns;
@@ -116,14 +116,14 @@ async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> 
         let objects = objects?;
         let made = objects.iter().all(|object| object.made_size() > 0);
         for object in objects {
-            items.push(encoder.protobuf_item(&object)?);
+            items.push(encoder.protobuf_item(object)?);
         }
         // Making them takes a while, and other requests have work for this thread.
         if !made {
             tokio::task::yield_now().await;
         }
     }
-    let head = encoder.protobuf_list_head(&list, items.iter().map(Bytes::len))?;
+    let head = encoder.protobuf_list_head(&list, items.iter().map(|item| item.bytes().len()))?;
     let mut writer =
         ProtobufWriter { out: head.bytes, items_number: head.items_number, items: items.into_iter() };
     let first = writer.fill();
@@ -137,7 +137,7 @@ async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> 
 struct ProtobufWriter {
     out: Vec<u8>,
     items_number: i32,
-    items: std::vec::IntoIter<Bytes>,
+    items: std::vec::IntoIter<Item>,
 }
 
 impl ProtobufWriter {
@@ -146,7 +146,7 @@ impl ProtobufWriter {
         while self.out.len() < CHUNK
             && let Some(item) = self.items.next()
         {
-            append_bytes(&mut self.out, self.items_number, &item);
+            append_bytes(&mut self.out, self.items_number, item.bytes());
         }
         if self.items.len() == 0 {
             self.out.extend_from_slice(Envelope::TAIL);

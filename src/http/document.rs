@@ -42,5 +42,10 @@ impl Document {
 
 /// SHA-512 in upper-case hex.
 pub fn hash(text: &str) -> String {
-    Sha512::digest(text).iter().map(|byte| format!("{byte:02X}")).collect()
+    hex(&Sha512::digest(text))
+}
+
+/// Upper-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }

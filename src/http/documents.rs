@@ -231,5 +231,25 @@ fn set(response: &mut Response, name: HeaderName, value: &str) {
 
 /// The first `Accept` line; only that one counts.
 pub fn accept(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok())
+    /// Names no media type, as the bytes that it stands for.
+    const UNREADABLE: &str = "?";
+    let accept = headers.get(header::ACCEPT)?;
+    Some(std::str::from_utf8(accept.as_bytes()).unwrap_or(UNREADABLE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_cannot_be_read_accepts_nothing() {
+        let negotiate = |accept: &[u8]| {
+            let accept = HeaderValue::from_bytes(accept).expect("a header value");
+            let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
+            negotiate::negotiate(super::accept(&headers), PLAIN).map(|negotiated| negotiated.media)
+        };
+        assert_eq!(negotiate(b""), Ok(MediaType::Json));
+        assert_eq!(negotiate("text/é,application/yaml".as_bytes()), Ok(MediaType::Yaml));
+        assert!(negotiate(b"\xff").is_err());
+    }
 }

@@ -24,7 +24,7 @@ use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::revision::Revision;
 
-pub use protobuf::enveloped;
+pub use protobuf::{Item, enveloped};
 
 /// The annotation that marks the end of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";

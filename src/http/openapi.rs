@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::document::{Document, hash};
+use super::document::Document;
 use crate::schema::registry::Registry;
 
 mod entries;
@@ -22,12 +22,15 @@ mod overview;
 mod packed;
 mod parameters;
 mod schemas;
+mod shared;
 mod texts;
 mod v2;
 mod v3;
+mod wording;
 
 use packed::Packed;
-use texts::Texts;
+use schemas::Library;
+use v2::Swagger;
 
 /// The forms of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +76,8 @@ pub struct OpenApi {
 
 #[derive(Debug)]
 struct V2 {
-    hash: String,
     modified: SystemTime,
-    json: Packed,
-    protobuf: Packed,
+    document: Made,
 }
 
 #[derive(Debug)]
@@ -84,11 +85,12 @@ struct V3 {
     index: Document,
     modified: SystemTime,
     /// By path without leading slash: `api/v1`, `apis/apps/v1`.
-    by_path: BTreeMap<String, GroupDocument>,
+    by_path: BTreeMap<String, Made>,
 }
 
+/// A document, of which the protobuf form is made of the other.
 #[derive(Debug)]
-struct GroupDocument {
+struct Made {
     hash: String,
     json: Packed,
     protobuf: OnceLock<Packed>,
@@ -119,6 +121,22 @@ impl Kept<'_> {
     }
 }
 
+impl Made {
+    fn new(document: &impl Serialize) -> Self {
+        let (json, hash) = Packed::json(document);
+        Self { hash, json, protobuf: OnceLock::new() }
+    }
+
+    /// `encode` makes the protobuf form from the other.
+    fn kept(&self, form: Form, modified: SystemTime, encode: fn(&[u8]) -> Vec<u8>) -> Kept<'_> {
+        let packed = match form {
+            Form::Json => &self.json,
+            Form::Protobuf => self.protobuf.get_or_init(|| Packed::new(&encode(&self.json.body()))),
+        };
+        Kept { hash: &self.hash, modified, packed }
+    }
+}
+
 impl OpenApi {
     pub fn new(registry: Arc<Registry>) -> Self {
         Self { registry, v2: OnceLock::new(), v3: OnceLock::new() }
@@ -126,12 +144,11 @@ impl OpenApi {
 
     /// `/openapi/v2`.
     pub fn v2(&self, form: Form) -> Kept<'_> {
-        let v2 = self.both_v2();
-        let packed = match form {
-            Form::Json => &v2.json,
-            Form::Protobuf => &v2.protobuf,
-        };
-        Kept { hash: &v2.hash, modified: v2.modified, packed }
+        let V2 { modified, document } = self.v2.get_or_init(|| {
+            let document = Made::new(&Swagger::new(&self.registry, &Library::load()));
+            V2 { modified: SystemTime::now(), document }
+        });
+        document.kept(form, *modified, gnostic::encode_v2)
     }
 
     /// `/openapi/v3`, and when it was made.
@@ -142,17 +159,8 @@ impl OpenApi {
 
     /// `/openapi/v3/<path>`, where `path` is for instance `api/v1`, `apis/<group>/<version>` or `version`.
     pub fn v3(&self, path: &str, form: Form) -> Option<Kept<'_>> {
-        let v3 = self.all_v3();
-        let document = v3.by_path.get(path)?;
-        let packed = match form {
-            Form::Json => &document.json,
-            Form::Protobuf => document.protobuf.get_or_init(|| {
-                let json =
-                    serde_json::from_slice(&document.json.body()).expect("what was encoded here can be read");
-                Packed::new(&gnostic::encode_v3(&json))
-            }),
-        };
-        Some(Kept { hash: &document.hash, modified: v3.modified, packed })
+        let V3 { modified, by_path, .. } = self.all_v3();
+        by_path.get(path).map(|document| document.kept(form, *modified, gnostic::encode_v3))
     }
 
     /// Where a request with a wrong `?hash=` is sent, and what the index says.
@@ -160,34 +168,17 @@ impl OpenApi {
         format!("/openapi/v3/{path}?hash={hash}")
     }
 
-    fn both_v2(&self) -> &V2 {
-        self.v2.get_or_init(|| {
-            let document = v2::document(&self.registry, &Texts::load());
-            let protobuf = Packed::new(&gnostic::encode_v2(&document));
-            let (hash, json) = pack(&document);
-            V2 { hash, modified: SystemTime::now(), json, protobuf }
-        })
-    }
-
     fn all_v3(&self) -> &V3 {
         self.v3.get_or_init(|| {
-            let texts = Texts::load();
-            let documents = v3::documents(&self.registry, &texts);
-            let kept = documents.map(|(path, document)| {
-                let (hash, json) = pack(&document);
-                (path, GroupDocument { hash, json, protobuf: OnceLock::new() })
-            });
-            let by_path: BTreeMap<String, GroupDocument> = kept.collect();
+            let library = Library::load();
+            let documents = v3::documents(&self.registry, &library);
+            let by_path: BTreeMap<String, Made> =
+                documents.map(|(path, document)| (path, Made::new(&document))).collect();
             let hashes = by_path.iter().map(|(path, document)| (path, &document.hash));
             let index = Document::compact(&v3::index(hashes));
             V3 { index, modified: SystemTime::now(), by_path }
         })
     }
-}
-
-fn pack(document: &impl Serialize) -> (String, Packed) {
-    let text = serde_json::to_string(document).expect("documents are JSON values with texts for names");
-    (hash(&text), Packed::new(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a URL names: a resource, a document of discovery, or nothing.
 
+use crate::gotext::utf8;
+
 /// A path below `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiPath {
@@ -83,7 +85,7 @@ fn resource(group: &str, version: &str, segments: &[&str]) -> Option<ApiPath> {
     }))
 }
 
-/// `None` for escapes that are none and for bytes that are not UTF-8.
+/// `None` for escapes that are none. Bytes that are not UTF-8 are in no name; upstream shows each as U+FFFD.
 fn decode(segment: &str) -> Option<String> {
     if !segment.contains('%') {
         return Some(segment.to_owned());
@@ -101,7 +103,7 @@ fn decode(segment: &str) -> Option<String> {
             at += 1;
         }
     }
-    String::from_utf8(out).ok()
+    Some(utf8(&out).into_owned())
 }
 
 impl ResourcePath {
@@ -144,6 +146,7 @@ mod tests {
                 "rbac.authorization.k8s.io|v1|-|clusterroles|a:b|-|false",
             ),
             ("/api/v1/watch/namespaces/t/configmaps/x", "|v1|t|configmaps|x|-|true"),
+            ("/api/v1/pods/%ff%C3%A9", "|v1|-|pods|\u{fffd}é|-|false"),
         ];
         for (path, want) in cases {
             assert_eq!(named(path), want, "{path}");
@@ -154,9 +157,7 @@ mod tests {
     fn what_is_not_a_resource() {
         assert_eq!(parse("/apis/"), Some(ApiPath::Groups));
         assert_eq!(parse("/api/v1"), Some(group_version("", "v1")));
-        for path in
-            ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%ff", "/api/v1/pods/%4"]
-        {
+        for path in ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%4"] {
             assert_eq!(parse(path), None, "{path}");
         }
     }

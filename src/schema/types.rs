@@ -90,6 +90,8 @@ pub struct Field {
     pub always: bool,
     /// A struct that is not printed when zero.
     pub omit_zero: bool,
+    /// What is printed where nothing is said of the field.
+    pub absence: Absence,
     /// The members of the struct stand among those of its parent.
     pub inline: bool,
     /// Must be given, though zero will do.
@@ -100,6 +102,15 @@ pub struct Field {
     pub strategic: Option<Box<Strategic>>,
     /// The only values of a string or of the elements; empty where any will do.
     pub allowed: Box<[Box<str>]>,
+}
+
+/// What Go prints of a field that was never set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    Silent,
+    Null,
+    /// The zero value of its type.
+    Zero,
 }
 
 /// How apply merges a list, map or struct.

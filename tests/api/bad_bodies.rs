@@ -316,10 +316,20 @@ async fn lone_surrogates(setup: Setup) {
         let message = refused(&send(&server, method, path, body).await, 422, "Invalid");
         assert!(message.contains('\u{fffd}'), "{message}");
     }
-    let apply = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":{"k":"\ud800"}}"#;
-    let path = format!("{CONFIGMAPS}/y?fieldManager=m");
-    let applied = server.request(Method::PATCH, path).body("application/apply-patch+yaml", apply).await;
-    refused(&applied, 400, "BadRequest");
+    // YAML knows neither halves nor pairs.
+    for (escaped, why) in
+        [(r"\ud800", ""), (r"\ud83d\ude00", "yaml: found invalid Unicode character escape code")]
+    {
+        let config = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":{"k":"?"}}"#;
+        let config = config.replace('?', escaped);
+        let path = format!("{CONFIGMAPS}/y?fieldManager=m");
+        let apply = server.request(Method::PATCH, path).body("application/apply-patch+yaml", config.clone());
+        let post = server.request(Method::POST, CONFIGMAPS).body("application/yaml", config);
+        for answer in [apply.await, post.await] {
+            let message = refused(&answer, 400, "BadRequest");
+            assert!(message.contains(why), "{message}");
+        }
+    }
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["x"]);
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use rowplane::protowire::Reader;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::server::Setup;
 
@@ -16,6 +16,7 @@ on_both_databases! {
     the_form_that_is_liked_best,
     documents_are_fetched_once,
     deprecated_watches_are_described,
+    operations_and_parameters_are_described,
 }
 
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -177,13 +178,50 @@ async fn deprecated_watches_are_described(setup: Setup) {
             );
             assert_eq!(get.get("parameters"), None, "{path}");
             let parameters = item["parameters"].as_array().expect("parameters");
-            let names: Vec<_> =
-                parameters.iter().map(|each| each["name"].as_str().expect("a name")).collect();
+            let name = |each| referred(document, each)["name"].as_str().expect("a name");
+            let names: Vec<_> = parameters.iter().map(name).collect();
             assert!(names.is_sorted() && names.contains(&"sendInitialEvents"), "{names:?}");
             assert_eq!(names.contains(&"name"), path.ends_with("{name}"), "{names:?}");
         }
     }
     assert!(v3["paths"]["/api/v1/watch/bindings"].is_null());
+}
+
+/// What stands at the end of a reference.
+fn referred<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
+    match value["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.trim_start_matches('#')).expect(reference),
+        None => value,
+    }
+}
+
+/// Upstream's document has these names and texts too.
+async fn operations_and_parameters_are_described(setup: Setup) {
+    let server = setup.start_empty().await;
+    let v2 = server.get("/openapi/v2").await.ok();
+    let v3 = server.get("/openapi/v3/apis/apps/v1").await.ok();
+    for document in [&v2, &v3] {
+        let scale = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"];
+        assert_eq!(scale["get"]["description"], "read scale of the specified Deployment");
+        let parameters = scale["parameters"].as_array().expect("parameters").iter();
+        let mut names = parameters.map(|each| referred(document, each)).filter(|each| each["name"] == "name");
+        assert_eq!(names.next().expect("a name")["description"], "name of the Scale");
+    }
+    let delete = &v2["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["delete"];
+    assert_eq!(delete["description"], "delete a Deployment");
+    let references: Vec<_> =
+        delete["parameters"].as_array().expect("parameters").iter().map(|each| &each["$ref"]).collect();
+    let shared = |name: &str| json!(format!("#/parameters/{name}"));
+    let want = [
+        shared("body-2Y1dVQaQ"),
+        Value::Null,
+        shared("gracePeriodSeconds--K5HaBOS"),
+        shared("ignoreStoreReadErrorWithClusterBreakingPotential-QbNkfIqj"),
+        shared("orphanDependents-uRB25kX5"),
+        shared("propagationPolicy-6jk3prlO"),
+    ];
+    assert_eq!(references, want.iter().collect::<Vec<_>>());
+    assert_eq!(delete["parameters"][1]["name"], "dryRun", "old clients look for it here");
 }
 
 async fn w60_schemas_say_how_to_merge(setup: Setup) {

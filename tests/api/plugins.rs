@@ -181,9 +181,9 @@ async fn limits_of_a_namespace(setup: Setup) {
     );
     assert_eq!(made["status"]["qosClass"], "Burstable");
     let large = json!({"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "3"}}}]});
-    let text = "pods \"q\" is forbidden: [maximum cpu usage per Container is 1, but limit is 3]";
+    let text = "pods \"q\" is forbidden: maximum cpu usage per Container is 1, but limit is 3";
     let refused = server.post(PODS, &pod("q", large)).await.failure();
-    forbidden(&refused, &text.replace(['[', ']'], ""));
+    forbidden(&refused, text);
     let wanted = json!({"resources": {"requests": {"storage": "3Gi"}}});
     let refused = server.post(CLAIMS, &claim("c", wanted)).await.failure();
     let text = "maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi";

@@ -248,19 +248,27 @@ async fn c56_without_initial_events(setup: Setup) {
     }
 }
 
-async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
-    let server = setup.start().await;
+/// More writes than the buffers of a watch that nobody reads can hold, and a watch that follows them: the one that is
+/// behind, and the one that is not.
+async fn left_behind(server: &TestServer, after_each: impl AsyncFn()) -> (Watch, Watch) {
     let start = server.revision().await;
     // A connection of its own: its window fills and nobody else's.
     let slow = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
-    let mut slow = after(&slow, CONFIGMAPS, start, "").await;
-    let mut fast = after(&server, CONFIGMAPS, start, "").await;
+    let slow = after(&slow, CONFIGMAPS, start, "").await;
+    let mut fast = after(server, CONFIGMAPS, start, "").await;
     let filler = "x".repeat(500_000);
     for n in 0..40 {
         let name = format!("n{n:02}");
         server.create(&name, json!({"n": filler})).await;
         fast.expect_named("ADDED", &name).await;
+        after_each().await;
     }
+    (slow, fast)
+}
+
+async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let (mut slow, _) = left_behind(&server, async || {}).await;
     for n in 0..40 {
         slow.expect_named("ADDED", &format!("n{n:02}")).await;
     }
@@ -270,17 +278,8 @@ async fn c68_who_reads_nothing_loses_nothing(setup: Setup) {
 /// too late.
 async fn c68_who_reads_nothing_while_history_goes(setup: Setup) {
     let server = setup.start().await;
-    let start = server.revision().await;
-    let slow = Client::of_certificate(&server.kubeconfig, Protocol::Http1);
-    let mut slow = after(&slow, CONFIGMAPS, start, "").await;
-    let mut fast = after(&server, CONFIGMAPS, start, "").await;
-    let filler = "x".repeat(500_000);
-    for n in 0..40 {
-        let name = format!("n{n:02}");
-        server.create(&name, json!({"n": filler})).await;
-        fast.expect_named("ADDED", &name).await;
-        server.compact(server.revision().await).await;
-    }
+    let compact = async || server.compact(server.revision().await).await;
+    let (mut slow, mut fast) = left_behind(&server, compact).await;
     for n in 0..40 {
         let event = slow.next().await.expect("no end without a word");
         if event["type"] == "ERROR" {

@@ -23,7 +23,7 @@ impl View<'_> {
     pub fn get(&self, place: Place, name: &str) -> Option<ObjectMap> {
         let resource = self.resource(place)?;
         let found = self.state.get(resource.id, "", name)?;
-        decoded(resource, &found)
+        resource.decode(&found).ok()
     }
 
     /// All cluster-scoped objects in which a member of this name occurs.
@@ -45,17 +45,10 @@ impl View<'_> {
         let Some(resource) = self.resource(place) else { return Vec::new() };
         let (objects, range) = (self.state.objects(resource.id), Range::of(namespace));
         let found = objects.range(&range).filter(|object| wanted(object));
-        found.filter_map(|object| decoded(resource, object)).collect()
+        found.filter_map(|object| resource.decode(object).ok()).collect()
     }
 
     fn resource(&self, (group, version, plural): Place) -> Option<&Arc<Resource>> {
         self.resources.get(group, version, plural)
     }
-}
-
-/// With its defaults, which objects from before there were any do not say.
-fn decoded(resource: &Resource, object: &Object) -> Option<ObjectMap> {
-    let mut object = resource.decode(object).ok()?;
-    resource.default(&mut object);
-    Some(object)
 }

@@ -19,8 +19,9 @@ pub struct Config {
 /// A configuration; 400 for what is none.
 pub fn parse(body: &[u8]) -> Result<Config, Error> {
     let bad = |why: &str| Error::BadRequest(format!("error decoding patch: {why}"));
-    // YAML is stricter about text that is not Unicode, and slower.
-    let json = std::str::from_utf8(body).ok().and_then(|text| json::parse_text(text).ok());
+    // YAML is stricter about text that is not Unicode and about surrogate pairs, and slower.
+    let text = std::str::from_utf8(body).ok().filter(|text| json::first_surrogate(text).is_none());
+    let json = text.and_then(|text| json::parse_text(text).ok());
     let parsed = match json {
         Some(parsed) => parsed,
         None => yaml::read(body).map_err(|why| bad(&format!("error converting YAML to JSON: {why}")))?,

@@ -120,6 +120,7 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "PersistentVolume") => Special::PersistentVolume,
         ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
         ("", "Service") => Special::Service,
+        ("resource.k8s.io", "ResourceClaim") => Special::ResourceClaim,
         ("batch", "Job") => Special::Job,
         ("apps", "DaemonSet") => Special::DaemonSet,
         ("certificates.k8s.io", "CertificateSigningRequest") => Special::CertificateSigningRequest,

@@ -1,5 +1,4 @@
-//! Policies of admission and their bindings (`pkg/apis/admissionregistration/validation`). CEL expressions have to be
-//! there; they are not compiled.
+//! Policies of admission and their bindings (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
@@ -9,7 +8,7 @@ use super::at::At;
 use super::condition;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::{selector, webhook};
+use super::{expression, selector, webhook};
 use crate::api::ObjectMap;
 use crate::api::meta::format::{label_key, path_segment};
 
@@ -40,7 +39,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-pub fn create_validating(object: &ObjectMap, errors: &mut Errors) {
+pub fn validating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     common(&spec, errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
@@ -65,16 +64,12 @@ pub fn create_validating(object: &ObjectMap, errors: &mut Errors) {
             length if length > AUDIT_EXPRESSION => {
                 errors.required(&expression, &format!("must not exceed {AUDIT_EXPRESSION} bytes in length"));
             }
-            _ => {}
+            _ => expression::validate(&expression, errors),
         }
         if !keys.insert(key.text()) {
             errors.duplicate(&key, key.text());
         }
     }
-}
-
-pub fn update_validating(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_validating(new, errors);
 }
 
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
@@ -90,7 +85,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     condition::validate_all(&status.get("conditions"), errors);
 }
 
-pub fn create_mutating(object: &ObjectMap, errors: &mut Errors) {
+pub fn mutating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     common(&spec, errors);
     mutated_only(&spec.get("matchConstraints"), errors);
@@ -106,11 +101,7 @@ pub fn create_mutating(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update_mutating(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_mutating(new, errors);
-}
-
-pub fn create_validating_binding(object: &ObjectMap, errors: &mut Errors) {
+pub fn validating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     binding(&spec, errors);
     let actions = spec.get("validationActions");
@@ -131,18 +122,10 @@ pub fn create_validating_binding(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update_validating_binding(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_validating_binding(new, errors);
-}
-
-pub fn create_mutating_binding(object: &ObjectMap, errors: &mut Errors) {
+pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     binding(&spec, errors);
     mutated_only(&spec.get("matchResources"), errors);
-}
-
-pub fn update_mutating_binding(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_mutating_binding(new, errors);
 }
 
 /// What both kinds of policies have.
@@ -170,6 +153,7 @@ fn common(spec: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "expression is not specified");
         }
+        expression::validate(&expression, errors);
     }
 }
 
@@ -224,7 +208,7 @@ fn matched(resources: &At<'_, '_>, errors: &mut Errors) {
         for rule in resources.get(list).items() {
             let mut seen = BTreeSet::new();
             for name in rule.get("resourceNames").items() {
-                errors.invalid_each(&name, name.text(), path_segment(name.text()));
+                errors.in_format(&name, path_segment);
                 if !seen.insert(name.text()) {
                     errors.duplicate(&name, name.text());
                 }
@@ -251,10 +235,12 @@ fn validation(validation: &At<'_, '_>, errors: &mut Errors) {
     if expression.text().trim().is_empty() {
         errors.required(&expression, "expression is not specified");
     }
+    expression::validate(&expression, errors);
     let other = validation.get("messageExpression");
     if blank(other.text()) {
         errors.invalid(&other, other.text(), "must be non-empty if specified");
     }
+    expression::validate(&other, errors);
     if blank(message.text()) {
         errors.invalid(&message, message.text(), "must be non-empty if specified");
     } else if message.text().trim().contains(['\n', '\r']) {
@@ -283,6 +269,7 @@ fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
     } else if own.get("expression").text().trim().is_empty() {
         errors.required(&own.get("expression"), "");
     }
+    expression::validate(&own.get("expression"), errors);
     if foreign.is_set() {
         let why = format!("must not be specified when patchType is {}", kind.text());
         errors.invalid(&foreign, &*format!("{{{other}}}"), &why);
@@ -292,11 +279,7 @@ fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
 /// What both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
-    if policy.text().is_empty() {
-        errors.required(&policy, "");
-    } else {
-        errors.invalid_each(&policy, policy.text(), dns1123_subdomain(policy.text()));
-    }
+    errors.required_in_format(&policy, dns1123_subdomain);
     param(&spec.get("paramRef"), errors);
     matched(&spec.get("matchResources"), errors);
 }
@@ -308,7 +291,7 @@ fn param(param: &At<'_, '_>, errors: &mut Errors) {
     let (name, selector) = (param.get("name"), param.get("selector"));
     let (named, selected) = (!name.text().is_empty(), selector.is_set());
     if named {
-        errors.invalid_each(&name, name.text(), path_segment(name.text()));
+        errors.in_format(&name, path_segment);
     }
     if named && selected {
         for at in [&name, &selector] {

@@ -17,11 +17,11 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         errors.invalid(&name, name.text(), &why);
     }
     if !group.text().is_empty() {
-        errors.invalid_each(&group, group.text(), dns1123_subdomain(group.text()));
+        errors.in_format(&group, dns1123_subdomain);
     } else if version.text() != "v1" {
         errors.required(&group, "only v1 may have an empty group and it better be legacy kube");
     }
-    errors.invalid_each(&version, version.text(), dns1035_label(version.text()));
+    errors.in_format(&version, dns1035_label);
     for (name, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
         let number = spec.get(name);
         if !(1..=most).contains(&number.int()) {
@@ -54,10 +54,6 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     if insecure.flag() && !bundle.text().is_empty() {
         errors.invalid(&insecure, true, "may not be true if caBundle is present");
     }
-}
-
-pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
 }
 
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {

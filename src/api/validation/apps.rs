@@ -11,6 +11,32 @@ pub use rollout::amount;
 
 use super::at::At;
 use super::errors::Errors;
+use super::same::{IMMUTABLE, same};
+use super::selector;
+
+/// What kinds with a label selector cannot change.
+fn selector_stays(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let (selector, before) = (new.get("selector"), old.get("selector"));
+    if !same(selector.value(), before.value()) {
+        errors.invalid(&selector, selector::shown(&selector), IMMUTABLE);
+    }
+}
+
+/// A selector that has to be there, and has to have terms. `kind` as upstream calls it.
+fn selector_selects(selector: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    if !selector.is_set() {
+        return errors.required(selector, "");
+    }
+    selector::validate(selector, errors);
+    not_everything(selector, kind, errors);
+}
+
+fn not_everything(selector: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+    if selector::is_empty(selector) {
+        let why = format!("empty selector is invalid for {kind}");
+        errors.invalid(selector, selector::shown(selector), &why);
+    }
+}
 
 /// What all their statuses count. `extra` are counts beyond `replicas`, none of which may exceed it.
 fn replica_counts(status: &At<'_, '_>, extra: &[&str], errors: &mut Errors) {

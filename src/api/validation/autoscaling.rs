@@ -97,12 +97,7 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
 /// `version`: whether it may be without a group; `None` if it may be anything.
 fn reference(at: &At<'_, '_>, version: Option<bool>, errors: &mut Errors) {
     for name in ["kind", "name"] {
-        let field = at.get(name);
-        if field.text().is_empty() {
-            errors.required(&field, "");
-        } else {
-            errors.invalid_each(&field, field.text(), path_segment(field.text()));
-        }
+        errors.required_in_format(&at.get(name), path_segment);
     }
     let field = at.get("apiVersion");
     if let Some(core) = version
@@ -211,7 +206,7 @@ fn identified(at: &At<'_, '_>, sought: &At<'_, '_>, errors: &mut Errors) {
     if name.text().is_empty() {
         errors.required(&name, "must specify a metric name");
     } else {
-        errors.invalid_each(&name, name.text(), path_segment(name.text()));
+        errors.in_format(&name, path_segment);
     }
     target(sought, errors);
 }
@@ -233,7 +228,7 @@ fn container_source(at: &At<'_, '_>, errors: &mut Errors) {
     if container.text().is_empty() {
         errors.required(&container, "must specify a container");
     } else {
-        errors.invalid_each(&container, container.text(), dns1123_label(container.text()));
+        errors.in_format(&container, dns1123_label);
     }
     of_resource(&at.get("target"), errors);
 }

@@ -65,7 +65,7 @@ fn requested_storage(spec: &At<'_, '_>, errors: &mut Errors) {
 /// The name of a class, if one is given.
 pub fn class(at: &At<'_, '_>, errors: &mut Errors) {
     if !at.text().is_empty() {
-        errors.invalid_each(at, at.text(), dns1123_subdomain(at.text()));
+        errors.in_format(at, dns1123_subdomain);
     }
 }
 
@@ -78,7 +78,7 @@ fn data_sources(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
     }
     let namespace = reference.get("namespace");
     if !namespace.text().is_empty() {
-        errors.invalid_each(&namespace, namespace.text(), dns1123_label(namespace.text()));
+        errors.in_format(&namespace, dns1123_label);
     }
     if !source.is_set() || !reference.is_set() {
         return;

@@ -16,7 +16,7 @@ pub(super) fn validate_all(list: &At<'_, '_>, errors: &mut Errors) {
         if !seen.insert(kind.text()) {
             errors.duplicate(&kind, kind.text());
         }
-        errors.invalid_each(&kind, kind.text(), label_key(kind.text()));
+        errors.in_format(&kind, label_key);
         errors.one_of(&status, status.text(), &["False", "True", "Unknown"]);
         let generation = condition.get("observedGeneration");
         if generation.int() < 0 {

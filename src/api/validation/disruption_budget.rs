@@ -40,14 +40,9 @@ fn internal(spec: &At<'_, '_>) -> Verbatim {
     ))
 }
 
-pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
-}
-
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
-    for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        errors.not_negative(&status.get(name));
-    }
+    errors
+        .none_negative(&status, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
     condition::validate_all(&status.get("conditions"), errors);
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::at::At;
+use super::format::Check;
 use crate::api::error::{Cause, CauseReason};
 use crate::gotext;
 
@@ -18,6 +19,12 @@ pub trait Shown {
 }
 
 impl Shown for &str {
+    fn show(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for String {
     fn show(&self) -> String {
         gotext::quote(self)
     }
@@ -63,6 +70,10 @@ impl Errors {
         self.causes.is_empty()
     }
 
+    pub fn append(&mut self, others: Self) {
+        self.causes.extend(others.causes);
+    }
+
     pub fn push(&mut self, cause: Cause) {
         self.causes.push(cause);
     }
@@ -85,6 +96,19 @@ impl Errors {
     pub fn invalid_each(&mut self, at: &At<'_, '_>, value: &str, messages: Vec<String>) {
         for message in messages {
             self.invalid(at, value, &message);
+        }
+    }
+
+    /// A text in a format.
+    pub fn in_format(&mut self, at: &At<'_, '_>, check: Check) {
+        self.invalid_each(at, at.text(), check(at.text()));
+    }
+
+    /// As [`Errors::in_format`], of one that has to be there.
+    pub fn required_in_format(&mut self, at: &At<'_, '_>, check: Check) {
+        match at.text() {
+            "" => self.required(at, ""),
+            _ => self.in_format(at, check),
         }
     }
 
@@ -129,6 +153,13 @@ impl Errors {
     pub fn not_negative(&mut self, at: &At<'_, '_>) {
         if at.int() < 0 {
             self.invalid(at, at.int(), "must be greater than or equal to 0");
+        }
+    }
+
+    /// Members that are such numbers.
+    pub fn none_negative(&mut self, parent: &At<'_, '_>, names: &[&str]) {
+        for name in names {
+            self.not_negative(&parent.get(name));
         }
     }
 

@@ -36,13 +36,8 @@ const NEW: Names = Names {
 };
 
 /// Of `v1`.
-pub fn create_old(event: &ObjectMap, errors: &mut Errors) {
+pub fn old(event: &ObjectMap, errors: &mut Errors) {
     sensible(event, &OLD, errors);
-}
-
-/// Of `v1`.
-pub fn update_old(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    sensible(new, &OLD, errors);
 }
 
 /// Of `events.k8s.io/v1`.

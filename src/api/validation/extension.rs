@@ -1,8 +1,9 @@
-//! CustomResourceDefinitions (apiextensions-apiserver `pkg/apis/apiextensions/validation`). CEL rules are not compiled,
-//! defaults not checked against their schemas.
+//! CustomResourceDefinitions (apiextensions-apiserver `pkg/apis/apiextensions/validation`). Defaults are not
+//! checked against their schemas.
 //!
 //! Upstream's internal form holds once what all versions have in common, and errors say where that stands.
 
+mod expressions;
 mod names;
 mod schema;
 mod structural;
@@ -329,7 +330,7 @@ fn conversion(conversion: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors
             errors.invalid(&version, version.text(), "duplicate version");
             continue;
         }
-        errors.invalid_each(&version, version.text(), dns1035_label(version.text()));
+        errors.in_format(&version, dns1035_label);
     }
     if !tolerated.unknown_reviews && !REVIEWS.iter().any(|known| seen.contains(known)) {
         errors.invalid(&reviews, reviews.value(), "must include at least one of v1, v1beta1");

@@ -15,7 +15,7 @@ const HASH_BITS: u32 = 60;
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-pub fn create_schema(object: &ObjectMap, errors: &mut Errors) {
+pub fn schema(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     let precedence = spec.get("matchingPrecedence");
     // Defaulting puts a thousand in the place of zero.
@@ -40,16 +40,12 @@ pub fn create_schema(object: &ObjectMap, errors: &mut Errors) {
     if level.text().is_empty() {
         errors.required(&level, "must reference a priority level");
     } else {
-        errors.invalid_each(&level, level.text(), dns1123_subdomain(level.text()));
+        errors.in_format(&level, dns1123_subdomain);
     }
     for one in spec.get("rules").items() {
         rule(&one, errors);
     }
     status(object, object, errors);
-}
-
-pub fn update_schema(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_schema(new, errors);
 }
 
 /// Of both kinds: each condition once.
@@ -107,14 +103,14 @@ fn subject(at: &At<'_, '_>, errors: &mut Errors) {
             if own.text().is_empty() {
                 errors.required(&own, "");
             } else if name == "ServiceAccount" && own.text() != "*" {
-                errors.invalid_each(&own, own.text(), dns1123_subdomain(own.text()));
+                errors.in_format(&own, dns1123_subdomain);
             }
             if name == "ServiceAccount" {
                 let namespace = one.get("namespace");
                 if namespace.text().is_empty() {
                     errors.required(&namespace, "must specify namespace for service account");
                 } else {
-                    errors.invalid_each(&namespace, namespace.text(), dns1123_label(namespace.text()));
+                    errors.in_format(&namespace, dns1123_label);
                 }
             }
         }
@@ -203,7 +199,7 @@ fn bad_url(path: &str) -> Option<&'static str> {
     }
 }
 
-pub fn create_level(object: &ObjectMap, errors: &mut Errors) {
+pub fn level(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     const PRESERVE: &str = "flowcontrol.k8s.io/preserve-zero-concurrency-shares";
     let annotations = metadata.get("annotations");
@@ -235,10 +231,6 @@ pub fn create_level(object: &ObjectMap, errors: &mut Errors) {
         other => errors.not_supported(&kind, other, &["Exempt", "Limited"]),
     }
     status(object, object, errors);
-}
-
-pub fn update_level(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_level(new, errors);
 }
 
 fn shares(at: &At<'_, '_>, errors: &mut Errors) {

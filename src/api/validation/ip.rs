@@ -125,6 +125,22 @@ pub fn canonical_range(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     }
 }
 
+/// An address with the prefix of its network, in its canonical form.
+pub fn of_interface(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
+    let Some((ip, bits)) = parse_range(text) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return errors.invalid(at, text, why);
+    };
+    let form = match ip.to_canonical() {
+        // Mapped addresses are 96 bits longer.
+        IpAddr::V4(mapped) if ip.is_ipv6() => format!("{mapped}/{}", i16::from(bits) - 96),
+        ip => format!("{ip}/{bits}"),
+    };
+    if form != text {
+        errors.invalid(at, text, &format!("must be in canonical form (\"{form}\")"));
+    }
+}
+
 /// An address that others can reach (core `ValidateEndpointIP`).
 pub fn endpoint(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     let Some(ip) = parse(text) else {

@@ -3,20 +3,21 @@
 use super::apps::{daemon_set, deployment, replica_set, revision, stateful_set};
 use super::batch::{cron_job, job};
 use super::config::{config_map, limit_range, namespace, node, quota, secret};
+use super::devices::{claim as claim_of_devices, claim_status, class as class_of_devices, slice, taint};
 use super::errors::Errors;
 use super::metadata::finalizers;
 use super::networking::{address, endpoint_slice, endpoints, ingress, ingress_class, policy, service};
 use super::storage::{attachment, capacity, class, csi_driver, csi_node, volume};
 use super::{
     OfChange, OfNew, Rules, admission_policy, api_service, autoscaling, claim, disruption_budget, event,
-    extension, flow, lease, pod, priority_class, rbac, runtime_class, signing_request, storage_migration,
-    storage_version, webhook,
+    extension, flow, lease, pod, pod_certificate, priority_class, rbac, runtime_class, signing_request,
+    storage_migration, storage_version, trust_bundle, webhook,
 };
 use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
 
 /// Kinds that are not checked yet, and those of others.
-const NONE: Rules = Rules { metadata: any, create: any, update: any_change, status: any_change };
+const NONE: Rules = Rules { metadata: any, create: any, update: None, status: any_change };
 
 fn any(_: &ObjectMap, _: &mut Errors) {}
 
@@ -24,11 +25,20 @@ fn any_change(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}
 
 /// Rules of kinds whose status has none, or that have no status.
 const fn plain(create: OfNew, update: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update, status: any_change }
+    with_status(create, update, any_change)
 }
 
 const fn with_status(create: OfNew, update: OfChange, status: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update, status }
+    Rules { metadata: finalizers, create, update: Some(update), status }
+}
+
+/// Rules that do not look at what was there before.
+const fn timeless(create: OfNew) -> Rules {
+    timeless_with_status(create, any_change)
+}
+
+const fn timeless_with_status(create: OfNew, status: OfChange) -> Rules {
+    Rules { metadata: finalizers, create, update: None, status }
 }
 
 pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
@@ -44,32 +54,28 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
             with_status(autoscaling::create, autoscaling::update, autoscaling::status)
         }
         ("policy", "PodDisruptionBudget") => {
-            with_status(disruption_budget::create, disruption_budget::update, disruption_budget::status)
+            timeless_with_status(disruption_budget::create, disruption_budget::status)
         }
         ("events.k8s.io", "Event") => Rules { metadata: any, ..plain(event::create, event::update) },
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             with_status(extension::create, extension::update, extension::status)
         }
         ("apiregistration.k8s.io", "APIService") => {
-            with_status(api_service::create, api_service::update, api_service::status)
+            timeless_with_status(api_service::create, api_service::status)
         }
-        ("coordination.k8s.io", "Lease") => plain(lease::create, lease::update),
+        ("coordination.k8s.io", "Lease") => timeless(lease::create),
         ("scheduling.k8s.io", "PriorityClass") => plain(priority_class::create, priority_class::update),
         ("node.k8s.io", "RuntimeClass") => plain(runtime_class::create, runtime_class::update),
         ("discovery.k8s.io", "EndpointSlice") => plain(endpoint_slice::create, endpoint_slice::update),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => with_status(
-            admission_policy::create_validating,
-            admission_policy::update_validating,
-            admission_policy::status,
-        ),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
+            timeless_with_status(admission_policy::validating, admission_policy::status)
+        }
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
-            plain(admission_policy::create_validating_binding, admission_policy::update_validating_binding)
+            timeless(admission_policy::validating_binding)
         }
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
-            plain(admission_policy::create_mutating, admission_policy::update_mutating)
-        }
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => timeless(admission_policy::mutating),
         ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => {
-            plain(admission_policy::create_mutating_binding, admission_policy::update_mutating_binding)
+            timeless(admission_policy::mutating_binding)
         }
         (
             "admissionregistration.k8s.io",
@@ -77,6 +83,11 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
         ) => {
             // The one place where upstream asks nothing of finalizers.
             Rules { metadata: any, ..plain(webhook::create, webhook::update) }
+        }
+        ("resource.k8s.io", kind) => devices(kind),
+        ("certificates.k8s.io", "ClusterTrustBundle") => plain(trust_bundle::create, trust_bundle::update),
+        ("certificates.k8s.io", "PodCertificateRequest") => {
+            with_status(pod_certificate::create, pod_certificate::update, pod_certificate::status)
         }
         ("certificates.k8s.io", "CertificateSigningRequest") => {
             with_status(signing_request::create, signing_request::update, signing_request::status)
@@ -87,11 +98,9 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
         ("storagemigration.k8s.io", "StorageVersionMigration") => {
             with_status(storage_migration::create, storage_migration::update, storage_migration::status)
         }
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
-            with_status(flow::create_schema, flow::update_schema, flow::status)
-        }
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => timeless_with_status(flow::schema, flow::status),
         ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
-            with_status(flow::create_level, flow::update_level, flow::status)
+            timeless_with_status(flow::level, flow::status)
         }
         _ => NONE,
     }
@@ -100,21 +109,19 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
 fn core(kind: &str) -> Rules {
     match kind {
         "Pod" => with_status(pod::create, pod::update, pod::status),
-        "ReplicationController" => {
-            with_status(replica_set::create_controller, replica_set::update_controller, replica_set::status)
-        }
+        "ReplicationController" => timeless_with_status(replica_set::controller, replica_set::status),
         "Service" => with_status(service::create, service::update, service::status),
         "Endpoints" => plain(endpoints::create, endpoints::update),
         "ConfigMap" => plain(config_map::create, config_map::update),
         "Secret" => plain(secret::create, secret::update),
-        "Event" => Rules { metadata: any, ..plain(event::create_old, event::update_old) },
-        "ServiceAccount" => plain(any, any_change),
-        "LimitRange" => plain(limit_range::create, limit_range::update),
+        "Event" => Rules { metadata: any, ..timeless(event::old) },
+        "ServiceAccount" => timeless(any),
+        "LimitRange" => timeless(limit_range::create),
         "ResourceQuota" => with_status(quota::create, quota::update, quota::status),
         "Namespace" => with_status(namespace::create, namespace::update, namespace::status),
         "Node" => with_status(node::create, node::update, node::status),
         "PersistentVolume" => plain(volume::create, volume::update),
-        "PodTemplate" => plain(pod::create_template, pod::update_template),
+        "PodTemplate" => timeless(pod::lone_template),
         "PersistentVolumeClaim" => with_status(claim::create, claim::update, claim::status),
         _ => NONE,
     }
@@ -143,10 +150,25 @@ fn storage(kind: &str) -> Rules {
     }
 }
 
+fn devices(kind: &str) -> Rules {
+    match kind {
+        "DeviceClass" => plain(class_of_devices::create, class_of_devices::update),
+        "DeviceTaintRule" => with_status(taint::create_rule, taint::update_rule, taint::rule_status),
+        "ResourceClaim" => {
+            with_status(claim_of_devices::create, claim_of_devices::update, claim_status::update)
+        }
+        "ResourceClaimTemplate" => {
+            plain(claim_of_devices::create_template, claim_of_devices::update_template)
+        }
+        "ResourceSlice" => plain(slice::create, slice::update),
+        _ => NONE,
+    }
+}
+
 fn rbac(kind: &str) -> Rules {
     match kind {
-        "Role" => plain(rbac::create_role, rbac::update_role),
-        "ClusterRole" => plain(rbac::create_cluster_role, rbac::update_cluster_role),
+        "Role" => timeless(rbac::role),
+        "ClusterRole" => timeless(rbac::cluster_role),
         "RoleBinding" => plain(rbac::create_binding, rbac::update_binding),
         "ClusterRoleBinding" => plain(rbac::create_cluster_binding, rbac::update_cluster_binding),
         _ => NONE,

@@ -32,7 +32,3 @@ fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
         errors.one_of(&place, text, &["OldestEmulationVersion"]);
     }
 }
-
-pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
-}

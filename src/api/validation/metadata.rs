@@ -46,6 +46,26 @@ pub fn finalizers(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
+/// What a pod wants its signer to know.
+pub fn user_annotations(map: &At<'_, '_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in map.entries() {
+        size += key.len() + value.text().len();
+        let key = key.to_lowercase();
+        let messages = label_key(&key);
+        if key.is_empty() {
+            errors.required(map, "");
+        } else if messages.is_empty() && !key.contains('/') {
+            errors.invalid(map, &*key, "must be a domain-prefixed key (such as \"acme.io/foo\")");
+        } else {
+            errors.invalid_each(map, &key, messages);
+        }
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.too_long(map, ANNOTATIONS_MAX);
+    }
+}
+
 pub fn annotations(map: &At<'_, '_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in map.entries() {

@@ -85,12 +85,8 @@ fn tokens_without_account(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// A template of its own, without anything that uses it.
-pub fn create_template(object: &ObjectMap, errors: &mut Errors) {
+pub fn lone_template(object: &ObjectMap, errors: &mut Errors) {
     template(&At::member(object, "template"), Owner::Template, errors);
-}
-
-pub fn update_template(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_template(new, errors);
 }
 
 /// A template of pods.
@@ -201,7 +197,7 @@ fn references(spec: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
 
 fn reference(at: &At<'_, '_>, errors: &mut Errors) {
     if !at.text().is_empty() {
-        errors.invalid_each(at, at.text(), dns1123_subdomain(at.text()));
+        errors.in_format(at, dns1123_subdomain);
     }
 }
 

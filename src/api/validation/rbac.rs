@@ -18,15 +18,11 @@ enum Scope {
     Cluster,
 }
 
-pub fn create_role(object: &ObjectMap, errors: &mut Errors) {
+pub fn role(object: &ObjectMap, errors: &mut Errors) {
     rules(object, Scope::Namespace, errors);
 }
 
-pub fn update_role(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    rules(new, Scope::Namespace, errors);
-}
-
-pub fn create_cluster_role(object: &ObjectMap, errors: &mut Errors) {
+pub fn cluster_role(object: &ObjectMap, errors: &mut Errors) {
     rules(object, Scope::Cluster, errors);
     let aggregation = At::member(object, "aggregationRule");
     if !aggregation.is_set() {
@@ -44,10 +40,6 @@ pub fn create_cluster_role(object: &ObjectMap, errors: &mut Errors) {
             errors.invalid(&one, Verbatim("null".to_owned()), "invalid label selector.");
         }
     }
-}
-
-pub fn update_cluster_role(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create_cluster_role(new, errors);
 }
 
 fn rules(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
@@ -117,11 +109,7 @@ fn binding(object: &ObjectMap, scope: Scope, errors: &mut Errors) {
     errors.one_of(&group, group.text_or(GROUP), &[GROUP]);
     let kinds: &[&str] = if scope == Scope::Namespace { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     errors.one_of(&kind, kind.text(), kinds);
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, name.text(), path_segment(name.text()));
-    }
+    errors.required_in_format(&name, path_segment);
     for one in At::member(object, "subjects").items() {
         subject(&one, scope, errors);
     }
@@ -135,7 +123,7 @@ fn subject(at: &At<'_, '_>, scope: Scope, errors: &mut Errors) {
     match kind.text() {
         "ServiceAccount" => {
             if !name.text().is_empty() {
-                errors.invalid_each(&name, name.text(), dns1123_subdomain(name.text()));
+                errors.in_format(&name, dns1123_subdomain);
             }
             if !group.text().is_empty() {
                 errors.not_supported(&group, group.text(), &[""]);

@@ -14,7 +14,8 @@ use crate::quantity;
 pub const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
 const STANDARD_CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-const STANDARD: [&str; 20] = [
+/// Of what is measured: what a name may be that no domain stands before.
+const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -24,20 +25,11 @@ const STANDARD: [&str; 20] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
     "storage",
     "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
-/// Counted in whole objects.
-const OBJECTS: [&str; 9] = [
+/// The same of what is counted in whole objects.
+const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -74,7 +66,7 @@ pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+pub fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && label_key(&format!("{REQUESTS}{name}")).is_empty()
 }
 
@@ -82,21 +74,23 @@ pub fn allows_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
 
-fn is_quota_huge_pages(name: &str) -> bool {
-    is_huge_pages(name) || name.starts_with("requests.hugepages-")
+fn is_standard(name: &str) -> bool {
+    MEASURED.contains(&name)
+        || COUNTED.contains(&name)
+        || is_huge_pages(name)
+        || name.starts_with("requests.hugepages-")
 }
 
 /// What a quota may limit.
 pub fn is_standard_quota(name: &str) -> bool {
-    (STANDARD.contains(&name) && name != "storage") || is_quota_huge_pages(name)
+    name != "storage" && is_standard(name)
 }
 
 /// A name of any resource.
 pub fn name(at: &At<'_, '_>, name: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.invalid_each(at, name, label_key(name));
-    let standard = STANDARD.contains(&name) || is_quota_huge_pages(name);
-    if errors.len() == before && !name.contains('/') && !standard {
+    if errors.len() == before && !name.contains('/') && !is_standard(name) {
         errors.invalid(at, name, "must be a standard resource type or fully qualified");
     }
     errors.len() == before
@@ -136,7 +130,7 @@ pub fn amount(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     }
     // Upstream looks at thousandths, rounded up.
     let millis = nanos / 1_000_000 + (nanos % 1_000_000).signum();
-    if (OBJECTS.contains(&name) || is_extended(name)) && millis % 1000 != 0 {
+    if (COUNTED.contains(&name) || is_extended(name)) && millis % 1000 != 0 {
         errors.invalid(at, &*shown(at), "must be an integer");
     }
 }

@@ -10,11 +10,7 @@ use crate::gotext;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let handler = At::member(object, "handler");
-    if handler.text().is_empty() {
-        errors.required(&handler, "");
-    } else {
-        errors.invalid_each(&handler, handler.text(), dns1123_label(handler.text()));
-    }
+    errors.required_in_format(&handler, dns1123_label);
     let overhead = At::member(object, "overhead");
     let (limits, fixed) = (overhead.get("limits"), overhead.get("podFixed"));
     for (name, amount) in fixed.entries() {

@@ -24,7 +24,7 @@ pub fn validate(selector: &At<'_, '_>, errors: &mut Errors) {
         }
         label_name(&requirement.get("key"), errors);
         for value in values.items() {
-            errors.invalid_each(&value, value.text(), label_value(value.text()));
+            errors.in_format(&value, label_value);
         }
     }
 }
@@ -38,12 +38,17 @@ pub fn labels(map: &At<'_, '_>, errors: &mut Errors) {
 }
 
 pub fn label_name(at: &At<'_, '_>, errors: &mut Errors) {
-    errors.invalid_each(at, at.text(), label_key(at.text()));
+    errors.in_format(at, label_key);
 }
 
 /// Whether a selector has no terms. An absent one is not empty: it selects nothing.
 pub fn is_empty(selector: &At<'_, '_>) -> bool {
     selector.is_set() && selector.get("matchLabels").is_empty() && selector.get("matchExpressions").is_empty()
+}
+
+/// The labels of a template that its own selector does not select.
+pub fn mismatch(labels: &At<'_, '_>, errors: &mut Errors) {
+    errors.invalid(labels, shown_map(labels), "`selector` does not match template `labels`");
 }
 
 /// Whether labels are selected; `None` for a selector that cannot be used.

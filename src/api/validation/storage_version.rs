@@ -14,7 +14,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     for field in ["generateName", "name"] {
         let name = metadata.get(field);
         if !name.text().is_empty() {
-            errors.invalid_each(&name, name.text(), messages_of_name(name.text()));
+            errors.in_format(&name, messages_of_name);
         }
     }
     status(object, object, errors);
@@ -49,7 +49,7 @@ fn messages_of_name(name: &str) -> Vec<String> {
 
 fn entry(entry: &At<'_, '_>, errors: &mut Errors) {
     let server = entry.get("apiServerID");
-    errors.invalid_each(&server, server.text(), dns1123_subdomain(server.text()));
+    errors.in_format(&server, dns1123_subdomain);
     let encoding = entry.get("encodingVersion");
     version(&encoding, errors);
     let decodable = entry.get("decodableVersions");

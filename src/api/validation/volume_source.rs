@@ -261,13 +261,9 @@ pub fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
 /// `secret` are the fields that a reference to a secret needs.
 pub fn storage_os(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
     let (name, namespace) = (at.get("volumeName"), at.get("volumeNamespace"));
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
-    }
+    errors.required_in_format(&name, dns1123_label);
     if !namespace.text().is_empty() {
-        errors.invalid_each(&namespace, namespace.text(), dns1123_label(namespace.text()));
+        errors.in_format(&namespace, dns1123_label);
     }
     if at.get("secretRef").is_set() {
         require(&at.get("secretRef"), secret, errors);
@@ -275,7 +271,11 @@ pub fn storage_os(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
 }
 
 pub fn csi_driver(at: &At<'_, '_>, errors: &mut Errors) {
-    let name = at.text();
+    driver_name(at, at.text(), errors);
+}
+
+/// The name of a driver, of storage or of devices.
+pub fn driver_name(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.required(at, "");
         return;

@@ -1,11 +1,11 @@
-//! Webhooks of admission (`pkg/apis/admissionregistration/validation`). Their CEL expressions are not compiled here.
+//! Webhooks of admission (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
 use super::at::At;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::selector;
+use super::{expression, selector};
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
 
@@ -188,7 +188,7 @@ fn review_versions(list: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors)
             errors.invalid(&version, version.text(), "duplicate version");
             continue;
         }
-        errors.invalid_each(&version, version.text(), dns1035_label(version.text()));
+        errors.in_format(&version, dns1035_label);
     }
     if !tolerated.unknown_reviews && !REVIEWS.iter().any(|known| seen.contains(known)) {
         errors.invalid(list, list.value(), "must include at least one of v1, v1beta1");
@@ -284,11 +284,12 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "");
         }
+        expression::validate(&expression, errors);
         if name.text().is_empty() {
             errors.required(&name, "");
             continue;
         }
-        errors.invalid_each(&name, name.text(), label_key(name.text()));
+        errors.in_format(&name, label_key);
         if !names.insert(name.text()) {
             errors.duplicate(&name, name.text());
         }

@@ -37,7 +37,21 @@ pub fn replaced(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// What `\uXXXX` at this place stands for.
+/// Where the first half of a pair is escaped, with its other half behind it or without.
+pub fn first(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        let start = at + memchr(b'\\', bytes.get(at..)?)?;
+        if let Some(0xd800..=0xdfff) = unit(bytes, start) {
+            return Some(start);
+        }
+        // Whatever else is escaped may be a backslash.
+        at = start + 2;
+    }
+}
+
+/// The UTF-16 unit that is escaped at this place, by `\u` and four digits.
 fn unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + REPLACEMENT.len())?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))
@@ -46,6 +60,20 @@ fn unit(bytes: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_half() {
+        let cases = [
+            ("", None),
+            ("\\", None),
+            (r"\n\u00e9\\ud800", None),
+            (r"\ud83d\ude00", Some(0)),
+            (r"\\\n\uDE00", Some(4)),
+        ];
+        for (text, want) in cases {
+            assert_eq!(first(text), want, "{text}");
+        }
+    }
 
     #[test]
     fn halves_are_replaced_and_pairs_are_not() {

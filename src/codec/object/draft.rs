@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use super::kept::keep;
 use super::layout::Layout;
 use super::{Object, joined_key, tree};
-use crate::codec::at_rest::StorageMediaType;
+use crate::codec::at_rest::{self, StorageMediaType};
 use crate::codec::protobuf::{self, Envelope, with_version};
-use crate::codec::yaml;
+use crate::codec::{scan, yaml};
 use crate::revision::Revision;
+use crate::schema::defaults;
+use crate::schema::types::Types;
 
 /// A value at rest, ready to be written or to become an [`Object`].
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ impl Draft {
         };
         let value = match media {
             StorageMediaType::Protobuf => value,
-            StorageMediaType::Json => json.clone(),
+            StorageMediaType::Json => at_rest::of_json(&json),
             StorageMediaType::Yaml => match serde_json::from_slice(&json) {
                 Ok(object) => yaml::write(&object).into(),
                 Err(_) => json.clone(),
@@ -54,24 +56,21 @@ impl Draft {
     }
 
     /// A stored value of any kind, which nobody has validated. Never fails: what cannot be understood is kept as it is.
+    /// An object from before there were the defaults of now gets them here, as upstream's does when it is decoded.
     pub fn parse(namespace: &str, name: &str, value: Bytes) -> Self {
-        if Envelope::recognizes(&value) {
-            return match open(&value) {
-                Ok((json, _)) => Self::of_value(namespace, name, value, json),
-                Err(_) => Self::undecodable(namespace, name, value),
-            };
-        }
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&value).is_ok() {
-            return Self::of_json(namespace, name, value);
-        }
-        match yaml::parse(&value) {
-            Ok(Value::Object(object)) if object.get("metadata").is_some_and(Value::is_object) => {
-                // YAML is sorted; what has types is printed in their order.
-                let typed = typed(&object).map(|(_, (json, _))| json);
-                let json = typed.unwrap_or_else(|_| tree::encode(&object).into());
-                Self::of_value(namespace, name, value, json)
+        let complete = at_rest::is_complete(&value);
+        let json = match StorageMediaType::of(&value) {
+            StorageMediaType::Protobuf if complete => open(&value).ok().map(|(json, _)| json),
+            StorageMediaType::Protobuf => message_of_old(&value),
+            StorageMediaType::Json if complete => {
+                Some(value.slice(..value.trim_ascii_end().len())).filter(is_json)
             }
-            _ => Self::undecodable(namespace, name, value),
+            StorageMediaType::Json => json_of_old(&value),
+            StorageMediaType::Yaml => yaml_of_any(&value),
+        };
+        match json {
+            Some(json) => Self::of_value(namespace, name, value, json),
+            None => Self::undecodable(namespace, name, value),
         }
     }
 
@@ -103,15 +102,60 @@ impl Draft {
     /// The shared form of this version.
     pub fn into_object(self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {
-            return Object::new(revision, self.key, self.json, None);
+            return Object::new(revision, self.key, keep(&[&self.json]), None);
         };
         let (json, layout) = layout.put_version(&self.json, revision);
         let object = Object::new(revision, self.key, json, Some(layout));
         if let Some(message) = self.message.and_then(|message| with_version(&message, revision)) {
-            let _ = object.protobuf.set(Box::new(keep(&[&message])));
+            let _ = object.protobuf.set(keep(&[&message]));
         }
         object
     }
+}
+
+fn is_json(text: &Bytes) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// What is not of its types stays as it is.
+fn message_of_old(value: &Bytes) -> Option<Bytes> {
+    let envelope = Envelope::parse(value).ok()?;
+    let (api_version, kind) = (&*envelope.api_version, &*envelope.kind);
+    let members = protobuf::decode(api_version, kind, envelope.raw).ok()?;
+    let completed = defaults::complete(api_version, kind, members).and_then(|members| {
+        let value = protobuf::envelop(api_version, kind, &members).ok()?;
+        Some(open(&value.into()).ok()?.0)
+    });
+    completed.or_else(|| open(value).ok().map(|(json, _)| json))
+}
+
+/// What has no types, or is not of them, stays as it is.
+fn json_of_old(value: &Bytes) -> Option<Bytes> {
+    let claim = |name| scan::raw_string(value, &scan::member(value, 0, name)?);
+    let typed =
+        Types::built_in().kind(claim("apiVersion").unwrap_or_default(), claim("kind").unwrap_or_default());
+    if typed.is_none() {
+        return Some(value.clone()).filter(is_json);
+    }
+    let object = serde_json::from_slice(value).ok()?;
+    Some(completed(object).unwrap_or_else(|| value.clone()))
+}
+
+/// YAML is sorted; what has types is printed in their order.
+fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
+    let Ok(Value::Object(object)) = yaml::parse(value) else { return None };
+    object.get("metadata").filter(|metadata| metadata.is_object())?;
+    Some(completed(object.clone()).unwrap_or_else(|| tree::encode(&object).into()))
+}
+
+/// An object with its defaults as it is printed; `None` if it is none of a kind that has types.
+fn completed(object: Map<String, Value>) -> Option<Bytes> {
+    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    Types::built_in().kind(&api_version, &kind)?;
+    let object = defaults::complete(&api_version, &kind, object)?;
+    let (_, (json, _)) = typed(&object).ok()?;
+    Some(json)
 }
 
 /// An object in its envelope, and what [`open`] makes of that.

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
-use super::kept::keep;
+use super::kept::{Kept, keep};
 use super::tree::BEFORE_VERSION;
 use crate::codec::scan::{self, Members, key_is, raw_string};
 use crate::revision::Revision;
@@ -71,12 +69,12 @@ impl Layout {
     }
 
     /// The text with a resourceVersion where there is none yet.
-    pub fn put_version(self, json: &[u8], revision: Revision) -> (Bytes, Self) {
+    pub fn put_version(self, json: &[u8], revision: Revision) -> (Kept, Self) {
         self.splice(json, 0, &self.version_member(revision))
     }
 
     /// The text with the resourceVersion `to` in place of `from`.
-    pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (Bytes, Self) {
+    pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (Kept, Self) {
         self.splice(json, self.version_member(from).len(), &self.version_member(to))
     }
 
@@ -100,7 +98,7 @@ impl Layout {
     }
 
     /// Puts `member` in place of the `old` bytes at the slot.
-    fn splice(self, json: &[u8], old: usize, member: &str) -> (Bytes, Self) {
+    fn splice(self, json: &[u8], old: usize, member: &str) -> (Kept, Self) {
         let slot = self.slot as usize;
         let spliced = keep(&[&json[..slot], member.as_bytes(), &json[slot + old..]]);
         let shift = |at: u32| match at as usize {

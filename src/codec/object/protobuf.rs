@@ -1,7 +1,5 @@
 //! The protobuf form of a version, made when the first client asks for it.
 
-use bytes::Bytes;
-
 use super::kept::keep;
 use super::{Object, Undecodable};
 use crate::codec::protobuf::{self, Error};
@@ -17,7 +15,7 @@ pub enum Unencodable {
 
 impl Object {
     /// The message of the kind that the object is stored as, without its envelope; made once.
-    pub fn protobuf(&self) -> Result<&Bytes, Unencodable> {
+    pub fn protobuf(&self) -> Result<&[u8], Unencodable> {
         if let Some(made) = self.protobuf.get() {
             return Ok(made);
         }
@@ -30,6 +28,6 @@ impl Object {
                 reason,
             }
         })?;
-        Ok(self.protobuf.get_or_init(|| Box::new(keep(&[&made]))))
+        Ok(self.protobuf.get_or_init(|| keep(&[&made])))
     }
 }

@@ -2,30 +2,32 @@
 
 use serde_json::{Map, Value};
 
-use super::slots::{Scalar, Slot};
+use super::fields::{Fields, Frame, Slot, Wire, wire_of, wrong_type};
+use super::format;
 use super::{Error, MAX_DEPTH};
-use crate::schema::types::{Cardinality, Field, FieldKind, Format, MessageId, Types};
+use crate::gotext::utf8;
+use crate::protowire::Reader;
+use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 
-/// Decodes one object. Depth counts JSON levels; the object itself is at 1.
-pub(super) struct Decoder<'t> {
+/// Decodes one object, whose message is `'m`. Depth counts JSON levels; the object itself is at 1.
+pub(super) struct Decoder<'t, 'm> {
     pub(super) types: &'t Types,
+    pub(super) fields: Fields<'m>,
     values_left: usize,
 }
 
-impl<'t> Decoder<'t> {
+impl<'t, 'm> Decoder<'t, 'm> {
     pub fn new(types: &'t Types, max_values: usize) -> Self {
-        Self { types, values_left: max_values }
+        Self { types, fields: Fields::new(max_values), values_left: max_values }
     }
 
     /// The members of a top-level object.
-    pub fn members_of(&mut self, id: MessageId, bytes: &[u8]) -> Result<Map<String, Value>, Error> {
-        let mut members = Map::new();
-        self.members(id, bytes, 1, &mut members)?;
-        Ok(members)
+    pub fn members_of(&mut self, id: MessageId, bytes: &'m [u8]) -> Result<Map<String, Value>, Error> {
+        self.object(self.types.message(id), bytes, 1)
     }
 
     /// A message as its JSON value; an object or list would be at `depth`.
-    pub fn value(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+    pub fn value(&mut self, id: MessageId, bytes: &'m [u8], depth: usize) -> Result<Value, Error> {
         self.charge(1)?;
         if depth > MAX_DEPTH {
             return Err(Error::TooDeep);
@@ -34,14 +36,7 @@ impl<'t> Decoder<'t> {
         if message.format != Format::Object {
             return self.formatted(message, bytes, depth);
         }
-        let mut members = Map::new();
-        self.members(id, bytes, depth, &mut members)?;
-        Ok(Value::Object(members))
-    }
-
-    pub fn scalar(&mut self, scalar: Scalar<'_>) -> Result<Value, Error> {
-        self.charge(1)?;
-        scalar.into_json()
+        self.object(message, bytes, depth).map(Value::Object)
     }
 
     /// Counts values made, so that a small body cannot fill the memory.
@@ -50,79 +45,212 @@ impl<'t> Decoder<'t> {
         Ok(())
     }
 
+    fn object(
+        &mut self,
+        message: &'t Message,
+        bytes: &'m [u8],
+        depth: usize,
+    ) -> Result<Map<String, Value>, Error> {
+        let frame = self.fields.open(message, bytes)?;
+        let mut members = Map::with_capacity(frame.filled);
+        self.members(message, frame, depth, &mut members)?;
+        Ok(members)
+    }
+
+    /// The members of the innermost message, which ends with them.
     fn members(
         &mut self,
-        id: MessageId,
-        bytes: &[u8],
+        message: &'t Message,
+        frame: Frame,
         depth: usize,
         into: &mut Map<String, Value>,
     ) -> Result<(), Error> {
-        let message = self.types.message(id);
-        let slots = self.slots(message, bytes, depth)?;
-        for (field, slot) in message.fields.iter().zip(slots) {
+        for (index, field) in message.fields.iter().enumerate() {
+            let slot = self.fields.slot(frame, index);
             if field.inline {
                 self.inlined(field, slot, depth, into)?;
+            } else if slot.is_absent() && field.absence == Absence::Silent {
+                continue;
             } else if let Some(value) = self.member(field, slot, depth + 1)? {
-                into.insert(field.json_name.to_string(), value);
+                into.insert(String::from(&*field.json_name), value);
             }
         }
+        self.fields.close(frame);
         Ok(())
     }
 
     fn inlined(
         &mut self,
-        field: &Field,
-        slot: Option<Slot<'_>>,
+        field: &'t Field,
+        slot: Slot,
         depth: usize,
         into: &mut Map<String, Value>,
     ) -> Result<(), Error> {
-        match (field.kind, slot) {
-            (FieldKind::Message(id), Some(Slot::Message(bytes))) => self.members(id, &bytes, depth, into),
-            (FieldKind::Message(id), None) if !field.pointer => self.members(id, &[], depth, into),
-            _ => Ok(()),
+        let FieldKind::Message(id) = field.kind else { return Ok(()) };
+        if slot.is_absent() && field.pointer {
+            return Ok(());
         }
+        let message = self.types.message(id);
+        self.whole(id, slot, |decoder, bytes| {
+            let frame = decoder.fields.open(message, bytes)?;
+            decoder.members(message, frame, depth, into)
+        })
     }
 
     /// The member's value, `None` if it is not printed.
-    fn member(
-        &mut self,
-        field: &Field,
-        slot: Option<Slot<'_>>,
-        depth: usize,
-    ) -> Result<Option<Value>, Error> {
-        let value = match slot {
-            Some(Slot::Scalar(scalar)) => {
-                let printed = field.pointer || field.always || !scalar.is_zero();
-                return if printed { self.scalar(scalar).map(Some) } else { Ok(None) };
+    fn member(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Option<Value>, Error> {
+        if slot.is_absent() {
+            return self.absent(field, depth);
+        }
+        match (field.cardinality, field.kind) {
+            (Cardinality::List, kind) => match self.list(kind, slot, depth + 1)? {
+                list if list.is_empty() => self.absent(field, depth),
+                list => Ok(Some(Value::Array(list))),
+            },
+            (Cardinality::Map, _) => self.map(field, slot, depth + 1).map(|map| Some(Value::Object(map))),
+            (Cardinality::Single, FieldKind::Message(id)) => {
+                let value = self.single(id, slot, depth)?;
+                Ok(printed(field, value))
             }
-            Some(Slot::List(list)) if !list.is_empty() => Value::Array(list),
-            Some(Slot::Map(map)) => Value::Object(map.into_iter().collect()),
-            Some(Slot::Message(bytes)) => return self.message(field, &bytes, depth),
-            Some(Slot::List(_)) | None => return self.absent(field, depth),
-        };
-        Ok(Some(value))
-    }
-
-    fn message(&mut self, field: &Field, bytes: &[u8], depth: usize) -> Result<Option<Value>, Error> {
-        let FieldKind::Message(id) = field.kind else { return Ok(None) };
-        let value = self.value(id, bytes, depth)?;
-        let omitted = field.omit_zero && value.is_null();
-        Ok((!omitted).then_some(value))
+            (Cardinality::Single, kind) => match self.fields.last(slot) {
+                Some(wire) if field.pointer || field.always || !wire.is_zero(kind) => {
+                    self.scalar(kind, wire).map(Some)
+                }
+                _ => Ok(None),
+            },
+        }
     }
 
     /// What Go prints for a field that the wire does not mention.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<Option<Value>, Error> {
-        let list = match field.kind {
-            FieldKind::Bytes => true,
-            FieldKind::Message(id) => self.types.message(id).format == Format::List,
-            _ => false,
-        };
-        let nil = field.pointer || field.cardinality != Cardinality::Single || list;
-        match field.kind {
-            FieldKind::Message(_) if !nil => self.message(field, &[], depth),
-            _ if !field.always => Ok(None),
-            _ if nil => Ok(Some(Value::Null)),
-            kind => self.scalar(Scalar::zero(kind)).map(Some),
+        match (field.absence, field.kind) {
+            (Absence::Silent, _) => Ok(None),
+            (Absence::Null, _) => Ok(Some(Value::Null)),
+            (Absence::Zero, FieldKind::Message(id)) => {
+                let value = self.value(id, &[], depth)?;
+                Ok(printed(field, value))
+            }
+            (Absence::Zero, kind) => self.zero(kind).map(Some),
         }
     }
+
+    /// The value of a field that is one message.
+    pub(super) fn single(&mut self, id: MessageId, slot: Slot, depth: usize) -> Result<Value, Error> {
+        self.whole(id, slot, |decoder, bytes| decoder.value(id, bytes, depth))
+    }
+
+    /// Reads a message that may have come in pieces: one after the other they are what it would be as a whole.
+    fn whole<T>(
+        &mut self,
+        id: MessageId,
+        slot: Slot,
+        read: impl for<'x> FnOnce(&mut Decoder<'t, 'x>, &'x [u8]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let last = self.fields.last(slot).map_or(&[][..], Wire::bytes);
+        // Times are read anew each time they occur (`Time.Unmarshal`).
+        let times = matches!(self.types.message(id).format, Format::Time | Format::MicroTime);
+        if slot.count <= 1 || times {
+            return read(self, last);
+        }
+        let mut joined = Vec::new();
+        let mut at = slot.first;
+        while let Some(piece) = self.fields.at(at) {
+            joined.extend_from_slice(piece.wire.bytes());
+            at = piece.next;
+        }
+        let mut decoder = Decoder::new(self.types, self.values_left);
+        let value = read(&mut decoder, &joined);
+        self.values_left = decoder.values_left;
+        value
+    }
+
+    /// The elements of a list, each of which may be several numbers.
+    pub(super) fn list(&mut self, kind: FieldKind, slot: Slot, depth: usize) -> Result<Vec<Value>, Error> {
+        let numbers = !matches!(kind, FieldKind::String | FieldKind::Bytes | FieldKind::Message(_));
+        let mut list = Vec::with_capacity(self.values_left.min(slot.count as usize));
+        let mut at = slot.first;
+        while let Some(element) = self.fields.at(at) {
+            match element.wire {
+                Wire::Bytes(packed) if numbers => {
+                    let mut reader = Reader::new(packed);
+                    while !reader.is_empty() {
+                        let wire = Wire::read(&mut reader, wire_of(kind))?;
+                        list.push(self.scalar(kind, wire)?);
+                    }
+                }
+                wire => list.push(self.element(kind, wire, depth)?),
+            }
+            at = element.next;
+        }
+        Ok(list)
+    }
+
+    /// Sorted, as Go prints maps. Of a key that is there twice the last one counts.
+    fn map(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Map<String, Value>, Error> {
+        let mut map = Map::with_capacity(self.values_left.min(slot.count as usize));
+        let mut sorted = true;
+        let mut before: Option<&[u8]> = None;
+        let mut at = slot.first;
+        while let Some(entry) = self.fields.at(at) {
+            let (key, value) = self.entry(field, entry.wire.bytes(), depth)?;
+            sorted &= before.is_none_or(|before| before < key);
+            before = Some(key);
+            map.insert(utf8(key).into_owned(), value);
+            at = entry.next;
+        }
+        if !sorted {
+            map.sort_keys();
+        }
+        Ok(map)
+    }
+
+    /// A message of key and value; either may be missing.
+    fn entry(&mut self, field: &Field, bytes: &'m [u8], depth: usize) -> Result<(&'m [u8], Value), Error> {
+        let mut key = &[][..];
+        let mut value = None;
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag()? {
+            match tag.number() {
+                1 => key = reader.bytes()?,
+                2 if tag.wire() == wire_of(field.kind) => {
+                    let wire = Wire::read(&mut reader, tag.wire())?;
+                    value = Some(self.element(field.kind, wire, depth)?);
+                }
+                2 => return Err(wrong_type(field, tag)),
+                _ => reader.skip(tag)?,
+            }
+        }
+        let value = match (value, field.kind) {
+            (Some(value), _) => value,
+            (None, FieldKind::Message(id)) => self.value(id, &[], depth)?,
+            (None, kind) => self.zero(kind)?,
+        };
+        Ok((key, value))
+    }
+
+    fn element(&mut self, kind: FieldKind, wire: Wire<'m>, depth: usize) -> Result<Value, Error> {
+        match kind {
+            FieldKind::Message(id) => self.value(id, wire.bytes(), depth),
+            kind => self.scalar(kind, wire),
+        }
+    }
+
+    fn scalar(&mut self, kind: FieldKind, wire: Wire<'_>) -> Result<Value, Error> {
+        self.charge(1)?;
+        format::scalar(kind, wire)
+    }
+
+    fn zero(&mut self, kind: FieldKind) -> Result<Value, Error> {
+        self.charge(1)?;
+        Ok(match kind {
+            FieldKind::Bool => false.into(),
+            FieldKind::Int32 | FieldKind::Int64 | FieldKind::Double => 0.into(),
+            FieldKind::String | FieldKind::Bytes | FieldKind::Message(_) => "".into(),
+        })
+    }
+}
+
+fn printed(field: &Field, value: Value) -> Option<Value> {
+    let omitted = field.omit_zero && value.is_null();
+    (!omitted).then_some(value)
 }

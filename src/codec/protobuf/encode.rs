@@ -36,14 +36,14 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(self.out.finish())
     }
 
-    /// As [`Encoder::encode`], in its envelope.
+    /// As [`Encoder::encode`], in its envelope at rest.
     pub fn envelop(
         mut self,
         id: MessageId,
         (api_version, kind): (&str, &str),
         members: &'v Map<String, Value>,
     ) -> Result<Vec<u8>, Error> {
-        self.out.raw(Envelope::TAIL);
+        self.out.raw(Envelope::TAIL_AT_REST);
         let end = self.out.close();
         self.members(self.types.message(id), members)?;
         let length = self.out.since(end);

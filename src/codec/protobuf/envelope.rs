@@ -6,6 +6,7 @@ use super::Error;
 use crate::gotext::utf8;
 use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
+use crate::schema::defaults::LEVEL;
 
 /// Four bytes that JSON cannot begin with.
 const PREFIX: &[u8] = b"k8s\0";
@@ -59,6 +60,9 @@ impl<'a> Envelope<'a> {
 impl Envelope<'_> {
     /// What stands behind the object: no content encoding, no content type.
     pub const TAIL: &'static [u8] = &[0x1a, 0, 0x22, 0];
+
+    /// The same at rest: a field that upstream's `Unknown` has not, and so skips, says which defaults the object has.
+    pub const TAIL_AT_REST: &'static [u8] = &[0x1a, 0, 0x22, 0, 15 << 3, LEVEL];
 
     /// What stands before an object of so many bytes.
     pub fn head(api_version: &str, kind: &str, raw_length: usize) -> Vec<u8> {

@@ -1,69 +1,101 @@
-//! Messages whose JSON is not an object of their fields.
+//! Messages whose JSON is not an object of their fields, and scalars.
 
 use std::ops::Range;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
-use super::slots::{Scalar, Slot, Slots};
+use super::fields::{Frame, Wire};
 use super::{Error, MAX_DEPTH, find};
 use crate::codec::json;
 use crate::gotext::utf8;
 use crate::quantity;
-use crate::schema::types::{FieldKind, Format, Message};
+use crate::schema::types::{Cardinality, FieldKind, Format, Message};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
 const ZERO_TIME: i64 = -62_135_596_800;
 /// From the year 0 to 9999, which is what RFC 3339 has digits for.
 const PRINTABLE: Range<i64> = -62_167_219_200..253_402_300_800;
 
-impl Decoder<'_> {
+impl<'t, 'm> Decoder<'t, 'm> {
     pub(super) fn formatted(
         &mut self,
-        message: &Message,
-        bytes: &[u8],
+        message: &'t Message,
+        bytes: &'m [u8],
         depth: usize,
     ) -> Result<Value, Error> {
-        let slots = self.slots(message, bytes, depth)?;
+        // The zero time is the empty message; one of zeros is 1970.
+        if bytes.is_empty() && matches!(message.format, Format::Time | Format::MicroTime) {
+            return Ok(Value::Null);
+        }
+        let frame = self.fields.open(message, bytes)?;
+        let value = self.of_format(message, frame, depth);
+        self.fields.close(frame);
+        value
+    }
+
+    fn of_format(&mut self, message: &'t Message, frame: Frame, depth: usize) -> Result<Value, Error> {
+        let integer = |index| match self.wire(frame, index) {
+            Some(Wire::Varint(value)) if message.fields[index].kind == FieldKind::Int32 => {
+                i64::from(value as i32)
+            }
+            Some(Wire::Varint(value)) => value as i64,
+            _ => 0,
+        };
+        let octets = |index| self.wire(frame, index).map(Wire::bytes);
         match message.format {
-            // The zero time is the empty message; one of zeros is 1970.
-            Format::Time | Format::MicroTime if bytes.is_empty() => Ok(Value::Null),
-            Format::Time => Ok(time(integer(&slots, 0))?.map(|time| time.to_string()).into()),
+            Format::Time => Ok(time(integer(0))?.map(|time| time.to_string()).into()),
             Format::MicroTime => {
-                let time = micro_time(integer(&slots, 0), integer(&slots, 1))?;
+                let time = micro_time(integer(0), integer(1))?;
                 Ok(time.map(|time| format!("{time:.6}")).into())
             }
-            Format::Quantity => quantity(octets(&slots, 0)),
-            Format::IntOrString => match integer(&slots, 0) {
-                0 => Ok(integer(&slots, 1).into()),
-                1 => Ok(utf8(octets(&slots, 2).unwrap_or_default()).into()),
+            Format::Quantity => quantity(octets(0)),
+            Format::IntOrString => match integer(0) {
+                0 => Ok(integer(1).into()),
+                1 => Ok(utf8(octets(2).unwrap_or_default()).into()),
                 _ => Err(Error::IntOrString),
             },
-            Format::Raw => self.raw(octets(&slots, 0).unwrap_or_default(), depth),
+            Format::Raw => {
+                let raw = octets(0).unwrap_or_default();
+                self.raw(raw, depth)
+            }
             // Named lists are never nil once they are mentioned.
-            Format::Object | Format::List => Ok(Value::Array(first_list(slots).unwrap_or_default())),
+            Format::Object | Format::List => {
+                self.list(message.fields[0].kind, self.fields.slot(frame, 0), depth + 1).map(Value::Array)
+            }
             Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings => {
-                self.alternative(message, slots, depth)
+                self.alternative(message, frame, depth)
             }
         }
     }
 
+    fn wire(&self, frame: Frame, index: usize) -> Option<Wire<'m>> {
+        self.fields.last(self.fields.slot(frame, index))
+    }
+
     /// A list that is not empty, else a schema, else a boolean if the message has one.
-    fn alternative(&mut self, message: &Message, slots: Slots<'_>, depth: usize) -> Result<Value, Error> {
+    fn alternative(&mut self, message: &'t Message, frame: Frame, depth: usize) -> Result<Value, Error> {
         let mut fallback = match message.format {
             Format::SchemaOrBool => Value::Bool(false),
             _ => Value::Null,
         };
-        for (field, slot) in message.fields.iter().zip(slots) {
-            match (field.kind, slot) {
-                (_, Some(Slot::List(list))) if !list.is_empty() => return Ok(Value::Array(list)),
-                (FieldKind::Message(id), Some(Slot::Message(bytes))) => {
-                    fallback = self.value(id, &bytes, depth)?;
+        for (index, field) in message.fields.iter().enumerate() {
+            let slot = self.fields.slot(frame, index);
+            if slot.is_absent() {
+                continue;
+            }
+            match (field.cardinality, field.kind) {
+                (Cardinality::List, kind) => {
+                    return self.list(kind, slot, depth + 1).map(Value::Array);
                 }
-                (_, Some(Slot::Scalar(Scalar::Bool(allows)))) if fallback.is_boolean() => {
-                    fallback = allows.into();
+                (_, FieldKind::Message(id)) => fallback = self.single(id, slot, depth)?,
+                (_, kind) if fallback.is_boolean() => {
+                    let wire = self.fields.last(slot);
+                    fallback = Value::Bool(wire.is_some_and(|wire| !wire.is_zero(kind)));
                 }
                 _ => {}
             }
@@ -71,7 +103,7 @@ impl Decoder<'_> {
         Ok(fallback)
     }
 
-    fn raw(&mut self, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+    fn raw(&mut self, bytes: &'m [u8], depth: usize) -> Result<Value, Error> {
         if bytes.is_empty() {
             return Ok(Value::Null);
         }
@@ -88,7 +120,7 @@ impl Decoder<'_> {
     }
 
     /// An object in protobuf inside another, as in `List.items`.
-    fn enveloped(&mut self, envelope: &Envelope<'_>, depth: usize) -> Result<Value, Error> {
+    fn enveloped(&mut self, envelope: &Envelope<'m>, depth: usize) -> Result<Value, Error> {
         let id = find(self.types, &envelope.api_version, &envelope.kind)?;
         let value = self.value(id, envelope.raw, depth)?;
         let Value::Object(members) = value else { return Ok(value) };
@@ -98,25 +130,26 @@ impl Decoder<'_> {
     }
 }
 
-fn integer(slots: &Slots<'_>, index: usize) -> i64 {
-    match slots.get(index) {
-        Some(Some(Slot::Scalar(Scalar::Integer(value)))) => *value,
-        _ => 0,
-    }
-}
-
-fn octets<'a>(slots: &Slots<'a>, index: usize) -> Option<&'a [u8]> {
-    match slots.get(index) {
-        Some(Some(Slot::Scalar(Scalar::Text(value) | Scalar::Bytes(value)))) => Some(value),
-        _ => None,
-    }
-}
-
-fn first_list(slots: Slots<'_>) -> Option<Vec<Value>> {
-    slots.into_iter().flatten().find_map(|slot| match slot {
-        Slot::List(list) if !list.is_empty() => Some(list),
-        _ => None,
+/// A number, a boolean, a string or bytes as Go prints them.
+pub(super) fn scalar(kind: FieldKind, wire: Wire<'_>) -> Result<Value, Error> {
+    Ok(match (kind, wire) {
+        (FieldKind::Bool, Wire::Varint(value)) => (value != 0).into(),
+        // Cut to 32 bits, as upstream does.
+        (FieldKind::Int32, Wire::Varint(value)) => (value as i32).into(),
+        (_, Wire::Varint(value)) => (value as i64).into(),
+        (_, Wire::Fixed64(bits)) => number(f64::from_bits(bits))?,
+        (FieldKind::Bytes, Wire::Bytes(value)) => STANDARD.encode(value).into(),
+        (_, Wire::Bytes(value)) => utf8(value).into(),
     })
+}
+
+/// Integral values have no fraction in Go's JSON.
+pub(super) fn number(value: f64) -> Result<Value, Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() <= EXACT {
+        return Ok((value as i64).into());
+    }
+    Number::from_f64(value).map(Value::Number).ok_or(Error::Number(value))
 }
 
 fn levels(value: &Value) -> usize {

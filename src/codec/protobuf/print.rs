@@ -11,49 +11,26 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
+use super::fields::{Fields, Slot, Wire};
 use super::format;
 use super::{Error, MAX_DEPTH, MAX_VALUES};
 use crate::codec::json_text::{write_json, write_string};
 use crate::gotext::utf8;
-use crate::protowire::{self, BYTES, FIXED64, Reader, VARINT};
+use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::quantity;
-use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
+use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, MessageId, Types};
 
 /// Bytes of JSON, so that a small value of empty messages cannot fill the memory. Bodies are a few MiB.
 const MAX_BYTES: usize = 64 << 20;
+/// Fields at a time. What is stored was once taken in, so this only keeps their number within 32 bits.
+const MAX_OCCURRENCES: usize = u32::MAX as usize;
 
 /// Prints one object. `'m` is the message's bytes.
 pub(super) struct Printer<'t, 'm> {
     types: &'t Types,
     out: Vec<u8>,
-    /// One per field of each message that is being printed, the innermost last.
-    slots: Vec<Slot>,
-    occurrences: Vec<Occurrence<'m>>,
+    fields: Fields<'m>,
 }
-
-/// Where the values of a field are among the occurrences.
-#[derive(Clone, Copy)]
-struct Slot {
-    first: u32,
-    last: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Occurrence<'m> {
-    wire: Wire<'m>,
-    /// Of the same field.
-    next: u32,
-}
-
-#[derive(Clone, Copy)]
-enum Wire<'m> {
-    Varint(u64),
-    Fixed64(u64),
-    Bytes(&'m [u8]),
-}
-
-const NONE: u32 = u32::MAX;
-const ABSENT: Slot = Slot { first: NONE, last: NONE };
 
 /// Why a message cannot be printed from its bytes.
 enum Stop {
@@ -84,7 +61,7 @@ enum Printed {
 impl<'t, 'm> Printer<'t, 'm> {
     /// Prints after what is in `out`, which is to be the beginning of an object with some members.
     pub fn new(types: &'t Types, out: Vec<u8>) -> Self {
-        Self { types, out, slots: Vec::with_capacity(256), occurrences: Vec::with_capacity(256) }
+        Self { types, out, fields: Fields::new(MAX_OCCURRENCES) }
     }
 
     /// The members of a top-level object and its end.
@@ -107,63 +84,30 @@ impl<'t, 'm> Printer<'t, 'm> {
 
     fn all_members(&mut self, id: MessageId, bytes: &'m [u8], depth: usize) -> Result<(), Stop> {
         let message = self.types.message(id);
-        let (slots, occurrences) = (self.slots.len(), self.occurrences.len());
-        self.read(message, bytes)?;
+        let frame = self.fields.open(message, bytes)?;
         for (index, field) in message.fields.iter().enumerate() {
-            let slot = self.slots[slots + index];
+            let slot = self.fields.slot(frame, index);
             if field.inline {
                 self.inlined(field, slot, depth)?;
             } else {
                 self.member(field, slot, depth + 1)?;
             }
         }
-        self.slots.truncate(slots);
-        self.occurrences.truncate(occurrences);
-        Ok(())
-    }
-
-    /// Finds the values of all fields.
-    fn read(&mut self, message: &Message, bytes: &'m [u8]) -> Result<(), Stop> {
-        let slots = self.slots.len();
-        self.slots.resize(slots + message.fields.len(), ABSENT);
-        let mut reader = Reader::new(bytes);
-        while let Some(tag) = reader.tag()? {
-            let Some(index) = message.index_of(tag.number()) else {
-                if tag.number() <= 0 || !matches!(tag.wire(), VARINT | FIXED64 | BYTES) {
-                    return Err(Stop::Unusual);
-                }
-                reader.skip(tag)?;
-                continue;
-            };
-            let wire = match tag.wire() {
-                VARINT => Wire::Varint(reader.varint()?),
-                FIXED64 => Wire::Fixed64(reader.fixed64()?),
-                BYTES => Wire::Bytes(reader.bytes()?),
-                _ => return Err(Stop::Unusual),
-            };
-            let place = self.occurrences.len() as u32;
-            self.occurrences.push(Occurrence { wire, next: NONE });
-            let slot = &mut self.slots[slots + index];
-            match slot.last {
-                NONE => slot.first = place,
-                last => self.occurrences[last as usize].next = place,
-            }
-            slot.last = place;
-        }
+        self.fields.close(frame);
         Ok(())
     }
 
     fn inlined(&mut self, field: &Field, slot: Slot, depth: usize) -> Result<(), Stop> {
         let FieldKind::Message(id) = field.kind else { return Ok(()) };
         match self.only(slot)? {
-            Some(wire) => self.all_members(id, bytes(wire)?, depth),
+            Some(wire) => self.all_members(id, wire.bytes(), depth),
             None if !field.pointer => self.all_members(id, &[], depth),
             None => Ok(()),
         }
     }
 
     fn member(&mut self, field: &Field, slot: Slot, depth: usize) -> Result<(), Stop> {
-        if slot.first == NONE {
+        if slot.is_absent() {
             return self.absent(field, depth);
         }
         match (field.cardinality, field.kind) {
@@ -177,19 +121,15 @@ impl<'t, 'm> Printer<'t, 'm> {
             }
             (Cardinality::Single, FieldKind::Message(id)) => {
                 let Some(wire) = self.only(slot)? else { return Ok(()) };
-                self.message(field, id, bytes(wire)?, depth)
+                self.message(field, id, wire.bytes(), depth)
             }
-            (Cardinality::Single, kind) => {
-                let wire = self.occurrences[slot.last as usize].wire;
-                if !fits(kind, wire) {
-                    return Err(Stop::Unusual);
-                }
-                if field.pointer || field.always || !is_zero(wire) {
+            (Cardinality::Single, kind) => match self.fields.last(slot) {
+                Some(wire) if field.pointer || field.always || !wire.is_zero(kind) => {
                     self.name(&field.json_name);
-                    self.scalar(kind, wire)?;
+                    self.scalar(kind, wire)
                 }
-                Ok(())
-            }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -204,35 +144,25 @@ impl<'t, 'm> Printer<'t, 'm> {
 
     /// What Go prints for a field that the wire does not mention.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<(), Stop> {
-        let slice = match field.kind {
-            FieldKind::Bytes => true,
-            FieldKind::Message(id) => self.types.message(id).format == Format::List,
-            _ => false,
+        let text: &[u8] = match (field.absence, field.kind) {
+            (Absence::Silent, _) => return Ok(()),
+            (Absence::Zero, FieldKind::Message(id)) => return self.message(field, id, &[], depth),
+            (Absence::Null, _) => b"null",
+            (Absence::Zero, FieldKind::Bool) => b"false",
+            (Absence::Zero, FieldKind::String) => b"\"\"",
+            (Absence::Zero, _) => b"0",
         };
-        let nil = field.pointer || field.cardinality != Cardinality::Single || slice;
-        match field.kind {
-            FieldKind::Message(id) if !nil => self.message(field, id, &[], depth)?,
-            _ if !field.always => {}
-            kind => {
-                self.name(&field.json_name);
-                self.out.extend_from_slice(match kind {
-                    _ if nil => b"null",
-                    FieldKind::Bool => b"false",
-                    FieldKind::String => b"\"\"",
-                    _ => b"0",
-                });
-            }
-        }
+        self.name(&field.json_name);
+        self.out.extend_from_slice(text);
         Ok(())
     }
 
     fn list(&mut self, kind: FieldKind, slot: Slot, depth: usize) -> Result<(), Stop> {
         let (mut at, mut separator) = (slot.first, b'[');
-        while at != NONE {
-            let Occurrence { wire, next } = self.occurrences[at as usize];
+        while let Some(element) = self.fields.at(at) {
             self.out.push(separator);
-            self.element(kind, wire, depth)?;
-            (at, separator) = (next, b',');
+            self.element(kind, element.wire, depth)?;
+            (at, separator) = (element.next, b',');
         }
         self.out.push(b']');
         Ok(())
@@ -241,9 +171,8 @@ impl<'t, 'm> Printer<'t, 'm> {
     fn map(&mut self, kind: FieldKind, slot: Slot, depth: usize) -> Result<(), Stop> {
         let (mut at, mut separator) = (slot.first, b'{');
         let mut before: Option<&str> = None;
-        while at != NONE {
-            let Occurrence { wire, next } = self.occurrences[at as usize];
-            let (key, value) = entry(bytes(wire)?)?;
+        while let Some(found) = self.fields.at(at) {
+            let (key, value) = entry(found.wire.bytes())?;
             let key = std::str::from_utf8(key).map_err(|_| Stop::Unusual)?;
             if before.is_some_and(|before| before >= key) {
                 return Err(Stop::Unusual);
@@ -252,7 +181,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             write_string(&mut self.out, key);
             self.out.push(b':');
             self.element(kind, value, depth)?;
-            (at, separator, before) = (next, b',', Some(key));
+            (at, separator, before) = (found.next, b',', Some(key));
         }
         self.out.push(b'}');
         Ok(())
@@ -260,7 +189,10 @@ impl<'t, 'm> Printer<'t, 'm> {
 
     fn element(&mut self, kind: FieldKind, wire: Wire<'m>, depth: usize) -> Result<(), Stop> {
         match kind {
-            FieldKind::Message(id) => self.value(id, bytes(wire)?, depth).map(drop),
+            FieldKind::Message(id) => match wire {
+                Wire::Bytes(bytes) => self.value(id, bytes, depth).map(drop),
+                Wire::Varint(_) | Wire::Fixed64(_) => Err(Stop::Unusual),
+            },
             kind => self.scalar(kind, wire),
         }
     }
@@ -272,12 +204,11 @@ impl<'t, 'm> Printer<'t, 'm> {
         if self.out.len() > MAX_BYTES {
             return Err(Stop::Failed(Error::TooLarge));
         }
-        let (start, slots, occurrences) = (self.out.len(), self.slots.len(), self.occurrences.len());
+        let (start, frame) = (self.out.len(), self.fields.mark());
         match self.usual(id, bytes, depth) {
             Err(Stop::Unusual) => {
                 self.out.truncate(start);
-                self.slots.truncate(slots);
-                self.occurrences.truncate(occurrences);
+                self.fields.close(frame);
                 let value = Decoder::new(self.types, MAX_VALUES).value(id, bytes, depth)?;
                 write_json(&mut self.out, &value);
                 Ok(if value.is_null() { Printed::Null } else { Printed::Value })
@@ -363,7 +294,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             (FieldKind::Int32, Wire::Varint(value)) => write_json(&mut self.out, &(value as i32)),
             (FieldKind::Int64, Wire::Varint(value)) => write_json(&mut self.out, &(value as i64)),
             (FieldKind::Double, Wire::Fixed64(bits)) => {
-                write_json(&mut self.out, &super::slots::number(f64::from_bits(bits))?);
+                write_json(&mut self.out, &format::number(f64::from_bits(bits))?);
             }
             (FieldKind::String, Wire::Bytes(value)) => write_string(&mut self.out, &utf8(value)),
             (FieldKind::Bytes, Wire::Bytes(value)) => {
@@ -376,11 +307,10 @@ impl<'t, 'm> Printer<'t, 'm> {
 
     /// The value of a field that may occur once.
     fn only(&self, slot: Slot) -> Result<Option<Wire<'m>>, Stop> {
-        match (slot.first, slot.last) {
-            (NONE, _) => Ok(None),
-            (first, last) if first == last => Ok(Some(self.occurrences[first as usize].wire)),
-            _ => Err(Stop::Unusual),
+        if slot.count > 1 {
+            return Err(Stop::Unusual);
         }
+        Ok(self.fields.last(slot))
     }
 
     /// Names are JSON names, which need no escapes.
@@ -400,29 +330,6 @@ impl<'t, 'm> Printer<'t, 'm> {
     fn null(&mut self) -> Printed {
         self.out.extend_from_slice(b"null");
         Printed::Null
-    }
-}
-
-fn bytes(wire: Wire<'_>) -> Result<&[u8], Stop> {
-    match wire {
-        Wire::Bytes(bytes) => Ok(bytes),
-        Wire::Varint(_) | Wire::Fixed64(_) => Err(Stop::Unusual),
-    }
-}
-
-fn fits(kind: FieldKind, wire: Wire<'_>) -> bool {
-    match wire {
-        Wire::Varint(_) => matches!(kind, FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64),
-        Wire::Fixed64(_) => kind == FieldKind::Double,
-        Wire::Bytes(_) => matches!(kind, FieldKind::String | FieldKind::Bytes | FieldKind::Message(_)),
-    }
-}
-
-fn is_zero(wire: Wire<'_>) -> bool {
-    match wire {
-        Wire::Varint(value) => value == 0,
-        Wire::Fixed64(bits) => f64::from_bits(bits) == 0.0,
-        Wire::Bytes(bytes) => bytes.is_empty(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The same forms in protobuf. There are no Tables among them: negotiation sees to that.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -14,6 +16,22 @@ use crate::codec::protobuf::{self, Envelope, watch_frame};
 use crate::http::status::Failure;
 use crate::http::table::Columns;
 use crate::protowire::write::size_of_bytes;
+
+/// The message of an item of a list.
+pub enum Item {
+    /// That of a stored object, which has been made and is shared by everybody.
+    Shared(Arc<Object>),
+    Made(Vec<u8>),
+}
+
+impl Item {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Shared(object) => object.protobuf().unwrap_or_default(),
+            Self::Made(bytes) => bytes,
+        }
+    }
+}
 
 /// What stands before the items of a list, and the field they stand in.
 pub struct ListHead {
@@ -30,15 +48,24 @@ pub fn enveloped(value: &Value) -> Result<Vec<u8>, Error> {
 impl Encoder {
     pub(super) fn protobuf_object(&self, object: &Object) -> Result<Vec<u8>, Error> {
         let (api_version, kind) = self.type_meta();
-        Ok(Envelope::wrap(&api_version, kind, &self.protobuf_item(object)?))
+        if self.is_verbatim(object) {
+            return Ok(Envelope::wrap(&api_version, kind, object.protobuf()?));
+        }
+        Ok(Envelope::wrap(&api_version, kind, &self.protobuf_message(object)?))
     }
 
-    /// One item of a list. The bytes of stored objects are shared by everybody.
-    pub fn protobuf_item(&self, object: &Object) -> Result<Bytes, Error> {
-        if self.is_verbatim(object) {
-            return Ok(object.protobuf()?.clone());
+    /// One item of a list.
+    pub fn protobuf_item(&self, object: Arc<Object>) -> Result<Item, Error> {
+        if self.is_verbatim(&object) {
+            object.protobuf()?;
+            return Ok(Item::Shared(object));
         }
-        Ok(message(&self.formed(self.decode(object)?))?.into())
+        self.protobuf_message(&object).map(Item::Made)
+    }
+
+    /// The object in another form, or converted.
+    fn protobuf_message(&self, object: &Object) -> Result<Vec<u8>, Error> {
+        message(&self.formed(self.decode(object)?))
     }
 
     /// The list without its items, whose lengths have to be known beforehand.

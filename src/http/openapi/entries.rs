@@ -1,20 +1,19 @@
-//! The large parts of a document: many named values, encoded one by one, because trees of all of them would take
-//! many times the memory of their text.
+//! The large parts of a document: many named values, each of which is made when it is written and gone right after,
+//! because trees of all of them would take many times the memory of their text.
 
-use std::collections::BTreeMap;
-
+use serde::{Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
-/// Encoded values by name.
-pub(super) type Entries = BTreeMap<String, Box<RawValue>>;
+/// Values by name, from a function that begins to make them.
+pub(super) struct Entries<F>(pub F);
 
-/// A value as its text.
-pub(super) fn encoded(value: &Value) -> Box<RawValue> {
-    to_raw_value(value).expect("a JSON value can be written")
-}
-
-/// The value of a text.
-pub(super) fn decoded(text: &RawValue) -> Value {
-    serde_json::from_str(text.get()).expect("what was encoded here can be read")
+impl<F, I, N> Serialize for Entries<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = (N, Value)>,
+    N: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((self.0)())
+    }
 }

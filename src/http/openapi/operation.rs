@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::entries::{Entries, encoded};
 use super::names;
 use super::parameters::Parameter;
 use crate::schema::resource::ForeignKind;
@@ -29,6 +28,21 @@ impl PathItem {
         parameters.sort_by_key(|parameter| parameter.name);
         Self { path, parameters, operations }
     }
+
+    /// The item in one of the two renderings that v2 and v3 have of its parts.
+    pub fn render(
+        &self,
+        operation: impl Fn(&Operation) -> Value,
+        parameter: impl Fn(&Parameter) -> Value,
+    ) -> Value {
+        let operations = self.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
+        let mut rendered: Map<String, Value> = operations.collect();
+        if !self.parameters.is_empty() {
+            rendered.insert("parameters".to_owned(), self.parameters.iter().map(parameter).collect());
+        }
+        rendered.sort_keys();
+        rendered.into()
+    }
 }
 
 #[derive(Debug)]
@@ -36,6 +50,8 @@ pub(super) struct Operation {
     /// HTTP method in lower case.
     pub method: &'static str,
     pub id: String,
+    /// What it does, in words.
+    pub description: String,
     pub tag: String,
     pub subject: Option<Subject>,
     pub query: Vec<Parameter>,
@@ -82,10 +98,17 @@ impl Operation {
     }
 
     /// Reads a document of discovery.
-    pub fn discovery(id: String, tag: String, returns: &str, produces: &'static [&'static str]) -> Self {
+    pub fn discovery(
+        id: String,
+        description: &str,
+        tag: String,
+        returns: &str,
+        produces: &'static [&'static str],
+    ) -> Self {
         Self {
             method: "get",
             id,
+            description: description.to_owned(),
             tag,
             subject: None,
             query: Vec::new(),
@@ -121,22 +144,4 @@ impl Body {
     pub fn required(&self) -> bool {
         matches!(self, Body::Object(_) | Body::Patch)
     }
-}
-
-/// The `paths` object from the two renderings in which v2 and v3 differ.
-pub(super) fn render(
-    items: &[PathItem],
-    operation: fn(&Operation) -> Value,
-    parameter: fn(&Parameter) -> Value,
-) -> Entries {
-    let render_item = |item: &PathItem| {
-        let operations = item.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
-        let mut rendered: Map<String, Value> = operations.collect();
-        if !item.parameters.is_empty() {
-            rendered.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
-        }
-        rendered.sort_keys();
-        encoded(&rendered.into())
-    };
-    items.iter().map(|item| (item.path.clone(), render_item(item))).collect()
 }

@@ -1,8 +1,10 @@
 //! The paths of a group version and what can be done there.
 
-use super::names;
+use std::sync::Arc;
+
 use super::operation::{ANSWERS, Body, OK, Operation, PathItem, STREAMS, Subject};
-use super::parameters::{self, NAME, NAMESPACE, PRETTY, Parameter};
+use super::parameters::{self, NAMESPACE, PRETTY, Parameter};
+use super::{names, wording};
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition, Subresource, Verb};
 
@@ -42,20 +44,20 @@ impl Paths<'_> {
 
     fn collection(&self) -> PathItem {
         let verbs = [Verb::List, Verb::Create, Verb::DeleteCollection];
-        PathItem::new(self.collection_path(""), self.path_parameters(&[PRETTY]), self.operations(&verbs))
+        PathItem::new(self.collection_path(""), self.path_parameters(vec![PRETTY]), self.operations(&verbs))
     }
 
     fn object(&self) -> PathItem {
         let verbs = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
         let path = format!("{}/{{name}}", self.collection_path(""));
-        PathItem::new(path, self.path_parameters(&[NAME, PRETTY]), self.operations(&verbs))
+        PathItem::new(path, self.object_parameters(&self.definition.kind), self.operations(&verbs))
     }
 
     fn subresource(&self, sub: &Subresource) -> PathItem {
         let kind = sub.kind.clone().unwrap_or_else(|| self.kind());
         let path = format!("{}/{{name}}/{}", self.collection_path(""), sub.name);
         let operations = sub.verbs.iter().map(|&verb| self.operation(verb, &kind, &sub.name)).collect();
-        PathItem::new(path, self.path_parameters(&[NAME, PRETTY]), operations)
+        PathItem::new(path, self.object_parameters(&kind.kind), operations)
     }
 
     fn all_namespaces(&self) -> PathItem {
@@ -68,9 +70,14 @@ impl Paths<'_> {
 
     /// The deprecated paths that say no `watch=true`.
     fn watches(&self) -> Vec<PathItem> {
+        let kind = &self.definition.kind;
         let item = |path: String, parameters: Vec<Parameter>, action, id| {
             let mut watch = self.operation(Verb::List, &self.kind(), "");
             watch.id = id;
+            watch.description = match action {
+                "watch" => format!("watch changes to an object of kind {kind}"),
+                _ => format!("watch individual changes to a list of {kind}"),
+            };
             watch.subject = Some(Subject { action, kind: self.kind() });
             watch.returns = names::WATCH_EVENT.to_owned();
             PathItem::new(path, parameters, vec![watch])
@@ -80,16 +87,11 @@ impl Paths<'_> {
         let mut items = vec![
             item(
                 collection,
-                self.path_parameters(&[PRETTY]),
+                self.path_parameters(vec![PRETTY]),
                 "watchlist",
                 self.operation_id("watch", "Namespaced", "List"),
             ),
-            item(
-                object,
-                self.path_parameters(&[NAME, PRETTY]),
-                "watch",
-                self.operation_id("watch", "Namespaced", ""),
-            ),
+            item(object, self.object_parameters(kind), "watch", self.operation_id("watch", "Namespaced", "")),
         ];
         if self.definition.namespaced() {
             let path = format!("{}/watch/{}", self.root, self.definition.plural);
@@ -105,9 +107,14 @@ impl Paths<'_> {
         format!("{}{prefix}{namespace}/{}", self.root, self.definition.plural)
     }
 
-    fn path_parameters(&self, own: &[Parameter]) -> Vec<Parameter> {
+    fn path_parameters(&self, own: Vec<Parameter>) -> Vec<Parameter> {
         let namespace = self.definition.namespaced().then_some(NAMESPACE);
-        own.iter().copied().chain(namespace).collect()
+        own.into_iter().chain(namespace).collect()
+    }
+
+    /// Of a path that names an object of this kind.
+    fn object_parameters(&self, kind: &Arc<str>) -> Vec<Parameter> {
+        self.path_parameters(vec![Parameter::name_of(kind), PRETTY])
     }
 
     fn operations(&self, verbs: &[Verb]) -> Vec<Operation> {
@@ -121,6 +128,7 @@ impl Paths<'_> {
         Operation {
             method,
             id: self.id(verb, sub),
+            description: wording::operation(self.definition, verb, sub),
             tag: names::tag(&self.definition.group, &self.definition.version),
             subject: Some(Subject { action, kind: kind.clone() }),
             query: query.to_vec(),

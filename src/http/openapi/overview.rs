@@ -4,14 +4,17 @@ use super::names;
 use super::operation::{ANSWERS, JSON, Operation, PathItem};
 use crate::schema::registry::{Group, GroupVersion, Registry};
 
+const VERSIONS: &str = "get available API versions";
+
 /// A path that lists something, by the name under which v3's index has its document.
 pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
     let mut items = Vec::new();
     if registry.group("").is_some() {
-        let item = item("/api/", "getCoreAPIVersions", "core", names::API_VERSIONS);
+        let item = item("/api/", "getCoreAPIVersions", VERSIONS, "core", names::API_VERSIONS);
         items.push(("api".to_owned(), item));
     }
-    items.push(("apis".to_owned(), item("/apis/", "getAPIVersions", "apis", names::API_GROUP_LIST)));
+    let groups = item("/apis/", "getAPIVersions", VERSIONS, "apis", names::API_GROUP_LIST);
+    items.push(("apis".to_owned(), groups));
     items.extend(registry.groups().iter().filter(|group| !group.name.is_empty()).map(group));
     items.push(("version".to_owned(), version()));
     items
@@ -21,23 +24,25 @@ pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
 pub(super) fn resources(version: &GroupVersion) -> PathItem {
     let id = format!("get{}APIResources", names::group_version(&version.group, &version.version));
     let tag = names::tag(&version.group, &version.version);
-    item(&format!("/{}/", version.path()), &id, &tag, names::API_RESOURCE_LIST)
+    item(&format!("/{}/", version.path()), &id, "get available resources", &tag, names::API_RESOURCE_LIST)
 }
 
 fn group(group: &Group) -> (String, PathItem) {
     let id = format!("get{}APIGroup", names::group_camel(&group.name));
     let path = format!("apis/{}", group.name);
-    let item = item(&format!("/{path}/"), &id, &names::group_tag(&group.name), names::API_GROUP);
+    let tag = names::group_tag(&group.name);
+    let item = item(&format!("/{path}/"), &id, "get information of a group", &tag, names::API_GROUP);
     (path, item)
 }
 
 fn version() -> PathItem {
     let id = "getCodeVersion".to_owned();
-    let get = Operation::discovery(id, "version".to_owned(), names::VERSION_INFO, JSON);
+    let description = "get the version information for this server";
+    let get = Operation::discovery(id, description, "version".to_owned(), names::VERSION_INFO, JSON);
     PathItem::new("/version/".to_owned(), Vec::new(), vec![get])
 }
 
-fn item(path: &str, id: &str, tag: &str, returns: &str) -> PathItem {
-    let get = Operation::discovery(id.to_owned(), tag.to_owned(), returns, ANSWERS);
+fn item(path: &str, id: &str, description: &str, tag: &str, returns: &str) -> PathItem {
+    let get = Operation::discovery(id.to_owned(), description, tag.to_owned(), returns, ANSWERS);
     PathItem::new(path.to_owned(), Vec::new(), vec![get])
 }

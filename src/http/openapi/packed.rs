@@ -1,14 +1,21 @@
 //! A large document at rest: compressed, for it is asked for seldom and kept for ever.
 
-use std::io::{Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use serde::Serialize;
+use sha2::{Digest, Sha512};
 
-/// The bytes of a document, and what names them.
-#[derive(Debug)]
+use crate::http::document::hex;
+
+/// What is compressed at a time.
+const PIECE: usize = 16 << 10;
+
+/// The bytes of a document.
+#[derive(Clone, Debug)]
 pub struct Packed {
     /// A gzip member, which may be sent as it is.
     pub gzip: Bytes,
@@ -19,11 +26,17 @@ pub struct Packed {
 impl Packed {
     /// Compresses `body`.
     pub fn new(body: &[u8]) -> Self {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 8), Compression::default());
-        let packed = encoder.write_all(body).and_then(|()| encoder.finish());
-        let mut gzip = packed.expect("writing to memory does not fail");
-        gzip.shrink_to_fit();
-        Self { gzip: gzip.into(), length: body.len() }
+        let mut packer = Packer::new();
+        packer.write_all(body).expect(MEMORY);
+        packer.finish().0
+    }
+
+    /// Writes a document as JSON, which is compressed as it is made. Also tells the hash of the text.
+    pub fn json(document: &impl Serialize) -> (Self, String) {
+        let mut writer = BufWriter::with_capacity(PIECE, Packer::new());
+        serde_json::to_writer(&mut writer, document).expect("documents are JSON values with texts for names");
+        let packer = writer.into_inner().map_err(|error| error.into_error()).expect(MEMORY);
+        packer.finish()
     }
 
     /// The document itself.
@@ -34,9 +47,45 @@ impl Packed {
     }
 }
 
+const MEMORY: &str = "writing to memory does not fail";
+
+struct Packer {
+    gzip: GzEncoder<Vec<u8>>,
+    hash: Sha512,
+    length: usize,
+}
+
+impl Packer {
+    fn new() -> Self {
+        Self { gzip: GzEncoder::new(Vec::new(), Compression::default()), hash: Sha512::new(), length: 0 }
+    }
+
+    fn finish(self) -> (Packed, String) {
+        let mut gzip = self.gzip.finish().expect(MEMORY);
+        gzip.shrink_to_fit();
+        (Packed { gzip: gzip.into(), length: self.length }, hex(&self.hash.finalize()))
+    }
+}
+
+impl Write for Packer {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let taken = self.gzip.write(text)?;
+        self.hash.update(&text[..taken]);
+        self.length += taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::http::document::hash;
 
     #[test]
     fn a_document_comes_back_as_it_was() {
@@ -44,5 +93,9 @@ mod tests {
         let packed = Packed::new(text.as_bytes());
         assert_eq!(packed.body(), text);
         assert!(packed.gzip.len() < 100);
+        let document = json!({"a": text});
+        let (packed, hashed) = Packed::json(&document);
+        assert_eq!(packed.body(), document.to_string());
+        assert_eq!((packed.length, hashed), (document.to_string().len(), hash(&document.to_string())));
     }
 }

@@ -1,12 +1,35 @@
 //! The parameters of operations, each list sorted by name as upstream prints them. `shardSelector` and
 //! `ignoreStoreRead…` are in upstream's documents whether its gates for them are open or, as here, closed.
 
-#[derive(Clone, Copy, Debug)]
+use std::sync::Arc;
+
+use super::names;
+use super::texts::Texts;
+
+#[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub name: &'static str,
     pub place: Place,
     /// `boolean`, `integer` or `string`.
     pub kind: &'static str,
+    /// Of the object that the parameter names.
+    named: Option<Arc<str>>,
+}
+
+impl Parameter {
+    /// The name of an object of this kind.
+    pub fn name_of(kind: &Arc<str>) -> Self {
+        Self { name: "name", place: Place::Path, kind: "string", named: Some(kind.clone()) }
+    }
+
+    /// What is said of it. Upstream's texts are those of its options' fields, of which only those of deletions are at
+    /// hand.
+    pub fn description(&self, texts: &Texts) -> Option<String> {
+        match &self.named {
+            Some(kind) => Some(format!("name of the {kind}")),
+            None => texts.of_field(names::DELETE_OPTIONS, self.name).map(str::to_owned),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +48,11 @@ impl Place {
 }
 
 const fn query(name: &'static str, kind: &'static str) -> Parameter {
-    Parameter { name, place: Place::Query, kind }
+    Parameter { name, place: Place::Query, kind, named: None }
 }
 
-pub(super) const NAME: Parameter = Parameter { name: "name", place: Place::Path, kind: "string" };
-pub(super) const NAMESPACE: Parameter = Parameter { name: "namespace", place: Place::Path, kind: "string" };
+pub(super) const NAMESPACE: Parameter =
+    Parameter { name: "namespace", place: Place::Path, kind: "string", named: None };
 pub(super) const PRETTY: Parameter = query("pretty", "string");
 
 pub(super) const WRITE: &[Parameter] =

@@ -1,10 +1,9 @@
 //! The schemas of a document: those that its operations name, and all that these refer to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::entries::{Entries, encoded};
 use super::names;
 use super::operation::PathItem;
 use super::texts::Texts;
@@ -37,43 +36,65 @@ impl Dialect {
     }
 }
 
-/// Renders schemas for one document.
-pub(super) struct Schemas<'a> {
+/// What is known of types, whichever the document.
+pub(super) struct Library {
     types: &'static Types,
-    dialect: Dialect,
-    texts: &'a Texts,
-    /// The group versions that the document describes.
-    versions: Vec<&'a GroupVersion>,
+    pub texts: Texts,
     by_name: HashMap<String, MessageId>,
 }
 
-impl<'a> Schemas<'a> {
-    pub fn new(dialect: Dialect, texts: &'a Texts, versions: Vec<&'a GroupVersion>) -> Self {
+impl Library {
+    pub fn load() -> Self {
         let types = Types::built_in();
         let by_name = types.messages().map(|(id, message)| (names::message(message), id)).collect();
-        Self { types, dialect, texts, versions, by_name }
+        Self { types, texts: Texts::load(), by_name }
     }
+}
 
-    /// What `items` name, and what that refers to, sorted by name.
-    pub fn of(&self, items: &[PathItem]) -> Entries {
-        let mut done = Entries::new();
+/// Renders the schemas of one document.
+pub(super) struct Schemas<'a> {
+    types: &'static Types,
+    library: &'a Library,
+    dialect: Dialect,
+    /// The group versions that the document describes.
+    versions: Vec<&'a GroupVersion>,
+    names: BTreeSet<String>,
+}
+
+impl<'a> Schemas<'a> {
+    /// What `items` name, and what that refers to.
+    pub fn new(
+        dialect: Dialect,
+        library: &'a Library,
+        versions: Vec<&'a GroupVersion>,
+        items: &[PathItem],
+    ) -> Self {
+        let types = library.types;
+        let mut schemas = Self { types, library, dialect, versions, names: BTreeSet::new() };
         let operations = items.iter().flat_map(|item| &item.operations);
         let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
         while let Some(name) = open.pop() {
-            if done.contains_key(&name) {
+            if schemas.names.contains(&name) {
                 continue;
             }
-            let schema = match self.by_name.get(&name) {
-                Some(&id) => {
-                    let message = self.types.message(id);
-                    open.extend(self.references(message));
-                    self.message(&name, message)
-                }
-                None => self.untyped(&name),
-            };
-            done.insert(name, encoded(&schema));
+            if let Some(&id) = library.by_name.get(&name) {
+                open.extend(schemas.references(types.message(id)));
+            }
+            schemas.names.insert(name);
         }
-        done
+        schemas
+    }
+
+    /// Sorted by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.names.iter().map(|name| (name.as_str(), self.schema(name)))
+    }
+
+    fn schema(&self, name: &str) -> Value {
+        match self.library.by_name.get(name) {
+            Some(&id) => self.message(name, self.types.message(id)),
+            None => self.untyped(name),
+        }
     }
 
     /// Schemas of what is no message of protobuf's.
@@ -83,7 +104,7 @@ impl<'a> Schemas<'a> {
             names::PATCH => json!({"type": "object"}),
             _ => self.custom(name),
         };
-        if let Some(text) = self.texts.of_type(name) {
+        if let Some(text) = self.library.texts.of_type(name) {
             schema["description"] = json!(text);
         }
         schema

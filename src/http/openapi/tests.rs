@@ -172,6 +172,9 @@ fn v2_says_nothing_that_swagger_cannot_say() {
 #[test]
 fn path_parameters_match_the_path() {
     let openapi = openapi();
+    let v2 = String::from_utf8(openapi.v2(Form::Json).body().to_vec()).unwrap();
+    let paths = serde_json::to_string(&serde_json::from_str::<Value>(&v2).unwrap()["paths"]).unwrap();
+    assert!(v2.contains(&paths), "a path that is there twice is lost when the document is read");
     for document in openapi.all_v3().by_path.keys().map(|path| v3(&openapi, path)) {
         for (path, item) in document["paths"].as_object().unwrap() {
             for parameter in item["parameters"].as_array().into_iter().flatten() {

@@ -1,20 +1,32 @@
 //! What upstream says of its types and fields; `build.rs` gathers it.
 
-use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// Descriptions, unpacked for as long as documents are made from them.
-pub(super) struct Texts(HashMap<String, HashMap<String, String>>);
+/// What `build.rs` puts between the parts of a record, and behind a record.
+const UNIT_END: char = '\x1f';
+const RECORD_END: char = '\x1e';
+
+/// Descriptions, unpacked for as long as documents are made from them. Searched as they are, since tables of them would
+/// take several times the memory.
+pub(super) struct Texts {
+    /// Records of schema, field and text, sorted by the first two.
+    records: String,
+    /// Where each record begins.
+    starts: Vec<u32>,
+}
 
 impl Texts {
     pub fn load() -> Self {
-        let packed = &include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.json.gz"))[..];
-        let mut json = Vec::new();
-        let read = GzDecoder::new(packed).read_to_end(&mut json);
-        read.expect("build.rs writes gzip");
-        Self(serde_json::from_slice(&json).expect("build.rs writes descriptions by schema and field"))
+        let packed = &include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.gz"))[..];
+        let mut records = String::new();
+        GzDecoder::new(packed).read_to_string(&mut records).expect("build.rs writes text in gzip");
+        let ends = records.match_indices(RECORD_END).map(|(end, _)| end as u32 + 1);
+        let mut starts: Vec<u32> = std::iter::once(0).chain(ends).collect();
+        // Nothing begins behind the last end.
+        starts.pop();
+        Self { records, starts }
     }
 
     /// Of the type that a schema describes.
@@ -23,7 +35,20 @@ impl Texts {
     }
 
     pub fn of_field(&self, schema: &str, field: &str) -> Option<&str> {
-        self.0.get(schema)?.get(field).map(String::as_str)
+        let found = self.starts.binary_search_by(|start| {
+            let (found, _) = self.record(*start);
+            found.cmp(&(schema, field))
+        });
+        Some(self.record(self.starts[found.ok()?]).1)
+    }
+
+    /// Schema and field, and their text.
+    fn record(&self, start: u32) -> ((&str, &str), &str) {
+        let rest = &self.records[start as usize..];
+        let record = rest.split(RECORD_END).next().unwrap_or_default();
+        let mut parts = record.splitn(3, UNIT_END);
+        let mut part = || parts.next().unwrap_or_default();
+        ((part(), part()), part())
     }
 }
 

@@ -1,73 +1,86 @@
 //! OpenAPI 2.0 (Swagger): one document for all group versions.
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
-use super::operation::{self, Operation, PathItem};
+use super::operation::{Operation, PathItem};
 use super::operations;
 use super::parameters::{Parameter, Place};
-use super::schemas::{Dialect, GVK, Schemas, gvk};
-use super::texts::Texts;
+use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
+use super::shared::Shared;
 use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
 
-/// A document with its parts in the order in which they are written.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Swagger {
-    swagger: &'static str,
-    info: Value,
-    pub paths: Entries,
-    pub definitions: Entries,
-    security_definitions: Value,
-    security: Value,
+/// A document that is written part by part.
+pub(super) struct Swagger<'a> {
+    library: &'a Library,
+    /// Sorted by path.
+    items: Vec<PathItem>,
+    schemas: Schemas<'a>,
+    shared: Shared,
 }
 
-impl Swagger {
-    /// The document without its large parts.
-    pub fn head(&self) -> Value {
-        json!({
-            "swagger": self.swagger,
-            "info": self.info,
-            "securityDefinitions": self.security_definitions,
-            "security": self.security,
-        })
-    }
-}
-
-pub(super) fn document(registry: &Registry, texts: &Texts) -> Swagger {
-    let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
-    let mut versions = Vec::new();
-    for group in registry.groups() {
-        for group_version in &group.versions {
-            items.push(overview::resources(group_version));
-            items.extend(operations::paths(group.origin, group_version));
-            versions.push(group_version);
+impl<'a> Swagger<'a> {
+    pub fn new(registry: &'a Registry, library: &'a Library) -> Self {
+        let mut items: Vec<PathItem> = overview::all(registry).into_iter().map(|(_, item)| item).collect();
+        let mut versions = Vec::new();
+        for group in registry.groups() {
+            for group_version in &group.versions {
+                items.push(overview::resources(group_version));
+                items.extend(operations::paths(group.origin, group_version));
+                versions.push(group_version);
+            }
         }
+        items.sort_by(|one, other| one.path.cmp(&other.path));
+        let schemas = Schemas::new(Dialect::V2, library, versions, &items);
+        let operations = || items.iter().flat_map(|item| &item.operations);
+        let of_paths = items.iter().flat_map(|item| &item.parameters);
+        let of_operations = operations().flat_map(|operation| &operation.query);
+        let plain = of_paths.chain(of_operations).map(|each| parameter(library, each));
+        let shared = Shared::of(plain.chain(operations().filter_map(body)));
+        Self { library, items, schemas, shared }
     }
-    let definitions = Schemas::new(Dialect::V2, texts, versions).of(&items);
-    Swagger {
-        swagger: "2.0",
-        info: json!({"title": "Kubernetes", "version": version::emulated()}),
-        paths: operation::render(&items, operation, parameter),
-        definitions,
-        security_definitions: json!({
-            "BearerToken": {
-                "description": "Bearer Token authentication",
-                "type": "apiKey",
-                "name": "authorization",
-                "in": "header",
-            },
-        }),
-        security: json!([{"BearerToken": []}]),
+
+    fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        let operation = |each: &Operation| self.operation(each);
+        let parameter = |each: &Parameter| self.parameter(each);
+        self.items.iter().map(move |item| (item.path.as_str(), item.render(operation, parameter)))
+    }
+
+    fn operation(&self, op: &Operation) -> Value {
+        let mut parameters: Vec<Value> = body(op).map(|body| self.shared.refer(body)).into_iter().collect();
+        parameters.extend(op.query.iter().map(|each| self.parameter(each)));
+        operation(op, parameters)
+    }
+
+    fn parameter(&self, each: &Parameter) -> Value {
+        self.shared.refer(parameter(self.library, each))
     }
 }
 
-fn operation(op: &Operation) -> Value {
-    let mut parameters: Vec<Value> = body(op).into_iter().collect();
-    parameters.extend(op.query.iter().map(parameter));
+impl Serialize for Swagger<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let token = json!({
+            "description": "Bearer Token authentication",
+            "type": "apiKey",
+            "name": "authorization",
+            "in": "header",
+        });
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("swagger", "2.0")?;
+        document.serialize_entry("info", &json!({"title": "Kubernetes", "version": version::emulated()}))?;
+        document.serialize_entry("paths", &Entries(|| self.paths()))?;
+        document.serialize_entry("definitions", &Entries(|| self.schemas.all()))?;
+        document.serialize_entry("parameters", &self.shared.definitions)?;
+        document.serialize_entry("securityDefinitions", &json!({"BearerToken": token}))?;
+        document.serialize_entry("security", &json!([{"BearerToken": []}]))?;
+        document.end()
+    }
+}
+
+fn operation(op: &Operation, parameters: Vec<Value>) -> Value {
     let consumes = match (&op.subject, op.method) {
         (None, _) => op.produces,
         (Some(_), "patch") => v3::PATCH_TYPES,
@@ -83,6 +96,7 @@ fn operation(op: &Operation) -> Value {
         "produces": op.produces,
         "schemes": ["https"],
         "tags": [op.tag],
+        "description": op.description,
         "operationId": op.id,
         "responses": responses,
     });
@@ -96,13 +110,14 @@ fn operation(op: &Operation) -> Value {
     rendered
 }
 
-fn parameter(parameter: &Parameter) -> Value {
-    let mut rendered = json!({
-        "uniqueItems": true,
-        "type": parameter.kind,
-        "name": parameter.name,
-        "in": parameter.place.as_str(),
-    });
+/// In the order of which the names of shared ones are made.
+fn parameter(library: &Library, parameter: &Parameter) -> Value {
+    let mut rendered = json!({"uniqueItems": true, "type": parameter.kind});
+    if let Some(description) = parameter.description(&library.texts) {
+        rendered["description"] = description.into();
+    }
+    rendered["name"] = parameter.name.into();
+    rendered["in"] = parameter.place.as_str().into();
     if parameter.place == Place::Path {
         rendered["required"] = json!(true);
     }

@@ -1,14 +1,13 @@
 //! OpenAPI 3.0: an index, and a document per group version.
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
-use super::operation::{self, Operation, PathItem};
+use super::operation::{Operation, PathItem};
 use super::operations;
 use super::parameters::{Parameter, Place};
-use super::schemas::{Dialect, GVK, Schemas, gvk};
-use super::texts::Texts;
+use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
@@ -29,57 +28,74 @@ pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) 
     json!({"paths": paths})
 }
 
-/// A document with its parts in the order in which they are written.
-#[derive(Serialize)]
-pub(super) struct Document {
-    openapi: &'static str,
-    info: Value,
-    paths: Entries,
-    components: Components,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Components {
-    schemas: Entries,
-    security_schemes: Value,
+/// A document that is written part by part.
+pub(super) struct Document<'a> {
+    library: &'a Library,
+    /// Sorted by path.
+    items: Vec<PathItem>,
+    schemas: Schemas<'a>,
 }
 
 /// All documents, by path without leading slash.
-pub(super) fn documents(registry: &Registry, texts: &Texts) -> impl Iterator<Item = (String, Document)> {
+pub(super) fn documents<'a>(
+    registry: &'a Registry,
+    library: &'a Library,
+) -> impl Iterator<Item = (String, Document<'a>)> {
     let versions =
         registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
-    let versions =
-        versions.map(move |(origin, version)| (version.path(), group_version(texts, origin, version)));
+    let versions = versions
+        .map(move |(origin, version)| (version.path(), Document::of_version(library, origin, version)));
     let overview = overview::all(registry).into_iter();
-    versions.chain(overview.map(move |(path, item)| (path, document(texts, Vec::new(), vec![item]))))
+    versions.chain(overview.map(move |(path, item)| (path, Document::new(library, Vec::new(), vec![item]))))
 }
 
-fn group_version(texts: &Texts, origin: Origin, version: &GroupVersion) -> Document {
-    let mut items = operations::paths(origin, version);
-    items.push(overview::resources(version));
-    document(texts, vec![version], items)
-}
+impl<'a> Document<'a> {
+    fn of_version(library: &'a Library, origin: Origin, version: &'a GroupVersion) -> Self {
+        let mut items = operations::paths(origin, version);
+        items.push(overview::resources(version));
+        Self::new(library, vec![version], items)
+    }
 
-fn document(texts: &Texts, versions: Vec<&GroupVersion>, items: Vec<PathItem>) -> Document {
-    let schemas = Schemas::new(Dialect::V3, texts, versions).of(&items);
-    Document {
-        openapi: "3.0.0",
-        info: json!({"title": "Kubernetes", "version": version::emulated()}),
-        paths: operation::render(&items, operation, parameter),
-        components: Components {
-            schemas,
-            security_schemes: json!({
-                "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
-            }),
-        },
+    fn new(library: &'a Library, versions: Vec<&'a GroupVersion>, mut items: Vec<PathItem>) -> Self {
+        items.sort_by(|one, other| one.path.cmp(&other.path));
+        let schemas = Schemas::new(Dialect::V3, library, versions, &items);
+        Self { library, items, schemas }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        let operation = |each: &Operation| operation(self.library, each);
+        let parameter = |each: &Parameter| parameter(self.library, each);
+        self.items.iter().map(move |item| (item.path.as_str(), item.render(operation, parameter)))
     }
 }
 
-fn operation(op: &Operation) -> Value {
-    let mut rendered = json!({"tags": [op.tag], "operationId": op.id});
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("openapi", "3.0.0")?;
+        document.serialize_entry("info", &json!({"title": "Kubernetes", "version": version::emulated()}))?;
+        document.serialize_entry("paths", &Entries(|| self.paths()))?;
+        document.serialize_entry("components", &Components(&self.schemas))?;
+        document.end()
+    }
+}
+
+struct Components<'a>(&'a Schemas<'a>);
+
+impl Serialize for Components<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let token = json!({"type": "apiKey", "in": "header", "name": "authorization"});
+        let mut components = serializer.serialize_map(None)?;
+        components.serialize_entry("schemas", &Entries(|| self.0.all()))?;
+        components.serialize_entry("securitySchemes", &json!({"BearerToken": token}))?;
+        components.end()
+    }
+}
+
+fn operation(library: &Library, op: &Operation) -> Value {
+    let mut rendered = json!({"tags": [op.tag], "description": op.description, "operationId": op.id});
     if !op.query.is_empty() {
-        rendered["parameters"] = op.query.iter().map(parameter).collect();
+        rendered["parameters"] = op.query.iter().map(|each| parameter(library, each)).collect();
     }
     if let Some(body) = request_body(op) {
         rendered["requestBody"] = body;
@@ -95,8 +111,11 @@ fn operation(op: &Operation) -> Value {
     rendered
 }
 
-fn parameter(parameter: &Parameter) -> Value {
+fn parameter(library: &Library, parameter: &Parameter) -> Value {
     let mut rendered = json!({"name": parameter.name, "in": parameter.place.as_str()});
+    if let Some(description) = parameter.description(&library.texts) {
+        rendered["description"] = description.into();
+    }
     if parameter.place == Place::Path {
         rendered["required"] = json!(true);
     }

@@ -32,11 +32,6 @@ impl Comparison {
         }
     }
 
-    /// Whether something was there before and is not any more.
-    pub fn removes(&self) -> bool {
-        !self.removed.is_empty()
-    }
-
     /// Every set passed through `change`.
     pub fn mapped(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
         Self { added: change(self.added), removed: change(self.removed), modified: change(self.modified) }

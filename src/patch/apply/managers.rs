@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::compare::Comparison;
 use super::fields::{FieldSet, field_paths};
 use super::fields_v1;
 use super::ownership::Acting;
@@ -183,31 +184,36 @@ fn order(one: &Manager, other: &Manager) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// Encoded managers after `acting` wrote `written`, where that changes nothing but the time of its own entry: it owns
-/// all of `written`, and nobody else owns any of `touched`.
+/// Encoded managers after a write by `acting` of `own`, where that changes nothing but the time of its own entry: it owns
+/// all that it wrote, nobody else owns any of `touched`, and nobody owned what it removed.
 pub fn retouched(
     entries: &[Value],
     acting: &Acting,
-    written: &FieldSet,
+    own: &Comparison,
     touched: &FieldSet,
 ) -> Option<Vec<Value>> {
+    let written = own.written();
     let Identity { name, operation, api_version, subresource } = &acting.identity;
     let identity = [operation.as_str(), name, api_version, subresource];
     let is_own = |entry: &Value| {
         ["operation", "manager", "apiVersion", "subresource"].map(|field| text(entry, field)) == identity
     };
-    let own = entries.iter().position(is_own)?;
+    let at_own = entries.iter().position(is_own).filter(|_| !written.is_empty());
     let unchanged = entries.iter().enumerate().all(|(at, entry)| {
         let fields = entry.get("fieldsV1").and_then(Value::as_object);
-        fields.is_some_and(|fields| match at == own {
-            true => fields_v1::covers(fields, written),
-            false => !fields_v1::touches(fields, touched),
+        fields.is_some_and(|fields| {
+            let keeps_all = match at_own == Some(at) {
+                true => fields_v1::covers(fields, &written),
+                false => !fields_v1::touches(fields, touched),
+            };
+            keeps_all && !fields_v1::touches(fields, &own.removed)
         })
     });
     if !unchanged {
         return None;
     }
     let mut entries = entries.to_vec();
+    let Some(own) = at_own else { return written.is_empty().then_some(entries) };
     *entries[own].get_mut("time")? = acting.now.as_str().into();
     let key = |entry: &Value| {
         ["operation", "time", "manager", "apiVersion", "subresource"]

@@ -138,18 +138,18 @@ impl<'a, V: Versions> Update<'a, V> {
     }
 
     /// The encoded managers, without decoding them, where the write changes no set: it wrote only what its manager
-    /// owns, alone, and removed nothing. `None` if that is not so, or not easily seen.
+    /// owns, alone, and removed nothing that anybody owns. `None` if that is not so, or not easily seen.
     pub fn retouched(&mut self, entries: &[Value]) -> Option<Vec<Value>> {
         let version = &self.acting.identity.api_version;
         let all = self.comparisons.of(version)?;
         let one_version = entries.iter().all(|entry| entry.get("apiVersion").is_some_and(|v| v == version));
-        if !one_version || self.own.removes() {
+        if !one_version {
             return None;
         }
         if self.own.is_empty() {
             return Some(entries.to_vec());
         }
-        managers::retouched(entries, self.acting, &self.own.written(), &all.written())
+        managers::retouched(entries, self.acting, &self.own, &all.written())
     }
 
     /// The managers afterwards; `None` if nothing of ownership changes.

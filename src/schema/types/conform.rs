@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
+use super::{Absence, Cardinality, Field, FieldKind, Format, MessageId, Types};
 use crate::gotext::json_kind;
 
 mod form;
@@ -65,7 +65,9 @@ impl<'a> Conformer<'a> {
                 Some((name, value)) => {
                     object.insert(name, value);
                 }
-                None => object.extend(self.absent(field).map(|value| (field.json_name.to_string(), value))),
+                None => {
+                    object.extend(self.absent(field).map(|value| (String::from(&*field.json_name), value)))
+                }
             }
         }
         Ok(())
@@ -207,20 +209,13 @@ impl<'a> Conformer<'a> {
 
     /// What Go prints of a member that was not sent.
     fn absent(&self, field: &Field) -> Option<Value> {
-        let list = match field.kind {
-            FieldKind::Bytes => true,
-            FieldKind::Message(id) => self.types.message(id).format == Format::List,
-            _ => false,
-        };
-        let nil = field.pointer || field.cardinality != Cardinality::Single || list;
-        match field.kind {
-            FieldKind::Message(_) if !nil => {
+        match field.absence {
+            Absence::Silent => None,
+            Absence::Null => Some(Value::Null),
+            Absence::Zero => {
                 let zero = self.zero(field.kind);
                 (!(field.omit_zero && zero.is_null())).then_some(zero)
             }
-            _ if !field.always => None,
-            _ if nil => Some(Value::Null),
-            kind => Some(self.zero(kind)),
         }
     }
 
@@ -244,7 +239,7 @@ impl<'a> Conformer<'a> {
 
     fn zero_members(&self, id: MessageId) -> Map<String, Value> {
         let fields = self.types.message(id).members.iter().map(|member| self.types.field(member));
-        fields.filter_map(|field| Some((field.json_name.to_string(), self.absent(field)?))).collect()
+        fields.filter_map(|field| Some((String::from(&*field.json_name), self.absent(field)?))).collect()
     }
 
     fn go_type(&self, kind: FieldKind) -> String {

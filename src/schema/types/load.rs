@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::markers::{FieldMarkers, MessageMarkers};
-use super::{Cardinality, Field, FieldKind, Format, Member, Message, MessageId, Role, Types, kind_key};
+use super::{
+    Absence, Cardinality, Field, FieldKind, Format, Member, Message, MessageId, Role, Types, kind_key,
+};
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::schema::names::api_version;
 
@@ -28,8 +30,12 @@ fn read(descriptors: &[u8]) -> Result<Types, protowire::Error> {
     let mut messages: Vec<Message> = found.messages.iter().map(resolve).collect();
     let members: Vec<Box<[Member]>> =
         (0..messages.len()).map(|index| members(&messages, index as u32)).collect();
+    let formats: Vec<Format> = messages.iter().map(|message| message.format).collect();
     for (message, members) in messages.iter_mut().zip(members) {
         message.members = members;
+        for field in &mut message.fields {
+            field.absence = absence(field, &formats);
+        }
     }
     let id_of = |kinds: &HashMap<String, String>| -> HashMap<String, MessageId> {
         kinds.iter().map(|(kind, name)| (kind.clone(), ids[name.as_str()])).collect()
@@ -266,6 +272,22 @@ fn members(messages: &[Message], id: u32) -> Box<[Member]> {
     members.into()
 }
 
+/// `formats` are those of all messages.
+fn absence(field: &Field, formats: &[Format]) -> Absence {
+    let format = match field.kind {
+        FieldKind::Message(id) => Some(formats[id.index()]),
+        _ => None,
+    };
+    let slice = field.kind == FieldKind::Bytes || format == Some(Format::List);
+    let nil = field.pointer || field.cardinality != Cardinality::Single || slice;
+    match (nil, field.always) {
+        (false, _) if format.is_some() => Absence::Zero,
+        (_, false) => Absence::Silent,
+        (true, true) => Absence::Null,
+        (false, true) => Absence::Zero,
+    }
+}
+
 fn members_of_lender(messages: &[Message], lender: MessageId) -> impl Iterator<Item = Member> {
     members(messages, lender.0).into_iter().map(move |member| {
         let lenders = [lender].into_iter().chain(member.lenders.iter().copied()).collect();
@@ -291,6 +313,7 @@ impl RawField {
             pointer: self.pointer,
             always: self.always,
             omit_zero: self.omit_zero,
+            absence: Absence::Silent,
             inline: self.inline,
             required: self.markers.required,
             default: self.markers.default.as_deref().map(Box::from),

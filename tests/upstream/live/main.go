@@ -4,11 +4,12 @@
 //	live follow KUBECONFIG
 //	live operate KUBECONFIG
 //	live outlive KUBECONFIG
+//	live upgrade KUBECONFIG
 //
 // forms creates the objects that it reads, once in each form, and reads each back in the other one. follow lets
 // informers of every sort follow many writes; what they hold in the end is compared with a list. operate runs a
 // controller. outlive is follow over 10,000 objects in a server that is killed, replaced and compacted meanwhile, by
-// whom it is told so on standard input (tests/client_go.rs). Use an empty server.
+// whom it is told so on standard input (tests/client_go.rs). upgrade goes over to server-side apply. Use an empty server.
 package main
 
 import (
@@ -55,6 +56,7 @@ func main() {
 		"follow":  follow,
 		"operate": operate,
 		"outlive": outlive,
+		"upgrade": upgrade,
 	}
 	test, known := tests[name]
 	if !known {

@@ -185,6 +185,10 @@ func settled(value any) any {
 				out[name] = settled(member)
 			}
 		}
+		// The order tells who wrote in an earlier second.
+		if entries, tracked := out["managedFields"].([]any); tracked {
+			sort.Slice(entries, func(i, j int) bool { return shownOwner(entries[i]) < shownOwner(entries[j]) })
+		}
 		if kind := out["kind"]; kind == "CustomResourceDefinition" || kind == "APIService" {
 			delete(out, "status")
 			metadata, _ := out["metadata"].(map[string]any)
@@ -206,6 +210,10 @@ func settled(value any) any {
 		return out
 	}
 	return value
+}
+
+func shownOwner(entry any) string {
+	return fmt.Sprint(dig(entry, "manager"), dig(entry, "operation"), dig(entry, "subresource"))
 }
 
 func difference(path string, reference, other any) []string {

@@ -50,8 +50,6 @@ type set struct {
 // A result is a change to the object and what upstream says of it, by verb.
 type result struct {
 	mutation
-	// The object with its defaults filled in, if they are not what was changed.
-	As       json.RawMessage    `json:"as,omitempty"`
 	Verdicts map[string][]cause `json:"verdicts"`
 }
 
@@ -132,39 +130,11 @@ func ask(document []byte) set {
 	check(err)
 	accessor(asker.stored).SetResourceVersion("1")
 	stored = asker.encode(asker.stored)
-	return set{Object: encode(stored), Cases: asker.cases(stored)}
-}
-
-// pruned is a value without what Go leaves out of JSON.
-func pruned(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		for name, member := range value {
-			if member = pruned(member); member != nil {
-				out[name] = member
-			}
-		}
-		if len(out) > 0 {
-			return out
-		}
-		return nil
-	case []any:
-		var out []any
-		for _, item := range value {
-			out = append(out, pruned(item))
-		}
-		if out != nil {
-			return out
-		}
-		return nil
-	case string:
-		if value != "" {
-			return value
-		}
-		return nil
+	cases := asker.cases(stored)
+	if version, old := servedAs[gvk.GroupVersion()]; old {
+		stored["apiVersion"] = version
 	}
-	return value
+	return set{Object: encode(stored), Cases: cases}
 }
 
 func copyStatus(body []byte) any {
@@ -192,12 +162,7 @@ func (a *asker) cases(stored map[string]any) []result {
 		} else {
 			try("status", func(object runtime.Object) []cause { return a.update(a.rules.status, "status", object) })
 		}
-		var as json.RawMessage
-		defaulted := a.encode(changed)
-		if !bytes.Equal(encode(pruned(defaulted)), encode(pruned(mutation.apply(stored)))) {
-			as = encode(defaulted)
-		}
-		results = append(results, result{mutation, as, verdicts})
+		results = append(results, result{mutation, verdicts})
 	}
 	return results
 }

@@ -4,6 +4,7 @@ import (
 	extensioninstall "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/rest"
 	serviceinstall "k8s.io/kube-aggregator/pkg/apis/apiregistration/install"
 	"k8s.io/kube-aggregator/pkg/registry/apiservice"
@@ -24,6 +25,8 @@ import (
 	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/certificates/certificates"
+	"k8s.io/kubernetes/pkg/registry/certificates/clustertrustbundle"
+	"k8s.io/kubernetes/pkg/registry/certificates/podcertificaterequest"
 	"k8s.io/kubernetes/pkg/registry/coordination/lease"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 	endpoints "k8s.io/kubernetes/pkg/registry/core/endpoint"
@@ -54,6 +57,11 @@ import (
 	"k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding"
 	"k8s.io/kubernetes/pkg/registry/rbac/role"
 	"k8s.io/kubernetes/pkg/registry/rbac/rolebinding"
+	"k8s.io/kubernetes/pkg/registry/resource/deviceclass"
+	"k8s.io/kubernetes/pkg/registry/resource/devicetaintrule"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
 	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
@@ -61,6 +69,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/storageclass"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattachment"
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
+	"k8s.io/utils/clock"
 )
 
 // A strategy is upstream's rules of one kind.
@@ -134,6 +143,19 @@ var strategies = map[schema.GroupKind]rules{
 	gk("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): {validatingwebhookconfiguration.Strategy, nil, "validatingwebhookconfigurations"},
 	gk("admissionregistration.k8s.io", "MutatingWebhookConfiguration"):   {mutatingwebhookconfiguration.Strategy, nil, "mutatingwebhookconfigurations"},
 
+	gk("resource.k8s.io", "DeviceClass"):           {deviceclass.Strategy, nil, "deviceclasses"},
+	gk("resource.k8s.io", "DeviceTaintRule"):       {devicetaintrule.Strategy, devicetaintrule.StatusStrategy, "devicetaintrules"},
+	gk("resource.k8s.io", "ResourceClaim"):         {claims, resourceclaim.NewStatusStrategy(claims), "resourceclaims"},
+	gk("resource.k8s.io", "ResourceClaimTemplate"): {resourceclaimtemplate.NewStrategy(nil), nil, "resourceclaimtemplates"},
+	gk("resource.k8s.io", "ResourceSlice"):         {resourceslice.Strategy, nil, "resourceslices"},
+	gk("certificates.k8s.io", "ClusterTrustBundle"): {
+		clustertrustbundle.Strategy, nil, "clustertrustbundles",
+	},
+	gk("certificates.k8s.io", "PodCertificateRequest"): {
+		certificateRequests, podcertificaterequest.NewStatusStrategy(certificateRequests, anybody, clock.RealClock{}),
+		"podcertificaterequests",
+	},
+
 	gk("", "Event"):              {event.Strategy, nil, "events"},
 	gk("events.k8s.io", "Event"): {event.Strategy, nil, "events"},
 	gk("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): {
@@ -161,6 +183,18 @@ var strategies = map[schema.GroupKind]rules{
 var unresolved = resolver.ResourceResolverFunc(func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, nil
 })
+
+var anybody = authorizerfactory.NewAlwaysAllowAuthorizer()
+
+var claims = resourceclaim.NewStrategy(nil, anybody)
+
+var certificateRequests = podcertificaterequest.NewStrategy()
+
+// Kinds that this release of upstream's has in older versions only, by the version of the next release.
+var servedAs = map[schema.GroupVersion]string{
+	{Group: "certificates.k8s.io", Version: "v1beta1"}: "certificates.k8s.io/v1",
+	{Group: "resource.k8s.io", Version: "v1beta2"}:     "resource.k8s.io/v1",
+}
 
 var policies = validatingadmissionpolicy.NewStrategy(nil, nil)
 

@@ -1,13 +1,11 @@
 //! Daemon sets.
 
 use super::super::at::At;
-use super::super::errors::{Errors, Verbatim};
+use super::super::errors::Errors;
 use super::super::{pod, selector};
-use super::collisions_grow;
-use super::deployment::{mismatch, selector_stays};
-use super::rollout::amount;
+use super::rollout::{amount, shown_strategy};
+use super::{collisions_grow, not_everything, selector_stays};
 use crate::api::ObjectMap;
-use crate::gotext;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), errors);
@@ -23,12 +21,11 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let (selector, template) = (spec.get("selector"), spec.get("template"));
     selector::validate(&selector, errors);
-    if selector::matches(&selector, &template.dig(&["metadata", "labels"])) == Some(false) {
-        mismatch(&template, errors);
+    let labels = template.dig(&["metadata", "labels"]);
+    if selector::matches(&selector, &labels) == Some(false) {
+        selector::mismatch(&labels, errors);
     }
-    if selector::is_empty(&selector) {
-        errors.invalid(&selector, selector::shown(&selector), "empty selector is invalid for daemonset");
-    }
+    not_everything(&selector, "daemonset", errors);
     pod::template(&template, pod::Owner::Template, errors);
     pod::runs_forever(&template, "DaemonSet", errors);
     errors.not_negative(&spec.get("minReadySeconds"));
@@ -56,20 +53,7 @@ fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
                 _ => {}
             }
         }
-        other => {
-            let json = |name: &str| match rolling.get(name).value() {
-                serde_json::Value::Null => "0".to_owned(),
-                value => gotext::json(value),
-            };
-            let rolling = if rolling.is_set() {
-                format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", json("maxUnavailable"), json("maxSurge"))
-            } else {
-                "null".to_owned()
-            };
-            let kind = gotext::json(&other.into());
-            let shown = Verbatim(format!("{{\"Type\":{kind},\"RollingUpdate\":{rolling}}}"));
-            errors.not_supported(at, shown, &["RollingUpdate", "OnDelete"]);
-        }
+        other => errors.not_supported(at, shown_strategy(other, &rolling), &["RollingUpdate", "OnDelete"]),
     }
 }
 
@@ -86,8 +70,6 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         "numberUnavailable",
         "collisionCount",
     ];
-    for name in COUNTS {
-        errors.not_negative(&status.get(name));
-    }
+    errors.none_negative(&status, &COUNTS);
     collisions_grow(&status, &At::member(old, "status"), errors);
 }

@@ -1,13 +1,11 @@
 //! Deployments.
 
 use super::super::at::At;
-use super::super::errors::{Errors, Verbatim};
-use super::super::same::{IMMUTABLE, same};
+use super::super::errors::Errors;
 use super::super::{pod, selector};
-use super::rollout::amount;
-use super::{available_are_ready, collisions_grow, replica_counts};
+use super::rollout::{amount, shown_strategy};
+use super::{available_are_ready, collisions_grow, replica_counts, selector_selects, selector_stays};
 use crate::api::ObjectMap;
-use crate::gotext;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), errors);
@@ -16,14 +14,6 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(new, "spec"), errors);
     selector_stays(&At::member(new, "spec"), &At::member(old, "spec"), errors);
-}
-
-/// What kinds with a label selector cannot change.
-pub(super) fn selector_stays(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let (selector, before) = (new.get("selector"), old.get("selector"));
-    if !same(selector.value(), before.value()) {
-        errors.invalid(&selector, selector::shown(&selector), IMMUTABLE);
-    }
 }
 
 fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
@@ -44,31 +34,20 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
 /// The selector of a deployment or a replica set, and the template that it has to select.
 pub(super) fn selector_and_template(spec: &At<'_, '_>, errors: &mut Errors) {
     let selector = spec.get("selector");
-    if !selector.is_set() {
-        errors.required(&selector, "");
-    } else {
-        selector::validate(&selector, errors);
-        if selector::is_empty(&selector) {
-            // Upstream says so of replica sets too.
-            errors.invalid(&selector, selector::shown(&selector), "empty selector is invalid for deployment");
-        }
-    }
+    // Upstream says so of replica sets too.
+    selector_selects(&selector, "deployment", errors);
     let template = spec.get("template");
-    match selector::matches(&selector, &template.dig(&["metadata", "labels"])) {
+    let labels = template.dig(&["metadata", "labels"]);
+    match selector::matches(&selector, &labels) {
         None => errors.invalid(&selector, selector::shown(&selector), "invalid label selector"),
         Some(matches) => {
             if !matches {
-                mismatch(&template, errors);
+                selector::mismatch(&labels, errors);
             }
             pod::template(&template, pod::Owner::Template, errors);
             pod::runs_forever(&template, "ReplicaSet", errors);
         }
     }
-}
-
-pub(in super::super) fn mismatch(template: &At<'_, '_>, errors: &mut Errors) {
-    let labels = template.dig(&["metadata", "labels"]);
-    errors.invalid(&labels, selector::shown_map(&labels), "`selector` does not match template `labels`");
 }
 
 fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
@@ -91,25 +70,8 @@ fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
             }
             unavailable.at_most_all(errors);
         }
-        other => {
-            let shown = Verbatim(shown_strategy(other, &rolling));
-            errors.not_supported(at, shown, &["Recreate", "RollingUpdate"]);
-        }
+        other => errors.not_supported(at, shown_strategy(other, &rolling), &["Recreate", "RollingUpdate"]),
     }
-}
-
-/// Upstream prints its internal struct.
-fn shown_strategy(kind: &str, rolling: &At<'_, '_>) -> String {
-    let json = |name: &str| match rolling.get(name).value() {
-        serde_json::Value::Null => "0".to_owned(),
-        value => gotext::json(value),
-    };
-    let rolling = if rolling.is_set() {
-        format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", json("maxUnavailable"), json("maxSurge"))
-    } else {
-        "null".to_owned()
-    };
-    format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", gotext::json(&kind.into()))
 }
 
 pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
@@ -124,9 +86,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         "terminatingReplicas",
         "collisionCount",
     ];
-    for name in COUNTS {
-        errors.not_negative(&status.get(name));
-    }
+    errors.none_negative(&status, &COUNTS);
     replica_counts(&status, &["updatedReplicas", "readyReplicas", "availableReplicas"], errors);
     available_are_ready(&status, "readyReplicas", errors);
     collisions_grow(&status, &At::member(old, "status"), errors);

@@ -2,9 +2,9 @@
 
 use super::super::at::At;
 use super::super::errors::Errors;
-use super::super::pod;
-use super::deployment::{mismatch, selector_and_template, selector_stays};
-use super::{available_are_ready, replica_counts};
+use super::super::{pod, selector};
+use super::deployment::selector_and_template;
+use super::{available_are_ready, replica_counts, selector_stays};
 use crate::api::ObjectMap;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -33,23 +33,14 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
         "observedGeneration",
         "terminatingReplicas",
     ];
-    for name in counts {
-        errors.not_negative(&status.get(name));
-    }
+    errors.none_negative(&status, &counts);
     replica_counts(&status, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], errors);
     available_are_ready(&status, "readyReplicas", errors);
 }
 
-/// A new replication controller: its selector is a map, and defaults to the template's labels.
-pub fn create_controller(object: &ObjectMap, errors: &mut Errors) {
-    controller(&At::member(object, "spec"), errors);
-}
-
-pub fn update_controller(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    controller(&At::member(new, "spec"), errors);
-}
-
-fn controller(spec: &At<'_, '_>, errors: &mut Errors) {
+/// A replication controller: its selector is a map, and defaults to the template's labels.
+pub fn controller(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
     errors.not_negative(&spec.get("minReadySeconds"));
     let (selector, template) = (spec.get("selector"), spec.get("template"));
     let labels = template.dig(&["metadata", "labels"]);
@@ -61,7 +52,7 @@ fn controller(spec: &At<'_, '_>, errors: &mut Errors) {
         return errors.required(&template, "");
     }
     if selector.entries().any(|(key, value)| labels.key(key).opt_text() != Some(value.text())) {
-        mismatch(&template, errors);
+        selector::mismatch(&labels, errors);
     }
     pod::template(&template, pod::Owner::Template, errors);
     pod::runs_forever(&template, "ReplicationController", errors);

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::super::at::At;
-use super::super::errors::Errors;
+use super::super::errors::{Errors, Verbatim};
 use super::super::format::percent;
+use crate::gotext;
 
 /// A number of pods, or a percentage; absent ones take what defaulting gives.
 #[derive(Clone, Copy)]
@@ -55,8 +56,22 @@ impl Amount<'_, '_> {
     }
 
     /// As Go prints it.
-    pub fn shown(&self) -> super::super::errors::Verbatim {
+    pub fn shown(&self) -> Verbatim {
         let value = if self.at.is_set() { self.at.value().to_string() } else { self.default.to_string() };
-        super::super::errors::Verbatim(value)
+        Verbatim(value)
     }
+}
+
+/// The strategy of a deployment or a daemon set, as upstream prints its internal struct.
+pub fn shown_strategy(kind: &str, rolling: &At<'_, '_>) -> Verbatim {
+    let json = |name: &str| match rolling.get(name).value() {
+        Value::Null => "0".to_owned(),
+        value => gotext::json(value),
+    };
+    let rolling = if rolling.is_set() {
+        format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", json("maxUnavailable"), json("maxSurge"))
+    } else {
+        "null".to_owned()
+    };
+    Verbatim(format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", gotext::json(&kind.into())))
 }

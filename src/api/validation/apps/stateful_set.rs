@@ -5,9 +5,8 @@ use super::super::errors::{Errors, Verbatim};
 use super::super::format::dns1123_label;
 use super::super::same::same;
 use super::super::{claim, pod, selector};
-use super::deployment::mismatch;
 use super::rollout::amount;
-use super::{available_are_ready, collisions_grow, replica_counts};
+use super::{available_are_ready, collisions_grow, replica_counts, selector_selects};
 use crate::api::ObjectMap;
 use crate::gotext;
 
@@ -17,10 +16,18 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
-    // What was accepted once stays acceptable.
-    let mut before = Errors::default();
-    spec(&old, Old::Valid, &mut before);
-    spec(&new, if before.is_empty() { Old::Valid } else { Old::Invalid }, errors);
+    let mut found = Errors::default();
+    spec(&new, Old::Valid, &mut found);
+    // What was accepted once stays acceptable; whether it was is asked only if something is wrong.
+    if !found.is_empty() {
+        let mut before = Errors::default();
+        spec(&old, Old::Valid, &mut before);
+        if before.is_empty() {
+            errors.append(found);
+        } else {
+            spec(&new, Old::Invalid, errors);
+        }
+    }
     const MAY_CHANGE: [&str; 7] = [
         "replicas",
         "ordinals",
@@ -69,7 +76,7 @@ fn spec(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
     errors.not_negative(&spec.dig(&["ordinals", "start"]));
     let service = spec.get("serviceName");
     if old == Old::None && !service.text().is_empty() {
-        errors.invalid_each(&service, service.text(), dns1123_label(service.text()));
+        errors.in_format(&service, dns1123_label);
     }
     selector_and_template(spec, old, errors);
     pod::runs_forever(&spec.get("template"), "StatefulSet", errors);
@@ -77,21 +84,14 @@ fn spec(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
 
 fn selector_and_template(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
     let selector = spec.get("selector");
-    if !selector.is_set() {
-        errors.required(&selector, "");
-    } else {
-        selector::validate(&selector, errors);
-        if selector::is_empty(&selector) {
-            let why = "empty selector is invalid for statefulset";
-            errors.invalid(&selector, selector::shown(&selector), why);
-        }
-    }
+    selector_selects(&selector, "statefulset", errors);
     let template = spec.get("template");
-    match selector::matches(&selector, &template.dig(&["metadata", "labels"])) {
+    let labels = template.dig(&["metadata", "labels"]);
+    match selector::matches(&selector, &labels) {
         None => errors.invalid(&selector, selector::shown(&selector), ""),
         Some(matches) => {
             if !matches {
-                mismatch(&template, errors);
+                selector::mismatch(&labels, errors);
             }
             if old != Old::Invalid {
                 let claims: Vec<&str> = claim_names(spec);
@@ -159,9 +159,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         "observedGeneration",
         "collisionCount",
     ];
-    for name in COUNTS {
-        errors.not_negative(&status.get(name));
-    }
+    errors.none_negative(&status, &COUNTS);
     replica_counts(&status, &COUNTS[1..5], errors);
     available_are_ready(&status, "status.readyReplicas", errors);
     collisions_grow(&status, &At::member(old, "status"), errors);

@@ -93,7 +93,7 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let template = spec.get("template");
     let labels = template.dig(&["metadata", "labels"]);
     if selector::matches(&selector, &labels) == Some(false) {
-        errors.invalid(&labels, selector::shown_map(&labels), "`selector` does not match template `labels`");
+        selector::mismatch(&labels, errors);
     }
 }
 
@@ -108,9 +108,7 @@ fn common_spec(spec: &At<'_, '_>, errors: &mut Errors) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ];
-    for name in COUNTS {
-        errors.not_negative(&spec.get(name));
-    }
+    errors.none_negative(spec, &COUNTS);
     let per_index = spec.get("backoffLimitPerIndex");
     if spec.get("maxFailedIndexes").is_set() && !per_index.is_set() {
         errors.required(&per_index, "when maxFailedIndexes is specified");

@@ -63,7 +63,7 @@ fn pod_conditions(list: &At<'_, '_>, errors: &mut Errors) {
     }
     for pattern in list.items() {
         let (kind, status) = (pattern.get("type"), pattern.get("status"));
-        errors.invalid_each(&kind, kind.text(), label_key(kind.text()));
+        errors.in_format(&kind, label_key);
         // Defaulting makes an empty one True.
         errors.one_of(&status, status.text_or("True"), &STATUSES);
     }

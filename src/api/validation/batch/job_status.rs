@@ -61,9 +61,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         old: At::member(old, "status"),
         spec: At::member(new, "spec"),
     };
-    for name in ["active", "succeeded", "failed", "ready", "terminating"] {
-        errors.not_negative(&status.at.get(name));
-    }
+    errors.none_negative(&status.at, &["active", "succeeded", "failed", "ready", "terminating"]);
     uncounted(&status.at.get("uncountedTerminatedPods"), errors);
     completion(&status, errors);
     conditions_agree(&status, errors);

@@ -25,10 +25,6 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-pub fn update(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
-    create(new, errors);
-}
-
 fn limit_kind(at: &At<'_, '_>, errors: &mut Errors) {
     let kind = at.text();
     let messages = label_key(kind);

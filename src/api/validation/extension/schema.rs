@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Tolerated, structural};
+use super::{Tolerated, expressions, structural};
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;
 
@@ -52,6 +52,7 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
     if !schema.is_set() {
         return;
     }
+    let before = errors.len();
     if has_status {
         root(validation, &schema, errors);
     }
@@ -62,6 +63,10 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
         structural::validate(&schema, errors);
     }
     walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
+    // Those of a schema that is wrong itself would be about nothing.
+    if errors.len() == before {
+        expressions::validate(&schema, errors);
+    }
 }
 
 /// Whether a type stands anywhere that is none.

@@ -19,12 +19,12 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
     let group = parent.get("group");
     if !group.text().is_empty() {
-        errors.invalid_each(&group, group.text(), dns1123_subdomain(group.text()));
+        errors.in_format(&group, dns1123_subdomain);
     }
     for name in ["resource", "name", "namespace"] {
         let field = parent.get(name);
         if !field.text().is_empty() {
-            errors.invalid_each(&field, field.text(), path_segment(field.text()));
+            errors.in_format(&field, path_segment);
         } else if name != "namespace" {
             errors.required(&field, "");
         }

@@ -48,7 +48,7 @@ fn ports(list: &At<'_, '_>, errors: &mut Errors) {
     for port in list.items() {
         let (name, protocol, application) = (port.get("name"), port.get("protocol"), port.get("appProtocol"));
         if !name.text().is_empty() {
-            errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
+            errors.in_format(&name, dns1123_label);
         }
         if names.contains(&name.text()) {
             errors.duplicate(&name, name.text());
@@ -149,7 +149,7 @@ fn hints(at: &At<'_, '_>, errors: &mut Errors) {
             } else {
                 seen.push(name.text());
             }
-            errors.invalid_each(&name, name.text(), check(name.text()));
+            errors.in_format(&name, check);
         }
     }
 }

@@ -43,7 +43,7 @@ fn address(at: &At<'_, '_>, errors: &mut Errors) {
     let (address, host, node) = (at.get("ip"), at.get("hostname"), at.get("nodeName"));
     ip::legacy(&address, address.text(), [], errors);
     if !host.text().is_empty() {
-        errors.invalid_each(&host, host.text(), dns1123_label(host.text()));
+        errors.in_format(&host, dns1123_label);
     }
     if let Some(text) = node.opt_text() {
         errors.invalid_each(&node, text, dns1123_subdomain(text));
@@ -54,7 +54,7 @@ fn address(at: &At<'_, '_>, errors: &mut Errors) {
 fn port(at: &At<'_, '_>, named: bool, errors: &mut Errors) {
     let (name, protocol, application) = (at.get("name"), at.get("protocol"), at.get("appProtocol"));
     if !name.text().is_empty() {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
+        errors.in_format(&name, dns1123_label);
     } else if named {
         errors.required(&name, "");
     }

@@ -76,11 +76,11 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     for tls in spec.get("tls").items() {
         for host in tls.get("hosts").items() {
             let check = if host.text().contains('*') { wildcard_subdomain } else { dns1123_subdomain };
-            errors.invalid_each(&host, host.text(), check(host.text()));
+            errors.in_format(&host, check);
         }
         let secret = tls.get("secretName");
         if !tolerated.secret_names {
-            errors.invalid_each(&secret, secret.text(), secret_name(secret.text()));
+            errors.in_format(&secret, secret_name);
         }
     }
     let class = spec.get("ingressClassName");
@@ -156,11 +156,7 @@ fn backend(at: &At<'_, '_>, errors: &mut Errors) {
 
 fn service_backend(at: &At<'_, '_>, service: &At<'_, '_>, errors: &mut Errors) {
     let name = service.get("name");
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
-    }
+    errors.required_in_format(&name, dns1123_label);
     let (port, number) = (service.dig(&["port", "name"]), service.dig(&["port", "number"]));
     match (port.text(), number.int()) {
         ("", 0) => errors.required(at, "port name or number is required"),
@@ -177,11 +173,6 @@ pub(super) fn reference(at: &At<'_, '_>, errors: &mut Errors) {
         errors.invalid_each(&group, text, dns1123_subdomain(text));
     }
     for name in ["kind", "name"] {
-        let field = at.get(name);
-        if field.text().is_empty() {
-            errors.required(&field, "");
-        } else {
-            errors.invalid_each(&field, field.text(), path_segment(field.text()));
-        }
+        errors.required_in_format(&at.get(name), path_segment);
     }
 }

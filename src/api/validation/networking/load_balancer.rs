@@ -51,7 +51,7 @@ fn host_name(at: &At<'_, '_>, errors: &mut Errors) {
     if at.text().is_empty() {
         return;
     }
-    errors.invalid_each(at, at.text(), dns1123_subdomain(at.text()));
+    errors.in_format(at, dns1123_subdomain);
     not_an_address(at, errors);
 }
 

@@ -153,7 +153,7 @@ fn kind_fits(service: &Service<'_>, headless: bool, errors: &mut Errors) {
 fn one_port<'v>(port: &At<'v, '_>, named: bool, names: &mut BTreeSet<&'v str>, errors: &mut Errors) {
     let (name, protocol, target) = (port.get("name"), port.get("protocol"), port.get("targetPort"));
     if !name.text().is_empty() {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
+        errors.in_format(&name, dns1123_label);
         if !names.insert(name.text()) {
             errors.duplicate(&name, name.text());
         }

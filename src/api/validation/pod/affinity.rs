@@ -84,7 +84,7 @@ fn node_requirement(requirement: &At<'_, '_>, allowed: Values, errors: &mut Erro
     }
     selector::label_name(&requirement.get("key"), errors);
     for value in values.items().filter(|_| allowed == Values::Labels) {
-        errors.invalid_each(&value, value.text(), label_value(value.text()));
+        errors.in_format(&value, label_value);
     }
 }
 
@@ -104,7 +104,7 @@ fn field_requirement(requirement: &At<'_, '_>, errors: &mut Errors) {
         return;
     }
     for value in values.items() {
-        errors.invalid_each(&value, value.text(), dns1123_subdomain(value.text()));
+        errors.in_format(&value, dns1123_subdomain);
     }
 }
 

@@ -164,11 +164,7 @@ pub fn trimmed_image(container: &At<'_, '_>, errors: &mut Errors) {
 
 fn common(container: &At<'_, '_>, shared: &Shared<'_, '_>, errors: &mut Errors) {
     let (name, image) = (container.get("name"), container.get("image"));
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
-    }
+    errors.required_in_format(&name, dns1123_label);
     if image.text().is_empty() {
         errors.required(&image, "");
     }

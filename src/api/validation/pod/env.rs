@@ -14,11 +14,7 @@ const NOT_MORE: &str = "may not have more than one field specified at a time";
 pub fn env(list: &At<'_, '_>, errors: &mut Errors) {
     for variable in list.items() {
         let name = variable.get("name");
-        if name.text().is_empty() {
-            errors.required(&name, "");
-        } else {
-            errors.invalid_each(&name, name.text(), env_name(name.text()));
-        }
+        errors.required_in_format(&name, env_name);
         let from = variable.get("valueFrom");
         if from.is_set() {
             value_from(&from, variable.get("value").text(), errors);
@@ -193,23 +189,14 @@ fn divisor(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
 
 fn key_reference(at: &At<'_, '_>, errors: &mut Errors) {
     let (name, key) = (at.get("name"), at.get("key"));
-    errors.invalid_each(&name, name.text(), dns1123_subdomain(name.text()));
-    if key.text().is_empty() {
-        errors.required(&key, "");
-    } else {
-        errors.invalid_each(&key, key.text(), config_key(key.text()));
-    }
+    errors.in_format(&name, dns1123_subdomain);
+    errors.required_in_format(&key, config_key);
 }
 
 fn file_reference(at: &At<'_, '_>, errors: &mut Errors) {
     let checks: [(&str, Check); 2] = [("key", env_name), ("volumeName", dns1123_label)];
     for (name, check) in checks {
-        let field = at.get(name);
-        if field.text().is_empty() {
-            errors.required(&field, "");
-        } else {
-            errors.invalid_each(&field, field.text(), check(field.text()));
-        }
+        errors.required_in_format(&at.get(name), check);
     }
     let path = at.get("path");
     if path.text().is_empty() {
@@ -224,7 +211,7 @@ pub fn env_from(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
         let prefix = source.get("prefix");
         if !prefix.text().is_empty() {
-            errors.invalid_each(&prefix, prefix.text(), env_name(prefix.text()));
+            errors.in_format(&prefix, env_name);
         }
         let mut found = 0;
         for name in ["configMapRef", "secretRef"] {

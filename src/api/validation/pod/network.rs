@@ -103,7 +103,7 @@ pub fn names(spec: &At<'_, '_>, errors: &mut Errors) {
     for name in ["hostname", "subdomain"] {
         let at = spec.get(name);
         if !at.text().is_empty() {
-            errors.invalid_each(&at, at.text(), dns1123_label(at.text()));
+            errors.in_format(&at, dns1123_label);
         }
     }
 }
@@ -113,7 +113,7 @@ pub fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
         let address = alias.get("ip");
         ip::legacy(&address, address.text(), [], errors);
         for name in alias.get("hostnames").items() {
-            errors.invalid_each(&name, name.text(), dns1123_subdomain(name.text()));
+            errors.in_format(&name, dns1123_subdomain);
         }
     }
 }

@@ -99,9 +99,7 @@ fn probe(at: &At<'_, '_>, grace: i64, errors: &mut Errors) {
     handler(at, &["exec", "httpGet", "tcpSocket", "grpc"], grace, errors);
     let seconds =
         ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
-    for name in seconds {
-        errors.not_negative(&at.get(name));
-    }
+    errors.none_negative(at, &seconds);
     let period = at.get("terminationGracePeriodSeconds");
     if period.opt_int().is_some_and(|period| period <= 0) {
         errors.invalid(&period, period.int(), "must be greater than 0");

@@ -3,11 +3,11 @@
 use super::super::at::At;
 use super::super::certificates::{bundle_name, signer};
 use super::super::errors::Errors;
+use super::super::metadata::user_annotations;
 use super::super::path_text::{mode, not_reserved};
 use super::super::selector;
 use super::super::volume_source::require;
 use super::volume::{downward_file, key_to_path};
-use crate::api::meta::format::label_key;
 
 /// The paths that sources take.
 #[derive(Default)]
@@ -125,7 +125,7 @@ fn bundle<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, paths: &mut Paths<'v>, error
 
 fn certificate<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, paths: &mut Paths<'v>, errors: &mut Errors) {
     signer(&at.get("signerName"), errors);
-    annotations(&at.get("userAnnotations"), errors);
+    user_annotations(&at.get("userAnnotations"), errors);
     const KEYS: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     errors.one_of(&at.get("keyType"), at.get("keyType").text(), &KEYS);
     expiration(at, errors);
@@ -157,24 +157,5 @@ fn expiration(at: &At<'_, '_>, errors: &mut Errors) {
     let max = if own { 24 * 60 * 60 } else { 91 * 24 * 60 * 60 };
     if number > max {
         errors.invalid(&seconds, number, &format!("if provided, maxExpirationSeconds must be <= {max}"));
-    }
-}
-
-fn annotations(map: &At<'_, '_>, errors: &mut Errors) {
-    let mut size = 0;
-    for (key, value) in map.entries() {
-        size += key.len() + value.text().len();
-        let key = key.to_lowercase();
-        let messages = label_key(&key);
-        if key.is_empty() {
-            errors.required(map, "");
-        } else if messages.is_empty() && !key.contains('/') {
-            errors.invalid(map, &*key, "must be a domain-prefixed key (such as \"acme.io/foo\")");
-        } else {
-            errors.invalid_each(map, &key, messages);
-        }
-    }
-    if size > crate::api::meta::ANNOTATIONS_MAX {
-        errors.too_long(map, crate::api::meta::ANNOTATIONS_MAX);
     }
 }

@@ -90,8 +90,7 @@ pub fn topology_spread(list: &At<'_, '_>, errors: &mut Errors) {
 
 pub fn readiness_gates(list: &At<'_, '_>, errors: &mut Errors) {
     for gate in list.items() {
-        let kind = gate.get("conditionType");
-        errors.invalid_each(&kind, kind.text(), label_key(kind.text()));
+        errors.in_format(&gate.get("conditionType"), label_key);
     }
 }
 
@@ -120,7 +119,7 @@ pub fn resource_claims<'v>(list: &At<'v, '_>, mirror: bool, errors: &mut Errors)
         } else if seen.contains(name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
+            errors.in_format(&name, dns1123_label);
             seen.insert(name.text());
         }
         let (own, template) = (claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName"));

@@ -65,7 +65,7 @@ fn nominated_node(status: &At<'_, '_>, (old, spec): (&At<'_, '_>, &At<'_, '_>), 
     if node.text().is_empty() || !changed {
         return;
     }
-    errors.invalid_each(&node, node.text(), dns1123_subdomain(node.text()));
+    errors.in_format(&node, dns1123_subdomain);
     if !spec.get("nodeName").text().is_empty() {
         errors.forbidden(&node, "may not be set on pods that are already bound to a node");
     }

@@ -102,11 +102,7 @@ fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, error
 fn validate(volume: &At<'_, '_>, owner: Owner<'_>, known: &Known<'_>, errors: &mut Errors) {
     let name = volume.get("name");
     validate_source(volume, Place { volume: name.text(), owner }, errors);
-    if name.text().is_empty() {
-        errors.required(&name, "");
-    } else {
-        errors.invalid_each(&name, name.text(), dns1123_label(name.text()));
-    }
+    errors.required_in_format(&name, dns1123_label);
     if known.iter().any(|(other, _)| *other == name.text()) {
         errors.duplicate(&name, name.text());
     }

@@ -17,7 +17,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     csi_driver(&spec.get("attacher"), errors);
     source(&spec.get("source"), errors);
     let node = spec.get("nodeName");
-    errors.invalid_each(&node, node.text(), dns1123_subdomain(node.text()));
+    errors.in_format(&node, dns1123_subdomain);
     let state = At::member(object, "status");
     let metadata = state.get("attachmentMetadata");
     let size: usize = metadata.entries().map(|(key, value)| key.len() + value.text().len()).sum();

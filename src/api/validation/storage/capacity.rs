@@ -10,7 +10,7 @@ use crate::api::ObjectMap;
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     selector::validate(&At::member(object, "nodeTopology"), errors);
     let class = At::member(object, "storageClassName");
-    errors.invalid_each(&class, class.text(), dns1123_subdomain(class.text()));
+    errors.in_format(&class, dns1123_subdomain);
     let capacity = At::member(object, "capacity");
     if capacity.is_set() && resource::nanos(&capacity) < 0 {
         errors.invalid(&capacity, &*resource::shown(&capacity), "must be greater than or equal to 0");

@@ -230,12 +230,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     for secret in SECRETS.iter().map(|name| at.get(name)).filter(At::is_set) {
         let checks: [(&str, Check); 2] = [("name", dns1123_subdomain), ("namespace", dns1123_label)];
         for (name, check) in checks {
-            let field = secret.get(name);
-            if field.text().is_empty() {
-                errors.required(&field, "");
-            } else {
-                errors.invalid_each(&field, field.text(), check(field.text()));
-            }
+            errors.required_in_format(&secret.get(name), check);
         }
     }
 }

@@ -35,18 +35,10 @@ pub(super) enum Form {
     TextMaps,
     /// A list of parameters of v2, whose messages depend on where the parameter stands.
     Parameters,
+    /// An object of parameters of v2.
+    NamedParameters,
     /// A number, a boolean or a string; of anything else there is only that it is there.
     Default,
-}
-
-impl Form {
-    /// What [`Form::Entries`] holds.
-    pub fn entries(&self) -> Option<(u8, &'static [u8], &'static Message)> {
-        match *self {
-            Form::Entries(number, path, message) => Some((number, path, message)),
-            _ => None,
-        }
-    }
 }
 
 pub(super) const fn member(name: &'static str, number: u8, form: Form) -> Member {

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::http::openapi::texts::Texts;
-use crate::http::openapi::{OpenApi, v2 as swagger};
+use crate::http::openapi::OpenApi;
+use crate::http::openapi::schemas::Library;
+use crate::http::openapi::v2::Swagger;
 use crate::schema::builtin;
 use crate::schema::registry::Registry;
 
@@ -19,22 +20,24 @@ fn a_document_has_its_fields_in_order() {
     expected.extend(b"\x4a\x20\x0a\x1e\x0a\x01a\x12\x19");
     expected.extend(b"\xb2\x01\x08\x0a\x06object");
     expected.extend(b"\xfa\x01\x0b\x0a\x03x-a\x12\x04\x12\x02[]");
-    let mut out = Vec::new();
-    put_message(&mut out, &v2::DOCUMENT, &document);
-    assert_eq!(out, expected);
+    assert_eq!(encode_v2(document.to_string().as_bytes()), expected);
 }
 
 #[test]
-fn long_lengths_take_several_bytes() {
-    let mut message = Vec::new();
-    varint(&mut message, 300);
-    assert_eq!(message, [0xac, 0x02]);
+fn a_parameter_or_a_reference() {
+    let shared = json!({"a-1": {"name": "a", "in": "query"}});
+    let reference = json!({"parameters": [{"$ref": "#/a"}]});
+    let document = json!({"paths": {"/": reference}, "parameters": shared});
+    let paths = b"\x42\x10\x12\x0e\x0a\x01/\x12\x09\x4a\x07\x12\x05\x0a\x03#/a";
+    let parameters = b"\x52\x17\x0a\x15\x0a\x03a-1\x12\x0e\x12\x0c\x1a\x0a\x12\x05query\x22\x01a";
+    assert_eq!(encode_v2(document.to_string().as_bytes()), [&paths[..], parameters].concat());
 }
 
 #[test]
 fn no_member_is_lost() {
     let registry = Registry::new(builtin::definitions());
-    let document = swagger::document(&registry, &Texts::load());
+    let library = Library::load();
+    let document = Swagger::new(&registry, &library);
     check(&v2::DOCUMENT, &serde_json::to_value(&document).expect("JSON"));
     let openapi = OpenApi::new(Arc::new(registry));
     for path in openapi.all_v3().by_path.keys() {
@@ -56,15 +59,23 @@ fn a_schema_or_a_reference() {
     let named = [&b"\x0a\x01s\x12"[..], &[schemas.len() as u8], &schemas].concat();
     let entries = [&[0x0a, named.len() as u8][..], &named].concat();
     let components = [&[0x0a, entries.len() as u8][..], &entries].concat();
-    assert_eq!(encode_v3(&document), [&[0x2a, components.len() as u8][..], &components].concat());
+    assert_eq!(
+        encode_v3(document.to_string().as_bytes()),
+        [&[0x2a, components.len() as u8][..], &components].concat()
+    );
 }
 
 #[test]
 fn defaults_are_written_also_where_they_are_zero() {
-    assert_eq!(default(&json!(0)), b"\x09\0\0\0\0\0\0\0\0");
-    assert_eq!(default(&json!(false)), b"\x10\0");
-    assert_eq!(default(&json!("")), b"\x1a\0");
-    assert_eq!(default(&json!({})), b"");
+    let default = |value| {
+        let mut out = Writer::default();
+        put_default(&mut out, &value);
+        out.finish()
+    };
+    assert_eq!(default(json!(0)), b"\x09\0\0\0\0\0\0\0\0");
+    assert_eq!(default(json!(false)), b"\x10\0");
+    assert_eq!(default(json!("")), b"\x1a\0");
+    assert_eq!(default(json!({})), b"");
 }
 
 fn check(message: &Message, value: &Value) {
@@ -77,10 +88,13 @@ fn check(message: &Message, value: &Value) {
         let member = member.unwrap_or_else(|| panic!("no field for {name}"));
         match member.form {
             Form::One(_, message) => check(message, value),
-            Form::Many(_, message) => list(value).iter().for_each(|each| check(message, each)),
+            Form::Many(_, message) => list(value).for_each(|each| check(message, each)),
             Form::Entries(_, _, message) => fields(value).for_each(|(_, each)| check(message, each)),
             Form::Parameters => {
-                list(value).iter().for_each(|each| check(v2::parameter(text(&each["in"])).1, each));
+                list(value).for_each(|each| check(v2::item(each).1, each));
+            }
+            Form::NamedParameters => {
+                fields(value).for_each(|(_, each)| check(v2::parameter(each).1, each));
             }
             Form::Text | Form::Flag | Form::Texts | Form::Anys | Form::TextMaps | Form::Default => {}
         }

@@ -1,6 +1,8 @@
 //! Which member of the JSON form is which field, from gnostic's `openapiv2/OpenAPIv2.proto`.
 
-use super::form::{Form, Message, member, message, text};
+use serde_json::Value;
+
+use super::form::{Form, Member, Message, member, message, text};
 
 pub(super) static DOCUMENT: Message = message(
     &[
@@ -8,6 +10,7 @@ pub(super) static DOCUMENT: Message = message(
         member("info", 2, Form::One(&[], &INFO)),
         member("paths", 8, Form::Entries(2, &[], &PATH_ITEM)),
         member("definitions", 9, Form::Entries(1, &[], &SCHEMA)),
+        member("parameters", 10, Form::NamedParameters),
         member("security", 12, Form::TextMaps),
         member("securityDefinitions", 13, Form::Entries(1, &[2], &API_KEY)),
     ],
@@ -59,29 +62,21 @@ static BODY_PARAMETER: Message = message(
     Some(6),
 );
 
-static QUERY_PARAMETER: Message = message(
-    &[
-        member("required", 1, Form::Flag),
-        text("in", 2),
-        text("description", 3),
-        text("name", 4),
-        text("type", 6),
-        member("uniqueItems", 20, Form::Flag),
-    ],
-    Some(23),
-);
+static QUERY_PARAMETER: Message = message(&plain_parameter(6, 20), Some(23));
 
-static PATH_PARAMETER: Message = message(
-    &[
+static PATH_PARAMETER: Message = message(&plain_parameter(5, 19), Some(22));
+
+/// A parameter that is no body, by where its type stands and whether its items are unique.
+const fn plain_parameter(kind: u8, unique: u8) -> [Member; 6] {
+    [
         member("required", 1, Form::Flag),
         text("in", 2),
         text("description", 3),
         text("name", 4),
-        text("type", 5),
-        member("uniqueItems", 19, Form::Flag),
-    ],
-    Some(22),
-);
+        text("type", kind),
+        member("uniqueItems", unique, Form::Flag),
+    ]
+}
 
 static SCHEMA: Message = message(
     &[
@@ -100,11 +95,20 @@ static SCHEMA: Message = message(
 
 static TYPE: Message = Message { shorthand: Some(1), ..message(&[], None) };
 
-/// The message of a parameter, and the messages around it.
-pub(super) fn parameter(place: &[u8]) -> (&'static [u8], &'static Message) {
-    match place {
-        b"body" => (&[1, 1], &BODY_PARAMETER),
-        b"path" => (&[1, 2, 4], &PATH_PARAMETER),
-        _ => (&[1, 2, 3], &QUERY_PARAMETER),
+static REFERENCE: Message = message(&[text("$ref", 1), text("description", 2)], None);
+
+/// The message of a parameter or of a reference to one, and the messages around it.
+pub(super) fn item(value: &Value) -> (&'static [u8], &'static Message) {
+    match value["in"].as_str() {
+        None => (&[2], &REFERENCE),
+        Some("body") => (&[1, 1], &BODY_PARAMETER),
+        Some("path") => (&[1, 2, 4], &PATH_PARAMETER),
+        Some(_) => (&[1, 2, 3], &QUERY_PARAMETER),
     }
+}
+
+/// As [`item`], where there can be no reference.
+pub(super) fn parameter(value: &Value) -> (&'static [u8], &'static Message) {
+    let (path, message) = item(value);
+    (&path[1..], message)
 }

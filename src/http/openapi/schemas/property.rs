@@ -13,7 +13,7 @@ impl Schemas<'_> {
     /// The schema of a type; `name` is that of the schema.
     pub(super) fn message(&self, name: &str, message: &Message) -> Value {
         let mut schema = Map::new();
-        if let Some(text) = self.texts.of_type(name) {
+        if let Some(text) = self.library.texts.of_type(name) {
             schema.insert("description".to_owned(), json!(text));
         }
         match message.format {
@@ -54,7 +54,7 @@ impl Schemas<'_> {
 
     /// The schema with what is said of the field.
     fn described(&self, owner: &str, field: &str, mut schema: Value) -> Value {
-        let Some(text) = self.texts.of_field(owner, field) else { return schema };
+        let Some(text) = self.library.texts.of_field(owner, field) else { return schema };
         let alone = schema.get("$ref").is_some() && self.dialect == Dialect::V3;
         if let Some(reference) =
             schema.as_object_mut().filter(|_| alone).and_then(|all| all.shift_remove("$ref"))

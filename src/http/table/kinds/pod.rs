@@ -15,7 +15,6 @@ pub static POD: Printer = Printer {
         NAME,
         text_column("Ready", "Containers that are ready, of all that keep running."),
         text_column("Status", "What the containers of the pod are doing, in one word."),
-        // Upstream says integer although the cell is text.
         text_column("Restarts", "How often containers of the pod were restarted."),
         AGE,
         wide(text_column("IP", "First IP address of the pod.")),

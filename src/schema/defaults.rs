@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::ObjectMap;
-use crate::schema::types::{Cardinality, FieldKind, Format, Message, MessageId, Types};
+use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types, conform};
+use crate::fields::ObjectMap;
 
 mod admission;
 mod autoscaling;
@@ -27,6 +27,10 @@ mod set;
 mod storage;
 mod workloads;
 
+/// Which defaults these are. Values in the store say which they have been through, so that those of others get these
+/// when they are read: raise it whenever what [`apply`] does to any object changes.
+pub const LEVEL: u8 = 1;
+
 /// How far below its own struct a rule reaches.
 const RULE_DEPTH: usize = 3;
 
@@ -38,6 +42,13 @@ pub fn apply(api_version: &str, kind: &str, object: &mut ObjectMap) {
     if let Some(id) = Types::built_in().kind(api_version, kind) {
         PLAN.apply(id, object);
     }
+}
+
+/// As [`apply`], of an object that was stored before there were these defaults; `None` if it is none of its kind.
+pub fn complete(api_version: &str, kind: &str, mut object: ObjectMap) -> Option<ObjectMap> {
+    conform(api_version, kind, &mut object).ok()?;
+    apply(api_version, kind, &mut object);
+    Some(object)
 }
 
 static PLAN: LazyLock<Plan> = LazyLock::new(|| Plan::of(Types::built_in()));

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::set::{complete, if_zero, is_absent, part, structs, text};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 /// `stringData` is a way to write `data`.
 pub(super) fn secret(secret: &mut ObjectMap) {

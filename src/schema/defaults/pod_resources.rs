@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::set::text;
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 use crate::quantity;
 
 const HUGE_PAGES: &str = "hugepages-";

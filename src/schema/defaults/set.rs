@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 use crate::quantity;
 
 /// Of a pointer: whether nothing is said.

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::set::{empty, if_absent, if_zero, text};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 const HTTPS: i64 = 443;
 const SECONDS: i64 = 10;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::set::{if_absent, is_zero, part};
-use crate::api::ObjectMap;
+use crate::fields::ObjectMap;
 
 pub(super) fn policy_port(port: &mut ObjectMap) {
     if_absent(port, "protocol", "TCP");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::set::{complete, empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
 use super::{image, pod_resources};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 const GRACE_SECONDS: i64 = 30;
 const FILE_MODE: i64 = 0o644;

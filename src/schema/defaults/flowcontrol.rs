@@ -1,7 +1,7 @@
 //! Priority and fairness (`pkg/apis/flowcontrol/v1/defaults.go`).
 
 use super::set::{if_absent, if_zero};
-use crate::api::ObjectMap;
+use crate::fields::ObjectMap;
 
 pub(super) fn flow_schema(spec: &mut ObjectMap) {
     if_zero(spec, "matchingPrecedence", 1000);

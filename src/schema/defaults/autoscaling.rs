@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::set::{if_absent, if_zero, part};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 /// Where `autoscaling/v1` has metrics other than that of the CPU.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::set::{if_absent, if_zero, part};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 pub(super) fn persistent_volume(volume: &mut ObjectMap) {
     if_zero(fields::object_mut(volume, "status"), "phase", "Pending");

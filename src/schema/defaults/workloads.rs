@@ -1,7 +1,7 @@
 //! Controllers of pods (`pkg/apis/{apps,batch,core}/v1/defaults.go`).
 
 use super::set::{empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 /// A field of the internal version, which `apps/v1` keeps in an annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

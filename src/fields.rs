@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::ObjectMap;
+/// A JSON object in some version of its kind.
+pub type ObjectMap = Map<String, Value>;
 
 pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)

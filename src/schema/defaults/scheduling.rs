@@ -1,7 +1,8 @@
 //! Priority classes, devices, and who a role is bound to (`pkg/apis/{scheduling,resource,rbac}/v1/defaults.go`).
 
 use super::set::{if_absent, if_zero, text};
-use crate::api::{ObjectMap, fields, now};
+use crate::fields::{self, ObjectMap};
+use crate::gotext::now;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::set::{if_absent, if_zero, is_zero, is_zero_value, part, structs, text};
-use crate::api::{ObjectMap, fields};
+use crate::fields::{self, ObjectMap};
 
 const CLIENT_IP_SECONDS: i64 = 10_800;
 

@@ -1,0 +1,110 @@
+//! Devices that are allocated to pods (`pkg/apis/resource/validation`).
+//!
+//! What drivers offer is in [`slice`], what pods ask for in [`claim`], what schedulers give in [`claim_status`].
+//! Upstream caps lists before it looks at their elements, and so do these rules.
+
+mod capacity;
+pub mod claim;
+pub mod claim_status;
+pub mod class;
+mod device;
+mod name;
+pub mod slice;
+pub mod taint;
+
+use std::collections::BTreeSet;
+
+use super::at::At;
+use super::errors::{Errors, Shown};
+use super::expression;
+use super::volume_source::csi_driver;
+use crate::gotext;
+
+const CONFIGURATIONS: usize = 32;
+const SELECTORS: usize = 32;
+const EXPRESSION_MAX: usize = 10 * 1024;
+const PARAMETERS_MAX: usize = 10 * 1024;
+
+/// The elements of a list that is not too long.
+fn each<'v>(
+    list: &At<'v, '_>,
+    max: usize,
+    errors: &mut Errors,
+    mut check: impl FnMut(&At<'v, '_>, &mut Errors),
+) {
+    if list.len() > max {
+        return errors.too_many(list, list.len(), max);
+    }
+    for item in list.items() {
+        check(&item, errors);
+    }
+}
+
+/// As [`each`], of a list in which every key stands once.
+fn each_once<'v, K: Ord + Shown>(
+    list: &At<'v, '_>,
+    max: usize,
+    key: impl Fn(&At<'v, '_>) -> K,
+    errors: &mut Errors,
+    check: impl FnMut(&At<'v, '_>, &mut Errors),
+) {
+    each(list, max, errors, check);
+    if list.len() > max {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for item in list.items() {
+        let key = key(&item);
+        if seen.contains(&key) {
+            errors.duplicate(&item, key);
+        } else {
+            seen.insert(key);
+        }
+    }
+}
+
+/// Whether existing expressions and parameters are looked at, which later releases may find too long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    New,
+    Stored,
+}
+
+/// Which devices fit.
+fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
+    each(list, SELECTORS, errors, |selector, errors| {
+        let cel = selector.get("cel");
+        if !cel.is_set() {
+            return errors.required(&cel, "");
+        }
+        let expression = cel.get("expression");
+        if expression.text().len() > EXPRESSION_MAX {
+            return errors.too_long(&expression, EXPRESSION_MAX);
+        }
+        expression::validate_also_blank(&expression, errors);
+    });
+}
+
+/// What a driver is told.
+fn configuration(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
+    let opaque = at.get("opaque");
+    if !opaque.is_set() {
+        return errors.required(&opaque, "");
+    }
+    csi_driver(&opaque.get("driver"), errors);
+    let parameters = opaque.get("parameters");
+    if parameters.is_set() {
+        raw_object(&parameters, age, errors);
+    } else {
+        errors.required(&parameters, "");
+    }
+}
+
+/// JSON that is somebody else's, but an object of limited size.
+fn raw_object(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
+    if age == Age::New && gotext::json(at.value()).len() > PARAMETERS_MAX {
+        errors.too_long(at, PARAMETERS_MAX);
+    } else if !at.value().is_object() {
+        errors.invalid(at, "<value omitted>", "must be a valid JSON object");
+    }
+}

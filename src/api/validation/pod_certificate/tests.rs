@@ -1,0 +1,126 @@
+//! Issued certificates, which the comparison with upstream cannot have: they hold for minutes only.
+
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A request, and what is written when its certificate is there.
+struct Issue {
+    request: Value,
+    status: Value,
+}
+
+impl Issue {
+    /// Of so many seconds, from now on.
+    fn new(lifetime: u64, names: &[&str]) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
+        let request = params.serialize_request(&key).expect("a request");
+        let name = |name: &&str| rcgen::SanType::DnsName((*name).try_into().expect("a name"));
+        params.subject_alt_names = names.iter().map(name).collect();
+        let now = Timestamp::now().as_second();
+        let system = SystemTime::UNIX_EPOCH + Duration::from_secs(now as u64);
+        params.not_before = system.into();
+        params.not_after = (system + Duration::from_secs(lifetime)).into();
+        let chain = params.self_signed(&key).expect("a certificate").pem();
+        let time = |second: i64| Timestamp::from_second(second).expect("a time").to_string();
+        let end = now + lifetime as i64;
+        Self {
+            request: json!({"maxExpirationSeconds": DAY, "stubPKCS10Request": STANDARD.encode(request.der())}),
+            status: json!({
+                "conditions": [{"type": "Issued", "status": "True", "reason": "Done", "message": "",
+                    "lastTransitionTime": time(now)}],
+                "certificateChain": chain,
+                "notBefore": time(now),
+                "notAfter": time(end),
+                "beginRefreshAt": time(now + (end - now) / 2),
+            }),
+        }
+    }
+
+    /// What is wrong with it: fields, and the ends of messages.
+    fn causes(&self) -> Vec<(String, String)> {
+        let object = |status: &Value| {
+            let object = json!({"spec": self.request, "status": status});
+            object.as_object().expect("an object").clone()
+        };
+        let mut errors = Errors::default();
+        status(&object(&self.status), &object(&json!({})), &mut errors);
+        let end = |text: &str| text.rsplit(": ").next().unwrap_or_default().to_owned();
+        errors.into_causes().into_iter().map(|cause| (cause.field, end(&cause.message))).collect()
+    }
+
+    fn with(mut self, field: &str, value: Value) -> Self {
+        self.status[field] = value;
+        self
+    }
+}
+
+fn only(field: &str, why: &str) -> Vec<(String, String)> {
+    vec![(format!("status.{field}"), why.to_owned())]
+}
+
+#[test]
+fn certificates_are_those_that_were_asked_for() {
+    let issue = || Issue::new(2 * HOUR as u64, &["web.example.com"]);
+    assert_eq!(issue().causes(), []);
+    let chain = |text: &str| issue().with("certificateChain", text.into()).causes();
+    let why = "issued certificate chain must contain at least one certificate";
+    assert_eq!(chain("nothing"), only("certificateChain", why));
+    let other = Issue::new(2 * HOUR as u64, &[]).status["certificateChain"].clone();
+    let why = "leaf certificate was not issued to the requested public key";
+    assert_eq!(issue().with("certificateChain", other.clone()).causes(), only("certificateChain", why));
+    // Behind the leaf any certificate goes, and nothing else.
+    let issue = issue();
+    let leaf = issue.status["certificateChain"].as_str().expect("a chain").to_owned();
+    let with = |more: &str| {
+        Issue { request: issue.request.clone(), status: issue.status.clone() }
+            .with("certificateChain", format!("{leaf}{more}").into())
+    };
+    assert_eq!(with(other.as_str().expect("a chain")).causes(), []);
+    let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    let why = "issued certificate chain must consist entirely of CERTFICATE PEM blocks";
+    assert_eq!(with(key).causes(), only("certificateChain", why));
+}
+
+#[test]
+fn times_are_those_of_the_certificate() {
+    let issue = || Issue::new(2 * HOUR as u64, &[]);
+    let at = |minutes: i64| {
+        let then = Timestamp::now().as_second() + minutes * 60;
+        Value::from(Timestamp::from_second(then).expect("a time").to_string())
+    };
+    let why = "must be present and in the range [notbefore+10min, notafter-10min]";
+    assert_eq!(issue().with("beginRefreshAt", Value::Null).causes(), only("beginRefreshAt", why));
+    let why = "must be set to the NotBefore time encoded in the leaf certificate";
+    assert_eq!(issue().with("notBefore", at(-1)).causes(), only("notBefore", why));
+    let why = "must be set to the NotAfter time encoded in the leaf certificate";
+    assert_eq!(issue().with("notAfter", at(1)).causes(), only("notAfter", why));
+    let why = "must be at least 10 minutes after status.notBefore";
+    assert_eq!(issue().with("beginRefreshAt", at(9)).causes(), only("beginRefreshAt", why));
+    let why = "must be at least 10 minutes before status.notAfter";
+    assert_eq!(issue().with("beginRefreshAt", at(111)).causes(), only("beginRefreshAt", why));
+    let short = Issue::new(HOUR as u64 - 1, &[]).causes();
+    assert_eq!(short, only("certificateChain", "leaf certificate lifetime must be >= 1 hour"));
+    let why = "leaf certificate lifetime must be <= spec.maxExpirationSeconds (86400)";
+    assert_eq!(Issue::new(DAY as u64 + 1, &[]).causes(), only("certificateChain", why));
+}
+
+#[test]
+fn names_in_certificates_have_no_empty_labels() {
+    let causes = Issue::new(2 * HOUR as u64, &["a..b", ".c"]).causes();
+    let whys: Vec<&str> = causes.iter().map(|(_, why)| why.as_str()).collect();
+    assert_eq!(
+        whys,
+        [
+            "leaf certificate's DNSName should not contain '..'",
+            "leaf certificate's DNSName should not start or end with '.'"
+        ]
+    );
+}

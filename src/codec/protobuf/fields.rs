@@ -1,0 +1,192 @@
+//! What the wire says of a message, found in one pass and laid out by field, before any of it is decoded.
+
+use super::Error;
+use super::envelope::check;
+use crate::protowire::{BYTES, FIXED64, Reader, Tag, VARINT};
+use crate::schema::types::{Cardinality, Field, FieldKind, Message};
+
+/// The fields of the messages that are being read, the innermost last. Once there is room, reading a message allocates
+/// nothing.
+pub(super) struct Fields<'m> {
+    slots: Vec<Slot>,
+    occurrences: Vec<Occurrence<'m>>,
+    /// As many as there may be at a time.
+    max_occurrences: usize,
+}
+
+/// One of the messages that are being read.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    slots: usize,
+    occurrences: usize,
+    /// How many fields say something: about as many members as the message will have.
+    pub filled: usize,
+}
+
+/// Where the values of a field are.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub first: Place,
+    pub last: Place,
+    pub count: u32,
+}
+
+/// Of an occurrence among all; [`Place::NONE`] is behind the last one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+impl Slot {
+    const ABSENT: Self = Self { first: Place::NONE, last: Place::NONE, count: 0 };
+
+    pub fn is_absent(self) -> bool {
+        self.count == 0
+    }
+}
+
+/// A field that is there, one time.
+#[derive(Clone, Copy)]
+pub(super) struct Occurrence<'m> {
+    pub wire: Wire<'m>,
+    /// The next one of the same field.
+    pub next: Place,
+}
+
+/// A value as it is on the wire; of the type that its field has, or numbers of that type packed into bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Wire<'m> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'m [u8]),
+}
+
+impl<'m> Wire<'m> {
+    /// Empty for a number.
+    pub fn bytes(self) -> &'m [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Varint(_) | Self::Fixed64(_) => &[],
+        }
+    }
+
+    /// Whether it is the zero value of a scalar of this kind.
+    pub fn is_zero(self, kind: FieldKind) -> bool {
+        match self {
+            // Cut to 32 bits, as upstream does.
+            Self::Varint(value) if kind == FieldKind::Int32 => value as u32 == 0,
+            Self::Varint(value) => value == 0,
+            Self::Fixed64(bits) => f64::from_bits(bits) == 0.0,
+            Self::Bytes(bytes) => bytes.is_empty(),
+        }
+    }
+
+    /// The next value of this wire type.
+    pub fn read(reader: &mut Reader<'m>, wire: u8) -> Result<Self, Error> {
+        Ok(match wire {
+            VARINT => Self::Varint(reader.varint()?),
+            FIXED64 => Self::Fixed64(reader.fixed64()?),
+            _ => Self::Bytes(reader.bytes()?),
+        })
+    }
+}
+
+impl<'m> Fields<'m> {
+    pub fn new(max_occurrences: usize) -> Self {
+        Self { slots: Vec::with_capacity(256), occurrences: Vec::with_capacity(256), max_occurrences }
+    }
+
+    /// Finds the values of all fields of a message, which is the innermost from now on.
+    pub fn open(&mut self, message: &Message, bytes: &'m [u8]) -> Result<Frame, Error> {
+        let (slots, occurrences) = (self.slots.len(), self.occurrences.len());
+        self.slots.resize(slots + message.fields.len(), Slot::ABSENT);
+        let mut filled = 0;
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag()? {
+            let Some(index) = message.index_of(tag.number()) else {
+                check(tag, &message.name)?;
+                reader.skip(tag)?;
+                continue;
+            };
+            let field = &message.fields[index];
+            if !suits(field, tag.wire()) {
+                check(tag, &message.name)?;
+                return Err(wrong_type(field, tag));
+            }
+            let wire = Wire::read(&mut reader, tag.wire())?;
+            if self.occurrences.len() == self.max_occurrences {
+                return Err(Error::TooLarge);
+            }
+            let place = Place(self.occurrences.len() as u32);
+            self.occurrences.push(Occurrence { wire, next: Place::NONE });
+            let slot = &mut self.slots[slots + index];
+            match slot.last {
+                Place::NONE => {
+                    slot.first = place;
+                    filled += usize::from(is_member(field, wire));
+                }
+                Place(last) => self.occurrences[last as usize].next = place,
+            }
+            slot.last = place;
+            slot.count += 1;
+        }
+        Ok(Frame { slots, occurrences, filled })
+    }
+
+    /// The slot of a message's field, by the field's index.
+    pub fn slot(&self, frame: Frame, index: usize) -> Slot {
+        self.slots[frame.slots + index]
+    }
+
+    /// What is at a place; `None` behind the last one.
+    pub fn at(&self, place: Place) -> Option<Occurrence<'m>> {
+        self.occurrences.get(place.0 as usize).copied()
+    }
+
+    /// The last value of a field, which is the one that counts.
+    pub fn last(&self, slot: Slot) -> Option<Wire<'m>> {
+        self.at(slot.last).map(|occurrence| occurrence.wire)
+    }
+
+    /// Forgets the innermost message, and what was inside of it.
+    pub fn close(&mut self, frame: Frame) {
+        self.slots.truncate(frame.slots);
+        self.occurrences.truncate(frame.occurrences);
+    }
+
+    /// Where a message that would be opened now begins, for [`Fields::close`].
+    pub fn mark(&self) -> Frame {
+        Frame { slots: self.slots.len(), occurrences: self.occurrences.len(), filled: 0 }
+    }
+}
+
+/// The wire type of a value that is not packed.
+pub(super) fn wire_of(kind: FieldKind) -> u8 {
+    match kind {
+        FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => VARINT,
+        FieldKind::Double => FIXED64,
+        FieldKind::String | FieldKind::Bytes | FieldKind::Message(_) => BYTES,
+    }
+}
+
+fn suits(field: &Field, wire: u8) -> bool {
+    match field.cardinality {
+        Cardinality::Single => wire == wire_of(field.kind),
+        Cardinality::List => wire == wire_of(field.kind) || wire == BYTES,
+        Cardinality::Map => wire == BYTES,
+    }
+}
+
+/// Zero is written also where JSON leaves it out.
+fn is_member(field: &Field, wire: Wire<'_>) -> bool {
+    field.always || field.pointer || matches!(field.kind, FieldKind::Message(_)) || !wire.is_zero(field.kind)
+}
+
+/// Names the field as Go does: with a capital.
+pub(super) fn wrong_type(field: &Field, tag: Tag) -> Error {
+    let mut letters = field.name.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    Error::FieldType { field: first + letters.as_str(), wire: tag.wire() }
+}
