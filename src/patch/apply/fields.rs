@@ -104,19 +104,6 @@ impl FieldSet {
         self.node(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    /// Whether every path of `other` is in this set.
-    pub fn covers(&self, other: &FieldSet) -> bool {
-        let mut ours = self.nodes.iter();
-        other.nodes.iter().all(|theirs| {
-            let node = ours.find(|node| node.element >= theirs.element);
-            node.is_some_and(|node| {
-                node.element == theirs.element
-                    && (node.member || !theirs.member)
-                    && node.below.covers(&theirs.below)
-            })
-        })
-    }
-
     pub fn union(self, other: &FieldSet) -> FieldSet {
         if self.is_empty() {
             return other.clone();

@@ -214,11 +214,8 @@ pub fn apply(
     validate(schema, config).map_err(Refusal::Unfit)?;
     let merged = merge(schema, live, config);
     let fields = versions.filter().pass(owned(schema, config));
-    let last = managers.find(&acting.identity);
-    let time = last.and_then(|last| last.time.clone());
-    // An applier that still says all it said gives nothing up.
-    let gives_up = |last: &&Manager| last.identity.api_version != *version || !fields.covers(&last.fields);
-    let last = last.filter(gives_up).cloned();
+    let last = managers.find(&acting.identity).cloned();
+    let time = last.as_ref().and_then(|last| last.time.clone());
     let mut managers = managers.clone();
     managers.put(Manager { identity: acting.identity.clone(), time, fields });
     let object = match &last {

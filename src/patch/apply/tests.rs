@@ -254,21 +254,3 @@ fn an_update_of_what_one_owns_alone_moves_only_the_time() {
     state.managers = Managers::decode(&entries).unwrap();
     assert_eq!(kind.update(&state, "a", &body("data: {x: '1', y: '1'}")).managers, state.managers);
 }
-
-#[test]
-fn who_applies_the_same_fields_gives_nothing_up() {
-    let kind = Kind::new("apps/v1", "Deployment");
-    let config = |mark: &str| {
-        let text = format!(
-            "metadata: {{name: a, labels: {{app: {mark}}}}}\n\
-             spec: {{template: {{spec: {{containers: [\
-             {{name: web, ports: [{{containerPort: 80}}], env: [{{name: B, value: {mark}}}, {{name: A, value: {mark}}}]}}]}}}}}}"
-        );
-        kind.claimed(&serde_saphyr::from_str::<Map<String, Value>>(&text).unwrap())
-    };
-    let state = kind.apply(&State::default(), "m", &config("one"), Conflicts::Refuse).unwrap();
-    let Some(Value::Array(entries)) = state.managers.encode() else { panic!("no managers") };
-    let last = Managers::decode(&entries).unwrap().0.remove(0).fields;
-    assert!(super::owned::owned(&kind.schema, &config("two")).covers(&last));
-    assert!(!last.covers(&super::owned::owned(&kind.schema, &config("two"))), "names are never owned");
-}
