@@ -86,17 +86,6 @@ impl Api {
         if !is_service(target.resource) {
             return Ok(None);
         }
-        // Boxed, here and below, or the future of every write would have room for it.
-        Box::pin(self.allocate_service(target, new, old, dry_run)).await
-    }
-
-    async fn allocate_service(
-        &self,
-        target: Target<'_>,
-        new: &mut ObjectMap,
-        old: Option<&ObjectMap>,
-        dry_run: DryRun,
-    ) -> Result<Option<Allocation>, Error> {
         let old = old.and_then(|old| fields::object(old, "spec"));
         let kind = target.resource.group_kind();
         let invalid = |causes| Error::Invalid { kind: kind.clone(), name: target.name.to_owned(), causes };
@@ -140,8 +129,8 @@ impl Api {
     ) {
         if let Some(Allocation { made, given_up }) = allocation {
             match written {
-                Ok(Written::Committed { .. }) => Box::pin(self.release(target, &given_up)).await,
-                Ok(Written::Conflict { .. }) => Box::pin(self.release(target, &made)).await,
+                Ok(Written::Committed { .. }) => self.release(target, &given_up).await,
+                Ok(Written::Conflict { .. }) => self.release(target, &made).await,
                 Err(_) => {}
             }
         }

@@ -75,7 +75,6 @@ impl Feed {
     /// known: what this server has committed itself need not come back from the database.
     async fn catch_up(&self, to: Option<Revision>) -> Result<(), Error> {
         let backend = &self.cache.shared.backend;
-        let lag = metrics::gauge!("rowplane_cache_lag_revisions");
         loop {
             let at = self.cache.revision();
             let missing = to.map_or(PAGE.into(), |to| to.0.saturating_sub(at.0));
@@ -94,9 +93,13 @@ impl Feed {
                 Err(error) => return Err(error),
             };
             let full = changes.rows.len() == limit as usize;
-            lag.set((changes.through.0 - at.0) as f64);
+            let through = changes.through;
+            let lag = |at: Revision| {
+                metrics::gauge!("rowplane_cache_lag_revisions").set(through.0.saturating_sub(at.0) as f64);
+            };
+            lag(at);
             self.apply(changes.rows.into_iter().map(Applied::from));
-            lag.set(0.0);
+            lag(self.cache.revision());
             if !full {
                 return Ok(());
             }

@@ -13,20 +13,19 @@ impl Context<'_> {
     /// The answer to a request of that sort; `None` for all others.
     pub(super) async fn act(&self, body: &Encoded, options: &WriteOptions) -> Result<Option<Value>, Error> {
         let strictness = self.strictness(options);
-        // Boxed, or the future of every create would have room for these.
         match (&*self.definition.plural, self.path.subresource.as_deref()) {
             ("bindings", None) if self.definition.group.is_empty() => {
                 let binding = typed_object("Binding", "v1", body, strictness)?;
                 let name = fields::text(&binding, &["metadata", "name"]).to_owned();
-                Box::pin(self.bind(&name, binding, options)).await?;
+                self.bind(&name, binding, options).await?;
             }
             ("pods", Some("binding")) => {
                 let binding = typed_object("Binding", "v1", body, strictness)?;
-                Box::pin(self.bind(self.target()?.name, binding, options)).await?;
+                self.bind(self.target()?.name, binding, options).await?;
             }
             ("pods", Some("eviction")) => {
                 let eviction = typed_object("Eviction", "policy/v1", body, strictness)?;
-                Box::pin(self.app.api.evict(self.target()?, eviction, options, &self.user)).await?;
+                self.app.api.evict(self.target()?, eviction, options, &self.user).await?;
             }
             _ => return Ok(None),
         }
