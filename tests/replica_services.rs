@@ -64,8 +64,8 @@ async fn every_port_is_given_once() {
     let late = create(clients[1], "late", &web()).await.ok();
     assert_eq!(late["spec"]["ports"][0]["nodePort"], *port);
 
-    // All want the same address, of which they have heard nothing yet.
-    let same = json!({"clusterIP": "10.0.0.250", "ports": [{"port": 80}]});
+    // All want the same address, of which they have heard nothing yet; it is of those that are not given by chance.
+    let same = json!({"clusterIP": "10.0.0.10", "ports": [{"port": 80}]});
     let racing = (0..PORTS).map(async |n: usize| {
         let answer = create(clients[n % 2], &format!("same{n}"), &same).await;
         let taken = answer.status == StatusCode::UNPROCESSABLE_ENTITY;

@@ -200,9 +200,9 @@ async fn updates_keep_what_was_given(setup: Setup) {
         server.put(format!("{SERVICES}/a"), &service("a", json!({"clusterIP": "10.0.0.99"}))).await;
     let want = r#"Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["10.0.0.99"]: may not change once set"#;
     assert_eq!(other.failure()["message"], want);
-    let moved = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30099}]});
+    let moved = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30050}]});
     let moved = put(&server, "a", moved).await;
-    assert_eq!((&moved["ports"][0]["nodePort"], &moved["clusterIP"]), (&json!(30099), &created["clusterIP"]));
+    assert_eq!((&moved["ports"][0]["nodePort"], &moved["clusterIP"]), (&json!(30050), &created["clusterIP"]));
     // The old one is free again.
     let freed =
         json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": created["ports"][0]["nodePort"]}]});

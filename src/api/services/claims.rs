@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::ranges::Family;
+use super::ranges::{Family, candidate_ports};
 use super::wants::Want;
 use super::{Claim, is_service};
 use crate::api::error::Error;
@@ -108,11 +108,8 @@ impl Api {
                 Err(full)
             }
             Want::AnyPort => {
-                let ports = self.config.services.node_ports.clone();
-                let (first, count) = (u32::from(*ports.start()), ports.len() as u32);
-                let start = rand::random::<u32>() % count.max(1);
-                let nth = move |step: u32| Claim::Port((first + (start + step) % count) as u16);
-                let found = self.claim_any(target, (0..count).map(nth), dry_run).await?;
+                let ports = candidate_ports(&self.config.services.node_ports, rand::random());
+                let found = self.claim_any(target, ports.map(Claim::Port), dry_run).await?;
                 found.ok_or(Refusal::Full { addresses: false })
             }
         }

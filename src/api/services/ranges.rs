@@ -1,11 +1,36 @@
-//! Networks that addresses are taken from.
+//! Networks that addresses are taken from, and the range of node ports.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
-/// As many addresses at the beginning are left to those who ask for one of them: between these, a sixteenth.
-const RESERVED: std::ops::RangeInclusive<u128> = 16..=256;
-const RESERVED_SHARE: u128 = 16;
+/// As many at the beginning of a range are left to those who ask for one of them: a share of all, between two bounds
+/// (KEP-3070 and KEP-3668).
+struct Reserved {
+    share: u128,
+    bounds: RangeInclusive<u128>,
+}
+
+const OF_ADDRESSES: Reserved = Reserved { share: 16, bounds: 16..=256 };
+const OF_PORTS: Reserved = Reserved { share: 32, bounds: 16..=128 };
+
+impl Reserved {
+    /// Every number below `count` once, beginning anywhere behind the reserved ones, which come last.
+    fn last_of(self, count: u128, random: u64) -> impl Iterator<Item = u128> + Send {
+        let (least, most) = self.bounds.into_inner();
+        let reserved = if count <= least { 0 } else { (count / self.share).clamp(least, most) };
+        let open = count - reserved;
+        let start = u128::from(random) % open.max(1);
+        (0..open).map(move |step| reserved + (start + step) % open).chain(0..reserved)
+    }
+}
+
+/// Every port of the range once, in the order in which they are to be given.
+pub fn candidate_ports(range: &RangeInclusive<u16>, random: u64) -> impl Iterator<Item = u16> + Send + use<> {
+    let first = *range.start();
+    OF_PORTS.last_of(range.len() as u128, random).map(move |offset| first + offset as u16)
+}
+
 /// The largest network upstream takes, in bits of the host.
 const MAX_HOST_BITS: u8 = 64;
 
@@ -77,16 +102,8 @@ impl Network {
 
     /// Every address once, beginning anywhere behind the reserved ones, which come last.
     pub fn candidates(&self, random: u64) -> impl Iterator<Item = IpAddr> + Send + use<> {
-        let (base, kind, last) = (number(self.base), self.base, self.last());
-        let reserved = if last < *RESERVED.start() {
-            0
-        } else {
-            (last / RESERVED_SHARE).clamp(*RESERVED.start(), *RESERVED.end()).min(last - 1)
-        };
-        let open = last - reserved;
-        let start = u128::from(random) % open;
-        let behind = (0..open).map(move |step| reserved + 1 + (start + step) % open);
-        behind.chain(1..=reserved).map(move |offset| from_number(base + offset, kind))
+        let (first, kind) = (number(self.base) + 1, self.base);
+        OF_ADDRESSES.last_of(self.last(), random).map(move |offset| from_number(first + offset, kind))
     }
 
     /// The offset of the last address; the broadcast address of IPv4 is none.
@@ -143,6 +160,19 @@ mod tests {
         assert_eq!(Network::parse("10.0.0.0/30").expect("a network").candidates(5).count(), 2);
         let large = Network::parse("fd00::/64").expect("a network");
         assert!(large.contains(large.candidates(u64::MAX).next().expect("one")));
+    }
+
+    #[test]
+    fn every_port_is_a_candidate_once() {
+        let ports = |range, random| candidate_ports(&range, random).collect::<Vec<u16>>();
+        let all = ports(30_000..=32_767, 3);
+        assert_eq!((all.len(), all.iter().collect::<BTreeSet<_>>().len()), (2768, 2768));
+        assert_eq!((all[0], all[2681], all[2682], all[2767]), (30_089, 30_088, 30_000, 30_085));
+        assert_eq!(ports(1..=2, 5), [2, 1]);
+        assert_eq!(ports(7..=7, 5), [7]);
+        assert_eq!(ports(65_535..=65_535, 0), [65_535]);
+        let empty = RangeInclusive::new(2, 1);
+        assert_eq!(ports(empty, 5), [0_u16; 0]);
     }
 
     #[test]
