@@ -4,6 +4,7 @@ pub mod at_rest;
 pub mod depth;
 pub mod json;
 pub mod json_text;
+pub mod managed;
 pub mod object;
 pub mod protobuf;
 pub mod scan;

@@ -1,5 +1,6 @@
 //! Writes that managers make.
 
+use rowplane::codec::managed;
 use rowplane::patch::apply::conflict;
 use rowplane::patch::apply::fields::field_paths;
 use rowplane::patch::apply::filter::Filter;
@@ -82,7 +83,7 @@ impl Apply {
             Refusal::Conflicts(found) => conflict::message(&found),
         })?;
         let object = Some(without_nulls(&kind.schema, applied.object));
-        Ok(Answer { object, managers: applied.managers.encode(), ..Answer::default() })
+        Ok(Answer { object, managers: opened(applied.managers), ..Answer::default() })
     }
 }
 
@@ -92,6 +93,13 @@ impl Update {
         let managers = Managers::decode(&self.managers).map_err(|why| why.to_string())?;
         let acting = kind.acting(self.manager, Operation::Update);
         let updated = ownership::update(&kind, &self.live, &self.new, &managers, &acting);
-        Ok(Answer { managers: updated.unwrap_or(managers).encode(), ..Answer::default() })
+        Ok(Answer { managers: opened(updated.unwrap_or(managers)), ..Answer::default() })
     }
+}
+
+fn opened(managers: Managers) -> Option<Value> {
+    let metadata = Object::from_iter([("managedFields".to_owned(), managers.encode()?)]);
+    let mut object = Object::from_iter([("metadata".to_owned(), metadata.into())]);
+    managed::open(&mut object);
+    object["metadata"]["managedFields"].take().into()
 }

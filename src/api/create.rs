@@ -4,12 +4,13 @@ use uuid::Uuid;
 
 use super::error::{Error, Exists};
 use super::meta::{self, create::Stamp};
-use super::modify::put_mutation;
+use super::modify::{put_mutation, unstored};
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
+use crate::codec::managed;
 use crate::storage::{Expect, Written};
 use crate::user::User;
 
@@ -28,6 +29,7 @@ impl Api {
         user: &User,
     ) -> Result<Answer, Error> {
         resource.default(&mut object);
+        managed::close(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
@@ -75,7 +77,7 @@ impl Api {
         if state.get(target.resource.id, target.namespace, target.name).is_some() {
             return Err(self.already_exists(target, false));
         }
-        Ok(Answer::Unstored(object))
+        Ok(unstored(object))
     }
 
     fn already_exists(&self, target: Target<'_>, generated: bool) -> Error {

@@ -6,12 +6,13 @@ use super::error::Error;
 use super::options::DryRun;
 use super::{Answer, Api, ObjectMap, Target, metadata_mut};
 use crate::cache::State;
-use crate::codec::depth::{self, MAX_DEPTH};
+use crate::codec::depth::MAX_DEPTH;
+use crate::codec::managed;
 use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
-/// An object as it was found, in the version of the request.
+/// An object as it was found, in the version of the request and [closed](managed).
 pub struct Current {
     pub object: ObjectMap,
     pub stored: Arc<Object>,
@@ -80,7 +81,7 @@ impl Api {
         let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
             return Ok(None);
         };
-        Ok(Some(Current { object: target.resource.decode(&stored)?, stored }))
+        Ok(Some(Current { object: target.resource.decode_closed(&stored)?, stored }))
     }
 
     /// The inner error is the revision at which the write lost.
@@ -113,7 +114,7 @@ impl Api {
         let allocation = self.allocate(target, &mut object, old, dry_run).await?;
         let outcome = if current.is_some() { Outcome::Updated } else { Outcome::Created };
         if dry_run == DryRun::Yes {
-            return Ok(Ok(Modified { answer: Answer::Unstored(object), outcome }));
+            return Ok(Ok(Modified { answer: unstored(object), outcome }));
         }
         let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
         let written = match put_mutation(target, expect, object) {
@@ -141,7 +142,7 @@ impl Api {
     ) -> Result<Result<Modified, Revision>, Error> {
         let found = current.stored.revision();
         if dry_run == DryRun::Yes {
-            let answer = Answer::Unstored(answer.unwrap_or(current.object));
+            let answer = unstored(answer.unwrap_or(current.object));
             return Ok(Ok(Modified { answer, outcome: Outcome::Deleted(found) }));
         }
         let mutation = Mutation { key: target.key(), expect: Expect::At(found), change: Change::Delete };
@@ -153,11 +154,17 @@ impl Api {
                     metadata_mut(&mut last).insert("resourceVersion".into(), revision.to_string().into());
                     last
                 });
-                Ok(Modified { answer: Answer::Unstored(last), outcome: Outcome::Deleted(revision) })
+                Ok(Modified { answer: unstored(last), outcome: Outcome::Deleted(revision) })
             }
             Written::Conflict { judged_at, .. } => Err(judged_at),
         })
     }
+}
+
+/// An answer that was closed.
+pub(super) fn unstored(mut object: ObjectMap) -> Answer {
+    managed::open(&mut object);
+    Answer::Unstored(object)
 }
 
 /// A write of an object in the request's version; 400 for one that could not be read again.
@@ -165,7 +172,7 @@ pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap
     let resource = target.resource;
     let uid = super::metadata(&object).map_or("", |metadata| super::meta::text(metadata, "uid")).into();
     let stored = resource.to_stored(object)?;
-    if depth::of_object(&stored) > MAX_DEPTH {
+    if managed::depth(&stored) > MAX_DEPTH {
         return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
     }
     let mut draft = Draft::encode(target.namespace, target.name, stored, resource.storage_media_type);

@@ -1,7 +1,8 @@
 //! `metadata.managedFields` of what is written: which manager wrote which fields.
 //!
 //! The rules of sets are in [`crate::patch::apply`]; here is what they are applied to: versions of a resource, the
-//! parts that a request may write, and the managers a body may bring along.
+//! parts that a request may write, and the managers a body may bring along. All objects are
+//! [closed](crate::codec::managed).
 
 use std::borrow::Cow;
 

@@ -10,6 +10,7 @@ use super::strictness::{Requester, Strictness, conform};
 use super::update::{Change, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target};
 use crate::codec::json::{self, Node, Parsed};
+use crate::codec::managed;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
 use crate::schema::types::{self, Types};
@@ -33,6 +34,7 @@ impl Api {
             let (api_version, kind) = (definition.api_version(), &definition.kind);
             let mut new = patch.decode(&current.object, &api_version, kind, strictness)?;
             target.resource.default(&mut new);
+            managed::close(&mut new);
             check_place(target, &mut new)?;
             let manager = Some(options.write.manager());
             next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
@@ -66,7 +68,7 @@ impl Patch {
         Ok(Self { kind, body: value, decoding, problems })
     }
 
-    /// The patched object, if it still is an object of the kind, which may be a subresource's.
+    /// The patched object, open, if it still is an object of the kind, which may be a subresource's.
     pub(super) fn decode(
         &self,
         current: &ObjectMap,
@@ -74,9 +76,9 @@ impl Patch {
         kind: &str,
         strictness: Strictness<'_>,
     ) -> Result<ObjectMap, Error> {
-        let result = self.apply(current.clone(), api_version, kind)?;
+        let result = self.apply(managed::opened(current), api_version, kind)?;
         // What follows takes the result apart; who wants to show it makes it again.
-        let again = || self.apply(current.clone(), api_version, kind);
+        let again = || self.apply(managed::opened(current), api_version, kind);
         let refuse = |why: &str| match self.shown(again) {
             Ok(shown) => Error::undecodable_patch(&shown, why),
             Err(error) => error,
@@ -133,7 +135,7 @@ impl Patch {
         kind: &str,
     ) -> Vec<String> {
         let node = match self.kind {
-            PatchKind::Json => Node::patched(result, &Value::Object(current.clone())),
+            PatchKind::Json => Node::patched(result, &Value::Object(managed::opened(current))),
             _ => Node::sorted(result),
         };
         let mut problems = types::problems(api_version, kind, &node);

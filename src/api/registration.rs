@@ -108,7 +108,7 @@ impl Api {
             let mut servers: Vec<Box<str>> = Vec::new();
             for found in state.objects(resource.id).range(&Range::of(None)) {
                 // One that cannot be read names nobody.
-                let Ok(object) = resource.decode(found) else { continue };
+                let Ok(object) = resource.decode_closed(found) else { continue };
                 let leaving = storage_version::servers(&object).filter(|server| gone(state, server));
                 let before = mutations.len();
                 for server in leaving {
@@ -158,7 +158,7 @@ impl Api {
         let target = Target { resource, namespace: "", name };
         let found = state.get(resource.id, "", name);
         let (old, expect) = match &found {
-            Some(found) => (resource.decode(found)?, Expect::At(found.revision())),
+            Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
             None => (self.new_object(target)?, Expect::Absent),
         };
         let status = storage_version::with_entry(&old, entry, &now());

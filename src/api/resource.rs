@@ -117,7 +117,15 @@ impl Resource {
 
     /// Parses a stored object into the served version.
     pub fn decode(&self, object: &Object) -> Result<ObjectMap, Error> {
-        let map = object.to_map()?;
+        self.served(object, object.to_map()?)
+    }
+
+    /// As [`Resource::decode`], [closed](crate::codec::managed): what writes work on.
+    pub fn decode_closed(&self, object: &Object) -> Result<ObjectMap, Error> {
+        self.served(object, object.to_closed_map()?)
+    }
+
+    fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
         Ok(match &self.from_other {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
                 let mut served = other.conversion.convert(map);

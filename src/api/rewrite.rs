@@ -55,7 +55,7 @@ impl Api {
 fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
     let Target { resource, name, .. } = target;
     let revision = stored.revision();
-    let mut object = resource.decode(&stored)?;
+    let mut object = resource.decode_closed(&stored)?;
     resource.conform(&mut object).map_err(|why| {
         Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
     })?;

@@ -151,13 +151,14 @@ impl<'de> Visitor<'de> for Watching<'_> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let mut value = members.next_value_seed(self)?;
-            if let Some(earlier) = object.get_mut(&name) {
-                self.repeated.set(true);
-                if let Repetition::Merges = self.repetition {
-                    value = merge(earlier.take(), value);
-                }
+            if let Repetition::Merges = self.repetition
+                && let Some(earlier) = object.get_mut(&name)
+            {
+                value = merge(earlier.take(), value);
             }
-            object.insert(name, value);
+            if object.insert(name, value).is_some() {
+                self.repeated.set(true);
+            }
         }
         Ok(Value::Object(object))
     }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use self::kept::{Kept, keep};
 use self::layout::Layout;
 use super::protobuf::with_version;
-use super::scan;
+use super::{managed, scan};
 use crate::revision::Revision;
 
 pub use self::draft::Draft;
@@ -81,6 +81,11 @@ impl Object {
     /// Parses the object; costs what a parse costs.
     pub fn to_map(&self) -> Result<Map<String, Value>, Undecodable> {
         self.json().and_then(|json| serde_json::from_slice(json).map_err(|_| self.undecodable()))
+    }
+
+    /// As [`Object::to_map`], [closed](crate::codec::managed): the sets of managers are not parsed.
+    pub fn to_closed_map(&self) -> Result<Map<String, Value>, Undecodable> {
+        self.json().and_then(|json| managed::read(json).map_err(|_| self.undecodable()))
     }
 
     /// The version the object is encoded in.

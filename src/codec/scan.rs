@@ -67,6 +67,43 @@ pub fn member(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
     None
 }
 
+/// As [`member`], of a name that may be spelled with escapes.
+pub fn member_of_any_name(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
+    let mut members = Members::new(text, at)?;
+    while let Some(Member { key, value }) = members.step()? {
+        let quoted = &text[key.clone()];
+        let found = match quoted.contains(&b'\\') {
+            true => serde_json::from_slice::<String>(quoted).is_ok_and(|key| key == name),
+            false => key_is(text, &key, name),
+        };
+        if found {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Levels of objects and arrays in a value; a scalar has none.
+pub fn nesting(text: &[u8]) -> usize {
+    let (mut at, mut depth, mut deepest) = (0, 0usize, 0);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => match end_of_string(text, at) {
+                Some(end) => at = end - 1,
+                None => break,
+            },
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    deepest
+}
+
 /// Whether the quoted key at `span` is `name`, spelled without escapes.
 pub fn key_is(text: &[u8], span: &Range<usize>, name: &str) -> bool {
     &text[span.start + 1..span.end - 1] == name.as_bytes()

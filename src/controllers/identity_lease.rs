@@ -132,7 +132,9 @@ impl Heartbeat<'_> {
     async fn update(&self, mut lease: ObjectMap) -> Result<ObjectMap, Error> {
         self.renewed(&mut lease);
         let (options, user) = (WriteOptions::default(), User::apiserver());
-        stored(self.api.update(self.target(), Part::Main, lease, &options, &user).await?.answer)
+        stored(
+            self.api.update(self.target(), Part::Main, || Ok(lease.clone()), &options, &user).await?.answer,
+        )
     }
 
     /// Two servers of one identity look like one to everybody else.

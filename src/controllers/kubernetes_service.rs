@@ -134,7 +134,10 @@ async fn put(
     let (group, version, plural) = place;
     let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
-    match api.update(target, Part::Main, object, &WriteOptions::default(), &User::apiserver()).await {
+    match api
+        .update(target, Part::Main, || Ok(object.clone()), &WriteOptions::default(), &User::apiserver())
+        .await
+    {
         // Another server was faster, or somebody deletes it: the next round will see.
         Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),

@@ -193,7 +193,7 @@ impl Candidate<'_> {
     async fn update(&self, lease: ObjectMap) -> Result<(), Error> {
         let target = Target { resource: self.resource, namespace: NAMESPACE, name: LEASE };
         let (options, user) = (WriteOptions::default(), User::apiserver());
-        self.api.update(target, Part::Main, lease, &options, &user).await.map(drop)
+        self.api.update(target, Part::Main, || Ok(lease.clone()), &options, &user).await.map(drop)
     }
 }
 

@@ -115,7 +115,16 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
         finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
     let spec = json!({"finalizers": others});
     namespace.insert("spec".to_owned(), spec);
-    match api.update(target, Part::Finalize, namespace, &WriteOptions::default(), &User::apiserver()).await {
+    match api
+        .update(
+            target,
+            Part::Finalize,
+            || Ok(namespace.clone()),
+            &WriteOptions::default(),
+            &User::apiserver(),
+        )
+        .await
+    {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

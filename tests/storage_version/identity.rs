@@ -184,7 +184,7 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let stale = read().await.expect("there");
     let mut renewed = stale.to_map().expect("an object");
     renewed["spec"]["renewTime"] = now().into();
-    api.update(target, Part::Main, renewed, &options, &user).await.expect("renew");
+    api.update(target, Part::Main, || Ok(renewed.clone()), &options, &user).await.expect("renew");
     identity_lease_gc::delete(&api, &stale).await.expect("no error");
     let current = read().await.expect("it survives");
     assert!(current.revision() > stale.revision());

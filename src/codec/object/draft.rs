@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::{Object, joined_key, tree};
 use crate::codec::at_rest::{self, StorageMediaType};
 use crate::codec::protobuf::{self, Envelope, with_version};
-use crate::codec::{scan, yaml};
+use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
 use crate::schema::defaults;
 use crate::schema::types::Types;
@@ -28,7 +28,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Encodes an object for storage; a resourceVersion in it is left out. What a kind has no types for, or what is
+    /// Encodes an object for storage, closed or open; a resourceVersion in it is left out. What a kind has no types for, or what is
     /// not of its types, is JSON in every case.
     pub fn encode(
         namespace: &str,
@@ -41,6 +41,7 @@ impl Draft {
         }
         // Whatever the media type, the object becomes what upstream's types make of it.
         let Ok((value, (json, message))) = typed(&object) else {
+            managed::open(&mut object);
             return Self::of_json(namespace, name, tree::encode(&object).into());
         };
         let value = match media {

@@ -186,6 +186,11 @@ impl<'t, 'v> Encoder<'t, 'v> {
                 self.timestamp(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
                 Ok(())
             }
+            // Of an object that is closed.
+            (Format::Raw, Value::String(text)) if &*message.name == "FieldsV1" => {
+                self.out.bytes(1, text.as_bytes());
+                Ok(())
+            }
             (Format::Raw, value) => {
                 self.out.bytes(1, value.to_string().as_bytes());
                 Ok(())

@@ -38,7 +38,7 @@ impl Reporter {
             svm::take(&mut object, step, &now());
             let event = event(&object, step);
             let (options, user) = (options(), User::apiserver());
-            match self.api.update(target, Part::Status, object, &options, &user).await {
+            match self.api.update(target, Part::Status, || Ok(object.clone()), &options, &user).await {
                 Ok(_) => {
                     if let Some(event) = event {
                         self.tell(event).await;

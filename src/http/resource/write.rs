@@ -63,8 +63,8 @@ impl Context<'_> {
             let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
-        let object = object(self.definition, &body, self.strictness(&options))?;
-        let modified = self.app.api.update(target, self.part(), object, &options, &self.user).await?;
+        let read = || object(self.definition, &body, self.strictness(&options));
+        let modified = self.app.api.update(target, self.part(), read, &options, &self.user).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 

@@ -95,10 +95,12 @@ impl Level {
             (&mut self.modified, modified, below.modified),
             (&mut self.added, added, below.added),
         ];
-        for (set, member, below) in sets {
-            if member || !below.is_empty() {
-                set.push((element.clone(), member, below));
-            }
+        let mut element = Some(element);
+        let mut wanted =
+            sets.into_iter().filter(|(_, member, below)| *member || !below.is_empty()).peekable();
+        while let Some((set, member, below)) = wanted.next() {
+            let element = if wanted.peek().is_some() { element.clone() } else { element.take() };
+            set.extend(element.map(|element| (element, member, below)));
         }
     }
 

@@ -4,10 +4,15 @@
 //! empty value. Keys are `f:` and a name, `k:` and the key fields of an element as JSON, `v:` and an element, or `i:`
 //! and an index.
 
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::fields::{Entry, FieldSet};
 use super::path::{PathElement, Plain};
+use crate::codec::scan;
 use crate::gotext;
 
 const SELF: &str = ".";
@@ -35,43 +40,142 @@ fn parse_step(key: &str, value: &Value) -> Result<Option<(PathElement, bool, Fie
     Ok(Some((element, member, below)))
 }
 
-/// The canonical form.
-pub fn encode(set: &FieldSet) -> Map<String, Value> {
-    let mut fields = Map::with_capacity(set.len());
-    encode_into(set, &mut fields);
-    fields
-}
-
-fn encode_into(set: &FieldSet, fields: &mut Map<String, Value>) {
-    for Entry { element, member, below } in set.entries() {
-        let with_itself = member && !below.is_empty();
-        let mut inner = Map::with_capacity(below.len() + usize::from(with_itself));
-        if with_itself {
-            inner.insert(SELF.to_owned(), Value::Object(Map::new()));
-        }
-        encode_into(below, &mut inner);
-        fields.insert(encode_element(element), Value::Object(inner));
+/// Reads a set from its JSON.
+pub fn parse_text(text: &str) -> Result<FieldSet, Malformed> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    match Below.deserialize(&mut deserializer) {
+        Ok((_, set)) if deserializer.end().is_ok() => Ok(set),
+        // The errors are those of the tree.
+        _ => match serde_json::from_str(text).map_err(|error| Malformed(error.to_string()))? {
+            Value::Object(fields) => parse(&fields),
+            _ => Err(Malformed("fieldsV1 is no object".to_owned())),
+        },
     }
 }
 
-/// Whether every path of `set` is in the set that `fields` says.
-pub fn covers(fields: &Map<String, Value>, set: &FieldSet) -> bool {
+/// What stands below a step, and whether the step itself is in the set.
+struct Below;
+
+/// A key of an object in FieldsV1.
+enum Key {
+    Itself,
+    Step(PathElement),
+    Unknown,
+}
+
+impl<'de> DeserializeSeed<'de> for Below {
+    type Value = (bool, FieldSet);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Below {
+    type Value = (bool, FieldSet);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a set of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut steps: A) -> Result<Self::Value, A::Error> {
+        let mut itself = false;
+        let mut nodes = Vec::new();
+        while let Some(key) = steps.next_key_seed(KeyOf)? {
+            match key {
+                Key::Step(element) => {
+                    let (is_itself, below) = steps.next_value_seed(Below)?;
+                    nodes.push((element, is_itself || below.is_empty(), below));
+                }
+                Key::Itself | Key::Unknown => {
+                    itself |= matches!(key, Key::Itself);
+                    steps.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok((itself, nodes.into_iter().collect()))
+    }
+}
+
+struct KeyOf;
+
+impl<'de> DeserializeSeed<'de> for KeyOf {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyOf {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a step")
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+        match key {
+            SELF => Ok(Key::Itself),
+            key => Ok(parse_element(key).map_err(E::custom)?.map_or(Key::Unknown, Key::Step)),
+        }
+    }
+}
+
+/// The canonical form, as JSON.
+pub fn encode(set: &FieldSet) -> String {
+    let mut text = String::with_capacity(256);
+    write(set, false, &mut text);
+    text
+}
+
+fn write(set: &FieldSet, itself: bool, text: &mut String) {
+    text.push('{');
+    if itself {
+        text.push_str("\".\":{}");
+    }
+    for (at, Entry { element, member, below }) in set.entries().enumerate() {
+        if itself || at > 0 {
+            text.push(',');
+        }
+        match element {
+            PathElement::Field(name) if is_plain(name) => text.extend(["\"f:", name, "\""]),
+            element => text.push_str(&Value::String(encode_element(element)).to_string()),
+        }
+        text.push(':');
+        write(below, member && !below.is_empty(), text);
+    }
+    text.push('}');
+}
+
+/// Whether JSON spells it as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+}
+
+/// Whether every path of `set` is in the set whose JSON is at `at`.
+pub fn covers(text: &[u8], at: usize, set: &FieldSet) -> bool {
     set.entries().all(|entry| {
-        let inner = fields.get(&encode_element(entry.element)).and_then(Value::as_object);
-        inner.is_some_and(|inner| (!entry.member || is_member(inner)) && covers(inner, entry.below))
+        let inner = scan::member_of_any_name(text, at, &encode_element(entry.element));
+        inner.is_some_and(|inner| {
+            (!entry.member || is_member(text, inner.start)) && covers(text, inner.start, entry.below)
+        })
     })
 }
 
-/// Whether some path of `set` is in the set that `fields` says.
-pub fn touches(fields: &Map<String, Value>, set: &FieldSet) -> bool {
+/// Whether some path of `set` is in the set whose JSON is at `at`.
+pub fn touches(text: &[u8], at: usize, set: &FieldSet) -> bool {
     set.entries().any(|entry| {
-        let inner = fields.get(&encode_element(entry.element)).and_then(Value::as_object);
-        inner.is_some_and(|inner| (entry.member && is_member(inner)) || touches(inner, entry.below))
+        let inner = scan::member_of_any_name(text, at, &encode_element(entry.element));
+        inner.is_some_and(|inner| {
+            (entry.member && is_member(text, inner.start)) || touches(text, inner.start, entry.below)
+        })
     })
 }
 
-fn is_member(inner: &Map<String, Value>) -> bool {
-    inner.is_empty() || inner.contains_key(SELF)
+fn is_member(text: &[u8], at: usize) -> bool {
+    let empty = scan::Members::new(text, at).is_some_and(|mut members| members.step() == Some(None));
+    empty || scan::member(text, at, SELF).is_some()
 }
 
 /// A step as a key.
@@ -107,14 +211,14 @@ fn parse_element(key: &str) -> Result<Option<PathElement>, Malformed> {
         "f" => Some(PathElement::Field(text.into())),
         "k" => match json()? {
             Value::Object(fields) => {
-                let mut fields: Vec<(Box<str>, Plain)> =
+                let mut fields: Vec<(Arc<str>, Plain)> =
                     fields.into_iter().map(|(name, value)| (name.into(), Plain(value))).collect();
                 fields.sort();
                 Some(PathElement::Key(fields.into()))
             }
             _ => return Err(Malformed(format!("the key {text} is no object"))),
         },
-        "v" => Some(PathElement::Value(Box::new(Plain(json()?)))),
+        "v" => Some(PathElement::Value(Arc::new(Plain(json()?)))),
         "i" => {
             let index = text.parse().map_err(|_| Malformed(format!("the index {text} is no number")))?;
             Some(PathElement::Index(index))

@@ -1,5 +1,7 @@
 //! How elements of lists are called in paths.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::path::{PathElement, Plain};
@@ -17,13 +19,13 @@ pub fn step(schema: &Schema, list: &ListType, item: &Value) -> Result<PathElemen
             Value::Null => {
                 Err("associative list without keys has an element that's an explicit null".to_owned())
             }
-            scalar => Ok(PathElement::Value(Box::new(Plain(scalar.clone())))),
+            scalar => Ok(PathElement::Value(Arc::new(Plain(scalar.clone())))),
         },
         Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
     }
 }
 
-fn keyed(schema: &Schema, list: &ListType, keys: &[Box<str>], item: &Value) -> Result<PathElement, String> {
+fn keyed(schema: &Schema, list: &ListType, keys: &[Arc<str>], item: &Value) -> Result<PathElement, String> {
     let item = match item {
         Value::Object(item) => item,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
@@ -32,7 +34,7 @@ fn keyed(schema: &Schema, list: &ListType, keys: &[Box<str>], item: &Value) -> R
     let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
     let default = |key: &str| defaults?.get(key)?.default.clone();
     let value = |key: &str| item.get(key).cloned().or_else(|| default(key));
-    let mut fields: Vec<(Box<str>, Plain)> =
+    let mut fields: Vec<(Arc<str>, Plain)> =
         keys.iter().filter_map(|key| Some((key.clone(), Plain(value(key)?)))).collect();
     if fields.is_empty() {
         let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();

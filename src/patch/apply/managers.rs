@@ -85,7 +85,7 @@ impl Identity {
 }
 
 impl Managers {
-    /// Reads `metadata.managedFields`; absent is empty.
+    /// Reads `metadata.managedFields` of an object that is closed ([`crate::codec::managed`]) or open; absent is empty.
     pub fn decode(entries: &[Value]) -> Result<Self, Undecodable> {
         let mut managers = Self::default();
         for (at, entry) in entries.iter().enumerate() {
@@ -94,7 +94,7 @@ impl Managers {
         Ok(managers)
     }
 
-    /// The canonical form; `None` without managers.
+    /// The canonical form, closed; `None` without managers.
     pub fn encode(&self) -> Option<Value> {
         let mut sorted: Vec<&Manager> = self.0.iter().collect();
         sorted.sort_by(|one, other| order(one, other));
@@ -184,7 +184,7 @@ fn order(one: &Manager, other: &Manager) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// Encoded managers after a write by `acting` of `own`, where that changes nothing but the time of its own entry: it owns
+/// Encoded managers, closed, after a write by `acting` of `own`, where that changes nothing but the time of its own entry: it owns
 /// all that it wrote, nobody else owns any of `touched`, and nobody owned what it removed.
 pub fn retouched(
     entries: &[Value],
@@ -200,13 +200,13 @@ pub fn retouched(
     };
     let at_own = entries.iter().position(is_own).filter(|_| !written.is_empty());
     let unchanged = entries.iter().enumerate().all(|(at, entry)| {
-        let fields = entry.get("fieldsV1").and_then(Value::as_object);
+        let fields = entry.get("fieldsV1").and_then(Value::as_str).map(str::as_bytes);
         fields.is_some_and(|fields| {
             let keeps_all = match at_own == Some(at) {
-                true => fields_v1::covers(fields, &written),
-                false => !fields_v1::touches(fields, touched),
+                true => fields_v1::covers(fields, 0, &written),
+                false => !fields_v1::touches(fields, 0, touched),
             };
-            keeps_all && !fields_v1::touches(fields, &own.removed)
+            keeps_all && !fields_v1::touches(fields, 0, &own.removed)
         })
     });
     if !unchanged {
@@ -248,6 +248,9 @@ fn decode_entry(at: usize, entry: &Value) -> Result<Manager, Undecodable> {
     }
     let fields = match entry.get("fieldsV1") {
         None | Some(Value::Null) => FieldSet::default(),
+        Some(Value::String(text)) => {
+            fields_v1::parse_text(text).map_err(|why| Undecodable(why.to_string()))?
+        }
         Some(Value::Object(fields)) => {
             fields_v1::parse(fields).map_err(|why| Undecodable(why.to_string()))?
         }
@@ -278,7 +281,7 @@ fn encode_entry(manager: &Manager) -> Value {
         put("time", time.as_str().into());
     }
     put("fieldsType", "FieldsV1".into());
-    put("fieldsV1", Value::Object(fields_v1::encode(&manager.fields)));
+    put("fieldsV1", fields_v1::encode(&manager.fields).into());
     if !subresource.is_empty() {
         put("subresource", subresource.as_str().into());
     }

@@ -1,7 +1,7 @@
 //! An object with a configuration laid over it. Nothing is lost: what the configuration no longer says is for
 //! [`super::remove`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -66,31 +66,34 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
         items.iter().map(|item| items::step(schema, list, item).ok()).collect()
     };
     let (left, right) = (steps(live), steps(config));
-    let in_config: BTreeSet<&PathElement> = right.iter().flatten().collect();
-    let mut twins: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
+    let Numbered { left, right, count } = numbered(&left, &right);
+    let mut in_config = vec![false; count];
+    right.iter().flatten().for_each(|step| in_config[*step] = true);
+    let mut twins = vec![Twin::None; count];
     for (step, item) in left.iter().zip(live) {
-        if let Some(step) = step {
+        if let Some(step) = *step {
             // Duplicates are not merged with what replaces them all.
-            twins.entry(step).and_modify(|twin| *twin = None).or_insert(Some(item));
+            twins[step] = if let Twin::None = twins[step] { Twin::One(item) } else { Twin::Many };
         }
     }
-    let merged = |at: usize| match right[at].as_ref().and_then(|step| twins.get(step)) {
-        Some(Some(twin)) => node(schema, list.element, twin, &config[at]),
+    let merged = |at: usize| match right[at].map(|step| twins[step]) {
+        Some(Twin::One(twin)) => node(schema, list.element, twin, &config[at]),
         _ => config[at].clone(),
     };
-    let mut shared = right.iter().flatten().filter(|step| twins.contains_key(step)).peekable();
-    let mut emitted: BTreeSet<&PathElement> = BTreeSet::new();
+    let is_shared = |step: &usize| !matches!(twins[*step], Twin::None);
+    let mut shared = right.iter().flatten().copied().filter(is_shared).peekable();
+    let mut emitted = vec![false; count];
     let mut out = Vec::with_capacity(live.len() + config.len());
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
-        let head = left.get(l).and_then(Option::as_ref);
-        let known = head.filter(|head| in_config.contains(head));
+        let head = left.get(l).copied().flatten();
+        let known = head.filter(|head| in_config[*head]);
         if l < left.len() && known.is_none() {
             out.push(live[l].clone());
             l += 1;
             continue;
         }
-        let config_head = right.get(r).and_then(Option::as_ref);
+        let config_head = right.get(r).copied().flatten();
         let together = known.is_some() && known == config_head;
         // A shared element waits for its turn in the configuration.
         let waits = !together && r < right.len() && shared.peek().is_some_and(|next| Some(*next) != known);
@@ -98,12 +101,14 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
             l += 1;
             continue;
         }
-        if together || known.is_some_and(|known| emitted.contains(known)) {
+        if together || known.is_some_and(|known| emitted[known]) {
             l += 1;
         }
         if r < right.len() {
             out.push(merged(r));
-            emitted.extend(config_head);
+            if let Some(step) = config_head {
+                emitted[step] = true;
+            }
             if shared.peek().copied() == config_head {
                 shared.next();
             }
@@ -111,4 +116,32 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
         }
     }
     out
+}
+
+/// The element of the live list that has a step.
+#[derive(Clone, Copy)]
+enum Twin<'v> {
+    None,
+    One(&'v Value),
+    Many,
+}
+
+/// Steps as numbers, the same for the same step. They are compared again and again.
+struct Numbered {
+    left: Vec<Option<usize>>,
+    right: Vec<Option<usize>>,
+    /// Of different steps.
+    count: usize,
+}
+
+fn numbered(left: &[Option<PathElement>], right: &[Option<PathElement>]) -> Numbered {
+    let mut known: BTreeMap<&PathElement, usize> = BTreeMap::new();
+    let left: Vec<Option<usize>> = left.iter().map(|step| Some(number(&mut known, step.as_ref()?))).collect();
+    let right = right.iter().map(|step| Some(number(&mut known, step.as_ref()?))).collect();
+    Numbered { left, right, count: known.len() }
+}
+
+fn number<'s>(known: &mut BTreeMap<&'s PathElement, usize>, step: &'s PathElement) -> usize {
+    let next = known.len();
+    *known.entry(step).or_insert(next)
 }

@@ -137,7 +137,7 @@ impl<'a, V: Versions> Update<'a, V> {
         Some(Self { comparisons, acting, own })
     }
 
-    /// The encoded managers, without decoding them, where the write changes no set: it wrote only what its manager
+    /// The encoded managers, closed, without decoding them, where the write changes no set: it wrote only what its manager
     /// owns, alone, and removed nothing that anybody owns. `None` if that is not so, or not easily seen.
     pub fn retouched(&mut self, entries: &[Value]) -> Option<Vec<Value>> {
         let version = &self.acting.identity.api_version;

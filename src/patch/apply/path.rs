@@ -2,20 +2,21 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::gotext;
 
-/// A step, in the order of FieldsV1.
+/// A step, in the order of FieldsV1. Sets are copied often, and share their steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A member of an object.
-    Field(Box<str>),
+    Field(Arc<str>),
     /// An element of a list, by some of its fields, sorted by name.
-    Key(Box<[(Box<str>, Plain)]>),
-    /// An element of a list that is itself the key. Boxed, for sets hold mostly names.
-    Value(Box<Plain>),
+    Key(Arc<[(Arc<str>, Plain)]>),
+    /// An element of a list that is itself the key.
+    Value(Arc<Plain>),
     Index(i64),
 }
 

@@ -3,6 +3,7 @@
 //! A value is a scalar, a list or a map; a type says which of these it may be, and how lists and maps are taken apart.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub enum Relation {
     /// Not at all: the list is one value.
     Atomic,
     Set,
-    Keyed(Box<[Box<str>]>),
+    Keyed(Box<[Arc<str>]>),
 }
 
 #[derive(Clone, Debug)]
@@ -167,7 +168,6 @@ impl Builder<'_> {
         }
         let message = self.types.message(id);
         let built = match message.format {
-            Format::Object if message.fields.is_empty() => DEDUCED,
             Format::Object => self.object(id),
             Format::Time | Format::MicroTime | Format::Quantity | Format::IntOrString => {
                 self.scalar(Scalar::Untyped)
@@ -197,7 +197,9 @@ impl Builder<'_> {
         }
         self.members(id, &mut fields);
         let atomic = message.merging == Merging::Atomic;
-        let map = MapType { fields, element: None, atomic };
+        // What has no fields is an object of whatever there is.
+        let element = fields.is_empty().then_some(DEDUCED);
+        let map = MapType { fields, element, atomic };
         self.atoms[place.0 as usize].map = Some(map);
         place
     }
@@ -257,7 +259,7 @@ impl Builder<'_> {
 /// Lists that do not say how they are merged are read off their strategic merge (kube-openapi `schemaconv`).
 fn relation(field: &Field) -> Relation {
     match (&field.merging, field.strategic.as_deref()) {
-        (Merging::Map(keys), _) => Relation::Keyed(keys.clone()),
+        (Merging::Map(keys), _) => Relation::Keyed(keys.iter().map(|key| Arc::from(&**key)).collect()),
         (Merging::Set, _) => Relation::Set,
         (Merging::Unsaid, Some(strategic)) if strategic.strategy.split(',').any(|word| word == "merge") => {
             match &*strategic.merge_key {

@@ -181,7 +181,7 @@ impl State {
                 Operation::Apply => manager.identity.name.clone(),
                 Operation::Update => format!("{} (Update)", manager.identity.name),
             };
-            (name, fields_v1::encode(&manager.fields))
+            (name, serde_json::from_str(&fields_v1::encode(&manager.fields)).unwrap())
         });
         managers.collect()
     }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Absence, Cardinality, Field, FieldKind, Format, MessageId, Types};
+use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
 use crate::gotext::json_kind;
 
 mod form;
@@ -39,24 +39,61 @@ const MANAGERS: &str = "managedFields";
 /// A member that was sent, with its own name so that no other need be made.
 type Slot = Option<(String, Value)>;
 
+/// Where a member that was sent belongs.
+enum Place {
+    Claim,
+    /// Among the members of the message.
+    At(usize),
+    Nowhere,
+}
+
 impl<'a> Conformer<'a> {
     /// In the order of the text: the first error counts.
     fn members(&mut self, id: MessageId, object: &mut Map<String, Value>) -> Result<(), String> {
-        let message = self.types.message(id);
-        let sent = std::mem::take(object);
-        let mut slots: Vec<Slot> = Vec::new();
-        slots.resize_with(message.members.len(), || None);
+        let (types, message) = (self.types, self.types.message(id));
+        let silent =
+            |members: &[Member]| members.iter().all(|member| types.field(member).absence == Absence::Silent);
+        let mut places = Vec::with_capacity(object.len());
         let mut next = 0;
-        for (name, value) in sent {
-            match message.find(self.types, &name, next) {
+        // Whether nothing goes, nothing comes and nothing moves.
+        let mut done = true;
+        for (name, value) in object.iter_mut() {
+            let place = match message.find(types, name, next) {
                 Some(index) => {
+                    done &= index >= next && silent(&message.members[next..index]);
                     next = index + 1;
-                    slots[index] = self.member(id, index, value)?.map(|value| (name, value));
+                    if self.member(id, index, value)? { Place::At(index) } else { Place::Nowhere }
                 }
                 None if message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion") => {
+                    done &= next == 0;
+                    Place::Claim
+                }
+                None => {
+                    self.fit.unknown = true;
+                    Place::Nowhere
+                }
+            };
+            done &= !matches!(place, Place::Nowhere);
+            places.push(place);
+        }
+        if !(done && silent(&message.members[next..])) {
+            self.arrange(id, object, places);
+        }
+        Ok(())
+    }
+
+    /// Brings members to their places, and adds what is printed though it was not sent.
+    fn arrange(&self, id: MessageId, object: &mut Map<String, Value>, places: Vec<Place>) {
+        let message = self.types.message(id);
+        let mut slots: Vec<Slot> = Vec::new();
+        slots.resize_with(message.members.len(), || None);
+        for ((name, value), place) in std::mem::take(object).into_iter().zip(places) {
+            match place {
+                Place::At(index) => slots[index] = Some((name, value)),
+                Place::Claim => {
                     object.insert(name, value);
                 }
-                None => self.fit.unknown = true,
+                Place::Nowhere => {}
             }
         }
         for (member, slot) in message.members.iter().zip(slots) {
@@ -70,20 +107,19 @@ impl<'a> Conformer<'a> {
                 }
             }
         }
-        Ok(())
     }
 
-    /// The value of a member; `None` if it is as good as absent.
-    fn member(&mut self, id: MessageId, index: usize, mut value: Value) -> Result<Option<Value>, String> {
+    /// The value of a member; whether it is not as good as absent.
+    fn member(&mut self, id: MessageId, index: usize, value: &mut Value) -> Result<bool, String> {
         let message = self.types.message(id);
         let member = &message.members[index];
         let field = self.types.field(member);
         let depth = self.path.len();
         self.path.extend(member.lenders.iter().map(|lender| &*self.types.message(*lender).name));
         self.path.push(&field.json_name);
-        self.field(field, &message.name, &mut value)?;
+        self.field(field, &message.name, value)?;
         self.path.truncate(depth);
-        Ok((!value.is_null() && self.is_printed(field, &value)).then_some(value))
+        Ok(!value.is_null() && self.is_printed(field, value))
     }
 
     fn field(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {

@@ -121,15 +121,19 @@ proptest! {
         let kind = Kind::new("apps/v1", "Deployment");
         let set = owned::owned(&kind.schema, &body);
         let encoded = fields_v1::encode(&set);
-        prop_assert_eq!(fields_v1::parse(&encoded), Ok(set));
+        prop_assert_eq!(fields_v1::parse_text(&encoded), Ok(set.clone()));
+        prop_assert!(fields_v1::covers(encoded.as_bytes(), 0, &set));
+        prop_assert_eq!(fields_v1::touches(encoded.as_bytes(), 0, &set), !set.is_empty());
     }
 
     #[test]
     fn any_json_is_a_set_or_an_error(text in "\\{(\"[fkvi.]:?[a{}\"0-9]{0,4}\":(\\{\\}|1|null),?){0,3}\\}") {
-        if let Ok(fields) = serde_json::from_str::<Map<String, Value>>(&text)
-            && let Ok(set) = fields_v1::parse(&fields)
-        {
-            prop_assert_eq!(fields_v1::parse(&fields_v1::encode(&set)), Ok(set));
+        if let Ok(fields) = serde_json::from_str::<Map<String, Value>>(&text) {
+            let set = fields_v1::parse(&fields);
+            prop_assert_eq!(&fields_v1::parse_text(&text), &set);
+            if let Ok(set) = set {
+                prop_assert_eq!(fields_v1::parse_text(&fields_v1::encode(&set)), Ok(set));
+            }
         }
     }
 }
