@@ -22,6 +22,7 @@ pub mod schema;
 pub mod fields;
 pub mod gotext;
 pub mod identity;
+pub mod pieces;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;

@@ -15,8 +15,8 @@ use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
 use crate::storage::{self, Scan};
 
-/// Items handed over at a time.
-const CHUNK: usize = 64;
+/// Items handed over at a time. Where the next ones begin has to be looked up for each chunk.
+const CHUNK: usize = 256;
 
 /// A page, or the whole list.
 pub struct List {

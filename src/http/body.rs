@@ -19,10 +19,13 @@ use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
-use crate::protowire::write::append_bytes;
+use crate::protowire::write::{append_bytes, size_of_bytes};
 
 /// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
+
+/// Messages made before other requests get their turn on this thread: each takes some ten microseconds.
+const MADE_AT_ONCE: usize = 64;
 
 /// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
 /// notices.
@@ -34,7 +37,7 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         return whole_list(encoder, list).await;
     }
     let out = encoder.list_head(&list);
-    let mut writer = ListWriter { encoder, out, started: false };
+    let mut writer = ListWriter::new(encoder, out);
     let done = writer.fill(&mut list.items, CHUNK).await?;
     let first = writer.take();
     if done {
@@ -54,10 +57,17 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
 struct ListWriter {
     encoder: Encoder,
     out: Vec<u8>,
+    /// Items that are there and not written.
+    pending: std::vec::IntoIter<Arc<Object>>,
     started: bool,
 }
 
 impl ListWriter {
+    /// `out` is what stands before the items.
+    fn new(encoder: Encoder, out: Vec<u8>) -> Self {
+        Self { encoder, out, pending: Vec::new().into_iter(), started: false }
+    }
+
     /// What has been written since the last time.
     fn take(&mut self) -> Bytes {
         std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
@@ -66,16 +76,18 @@ impl ListWriter {
     /// Writes items until there are `enough` bytes. Returns true after the last one.
     async fn fill(&mut self, items: &mut Items, enough: usize) -> Result<bool, Error> {
         while self.out.len() < enough {
+            if let Some(object) = self.pending.next() {
+                self.out.push(if self.started { b',' } else { b'[' });
+                self.started = true;
+                self.encoder.item(&mut self.out, &object)?;
+                continue;
+            }
             let Some(objects) = items.next().await else {
                 let end = if self.started { b"]}\n" } else { self.encoder.empty_items() };
                 self.out.extend_from_slice(end);
                 return Ok(true);
             };
-            for object in objects? {
-                self.out.push(if self.started { b',' } else { b'[' });
-                self.started = true;
-                self.encoder.item(&mut self.out, &object)?;
-            }
+            self.pending = objects?.into_iter();
         }
         Ok(false)
     }
@@ -96,7 +108,7 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         objects = keyed.into_iter().map(|(_, object)| object).collect();
     }
     let out = encoder.list_head(&list);
-    let mut writer = ListWriter { encoder, out, started: false };
+    let mut writer = ListWriter::new(encoder, out);
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
     writer.fill(&mut items, usize::MAX).await?;
     let Encoder { media, pretty, .. } = writer.encoder;
@@ -111,21 +123,23 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
 /// A list in protobuf says first how long it is: a sum where the messages are there, else they are made before the
 /// first byte is sent. What is held meanwhile are references to what all lists share.
 async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
-    let mut items = Vec::new();
+    let head = encoder.protobuf_list_head(&list)?;
+    let (mut items, mut length, mut made) = (Vec::new(), 0, 0);
     while let Some(objects) = list.items.next().await {
-        let objects = objects?;
-        let made = objects.iter().all(|object| object.made_size() > 0);
-        for object in objects {
-            items.push(encoder.protobuf_item(object)?);
-        }
-        // Making them takes a while, and other requests have work for this thread.
-        if !made {
-            tokio::task::yield_now().await;
+        for object in objects? {
+            made += usize::from(object.made_size() == 0);
+            let item = encoder.protobuf_item(object)?;
+            // Now, as later the object has to be fetched from memory again.
+            length += size_of_bytes(head.items_number, item.bytes().len());
+            items.push(item);
+            if made == MADE_AT_ONCE {
+                made = 0;
+                tokio::task::yield_now().await;
+            }
         }
     }
-    let head = encoder.protobuf_list_head(&list, items.iter().map(|item| item.bytes().len()))?;
-    let mut writer =
-        ProtobufWriter { out: head.bytes, items_number: head.items_number, items: items.into_iter() };
+    let items_number = head.items_number;
+    let mut writer = ProtobufWriter { out: head.before(length), items_number, items: items.into_iter() };
     let first = writer.fill();
     if writer.items.len() == 0 {
         return Ok(Body::from(first));

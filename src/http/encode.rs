@@ -22,6 +22,7 @@ use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
+use crate::pieces;
 use crate::revision::Revision;
 
 pub use protobuf::{Item, enveloped};
@@ -137,7 +138,7 @@ impl Encoder {
         match &self.form {
             Form::Object if self.resource.serves_as_stored(object) => {
                 out.push(b'{');
-                out.extend_from_slice(object.json_item()?);
+                pieces::append(out, object.json_item()?);
             }
             Form::Object => {
                 let mut map = self.resource.decode(object)?;

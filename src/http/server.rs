@@ -4,6 +4,7 @@
 
 mod connection;
 mod gather;
+mod sliced;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

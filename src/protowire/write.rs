@@ -1,6 +1,7 @@
 //! Messages written from their ends to their beginnings, so that lengths are known when they are due.
 
 use super::{BYTES, FIXED64, VARINT};
+use crate::pieces;
 
 /// Builds one message. What is to stand last is written first.
 #[derive(Debug, Default)]
@@ -109,7 +110,7 @@ pub fn varint(mut value: u64) -> ([u8; 10], usize) {
 /// Appends a field of bytes to what is written forwards.
 pub fn append_bytes(out: &mut Vec<u8>, number: i32, value: &[u8]) {
     append_head(out, number, value.len());
-    out.extend_from_slice(value);
+    pieces::append(out, value);
 }
 
 /// Appends the tag and the length of a field of bytes.

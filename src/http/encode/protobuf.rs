@@ -15,7 +15,6 @@ use crate::codec::object::{Object, Unencodable};
 use crate::codec::protobuf::{self, Envelope, watch_frame};
 use crate::http::status::Failure;
 use crate::http::table::Columns;
-use crate::protowire::write::size_of_bytes;
 
 /// The message of an item of a list.
 pub enum Item {
@@ -33,10 +32,21 @@ impl Item {
     }
 }
 
-/// What stands before the items of a list, and the field they stand in.
+/// A list without its items, and the field they stand in.
 pub struct ListHead {
-    pub bytes: Vec<u8>,
+    value: Value,
+    message: Vec<u8>,
     pub items_number: i32,
+}
+
+impl ListHead {
+    /// What stands before items of so many bytes, with their tags and lengths.
+    pub fn before(&self, items: usize) -> Vec<u8> {
+        let (api_version, kind) = claims(&self.value);
+        let mut bytes = Envelope::head(api_version, kind, self.message.len() + items);
+        bytes.extend_from_slice(&self.message);
+        bytes
+    }
 }
 
 /// A value that names its kind, in its envelope.
@@ -68,20 +78,12 @@ impl Encoder {
         message(&self.formed(self.decode(object)?))
     }
 
-    /// The list without its items, whose lengths have to be known beforehand.
-    pub fn protobuf_list_head(
-        &self,
-        list: &List,
-        lengths: impl Iterator<Item = usize>,
-    ) -> Result<ListHead, Error> {
-        let head = self.list_value(list);
-        let (api_version, kind) = claims(&head);
+    pub fn protobuf_list_head(&self, list: &List) -> Result<ListHead, Error> {
+        let value = self.list_value(list);
+        let (api_version, kind) = claims(&value);
         let items_number = protobuf::items_number(api_version, kind).map_err(|why| failed(kind, &why))?;
-        let list = message(&head)?;
-        let length: usize = lengths.map(|length| size_of_bytes(items_number, length)).sum();
-        let mut bytes = Envelope::head(api_version, kind, list.len() + length);
-        bytes.extend_from_slice(&list);
-        Ok(ListHead { bytes, items_number })
+        let message = message(&value)?;
+        Ok(ListHead { value, message, items_number })
     }
 
     pub(super) fn protobuf_event(&self, event: &WatchEvent) -> Result<Bytes, Error> {

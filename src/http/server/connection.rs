@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::gather::Gathered;
+use super::sliced::Sliced;
 use super::{ConnectionInfo, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer that takes longer to shake hands is not a client.
@@ -123,7 +124,9 @@ impl Server {
         let router = self.router.clone();
         let service = service_fn(move |request| respond(router.clone(), info.clone(), request));
         let builder = self.protocols.negotiated(&stream);
-        let ended = if is_http2(&stream) {
+        let http2 = is_http2(&stream);
+        let stream = Sliced(stream);
+        let ended = if http2 {
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
             sender.drive(self.run_protocol(builder, stream, service, draining)).await
