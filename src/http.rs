@@ -2,6 +2,7 @@
 
 pub mod app;
 mod body;
+mod byte_ranges;
 mod compress;
 mod conditional;
 pub mod discovery;

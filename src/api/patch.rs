@@ -55,7 +55,10 @@ pub(super) struct Patch {
 impl Patch {
     pub(super) fn parse(kind: PatchKind, body: &[u8], strictness: Strictness<'_>) -> Result<Self, Error> {
         let malformed = |_| Error::bad_request("invalid JSON patch");
-        let Parsed { value, repeated } = json::parse(body).map_err(malformed)?;
+        let Parsed { mut value, repeated } = json::parse(body).map_err(malformed)?;
+        if kind == PatchKind::StrategicMerge {
+            json::whole_numbers(&mut value);
+        }
         let foreign =
             kind == PatchKind::Json && json_patch::operations(&value)?.iter().any(has_foreign_members);
         let asked = strictness.is_asked();

@@ -6,11 +6,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+mod literals;
 mod node;
 mod surrogates;
+mod whole;
 
 pub use node::Node;
 pub use surrogates::first as first_surrogate;
+pub use whole::{whole, whole_numbers};
 
 use crate::gotext;
 
@@ -27,7 +30,8 @@ pub struct Parsed {
 /// does an escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
-    let value = with_text(body, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
+    let seed = Watching { repeated: &repeated, repetition: Repetition::Replaces };
+    let value = with_text(body, |text| read(text, seed))?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
@@ -35,7 +39,8 @@ pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
 /// Go keeps raw JSON, or has a map of structs, the last one would count.
 pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
     let repeated = Cell::new(false);
-    with_text(body, Watching { repeated: &repeated, repetition: Repetition::Merges })
+    let seed = Watching { repeated: &repeated, repetition: Repetition::Merges };
+    with_text(body, |text| read(text, seed))
 }
 
 /// As [`parse`], of what is text already, and without leniency.
@@ -47,11 +52,11 @@ pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
 
 fn with_text<T>(
     body: &[u8],
-    seed: impl for<'de> DeserializeSeed<'de, Value = T> + Copy,
+    read: impl Fn(&str) -> Result<T, serde_json::Error>,
 ) -> Result<T, serde_json::Error> {
     let text = gotext::utf8(body);
-    read(&text, seed).or_else(|error| match surrogates::replaced(&text) {
-        Some(text) => read(&text, seed),
+    read(&text).or_else(|error| match surrogates::replaced(&text) {
+        Some(text) => read(&text),
         None => Err(error),
     })
 }

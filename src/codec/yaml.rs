@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::json::Parsed;
+use super::json::{Parsed, whole_numbers};
 
 mod emit;
 mod escapes;
@@ -22,13 +22,15 @@ pub fn parse(document: &[u8]) -> Result<Value, String> {
 pub fn read(document: &[u8]) -> Result<Parsed, String> {
     let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
     escapes::check(text).map_err(|why| format!("yaml: {why}"))?;
-    let read = |duplicate_keys| {
+    let read = |duplicate_keys| -> Result<Value, serde_saphyr::Error> {
         let options = serde_saphyr::options! {
             duplicate_keys: duplicate_keys,
             legacy_octal_numbers: true,
             with_snippet: false,
         };
-        serde_saphyr::from_str_with_options(text, options)
+        let mut value = serde_saphyr::from_str_with_options(text, options)?;
+        whole_numbers(&mut value);
+        Ok(value)
     };
     match read(DuplicateKeyPolicy::Error) {
         Ok(value) => Ok(Parsed { value, repeated: false }),

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderName, header};
 
+use super::byte_ranges::{self, Unsatisfiable};
+
 /// What names one state of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators<'a> {
@@ -18,13 +20,12 @@ pub struct Validators<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Whole,
-    /// These bytes of it.
-    Part(Range<usize>),
+    /// These bytes of it, in one part or several.
+    Parts(Vec<Range<usize>>),
     NotModified,
     /// A condition for going on does not hold.
     Failed,
-    /// None of the bytes that were asked for are there.
-    Unsatisfiable,
+    Unsatisfiable(Unsatisfiable),
 }
 
 /// Judges the conditions of a GET, in Go's order. `length` is asked for only where a part of the document is wanted.
@@ -45,7 +46,11 @@ pub fn judge(headers: &HeaderMap, validators: Validators<'_>, length: impl FnOnc
         return Verdict::NotModified;
     }
     match text(headers, &header::RANGE) {
-        Some(range) if is_current(headers, validators) => part(range, length()),
+        Some(range) if is_current(headers, validators) => match byte_ranges::parse(range, length()) {
+            Ok(parts) if parts.is_empty() => Verdict::Whole,
+            Ok(parts) => Verdict::Parts(parts),
+            Err(why) => Verdict::Unsatisfiable(why),
+        },
         _ => Verdict::Whole,
     }
 }
@@ -56,29 +61,6 @@ fn is_current(headers: &HeaderMap, validators: Validators<'_>) -> bool {
         None => true,
         Some(tag) if tag.starts_with(['"', 'W']) => tag == validators.etag,
         Some(_) => date(headers, &header::IF_RANGE) == Some(seconds(validators.modified)),
-    }
-}
-
-/// One range of bytes; a request for several gets the whole, as it may.
-fn part(range: &str, length: usize) -> Verdict {
-    let Some(ranges) = range.strip_prefix("bytes=") else { return Verdict::Unsatisfiable };
-    if ranges.contains(',') {
-        return Verdict::Whole;
-    }
-    let Some((first, last)) = ranges.split_once('-') else { return Verdict::Unsatisfiable };
-    let (first, last) = (first.trim(), last.trim());
-    let bounds = match (first.is_empty(), last.is_empty()) {
-        (true, true) => None,
-        (true, false) => last.parse::<usize>().ok().map(|count| (length.saturating_sub(count), length)),
-        (false, true) => first.parse().ok().map(|first| (first, length)),
-        (false, false) => match (first.parse::<usize>(), last.parse::<usize>()) {
-            (Ok(first), Ok(last)) if first <= last => Some((first, last.saturating_add(1).min(length))),
-            _ => None,
-        },
-    };
-    match bounds {
-        Some((start, end)) if start < end => Verdict::Part(start..end),
-        _ => Verdict::Unsatisfiable,
     }
 }
 
@@ -175,31 +157,25 @@ mod tests {
         }
     }
 
+    fn one(part: Range<usize>) -> Verdict {
+        Verdict::Parts(std::iter::once(part).collect())
+    }
+
     #[test]
     fn parts() {
         use header::{IF_RANGE, RANGE};
         for (range, want) in [
-            ("bytes=0-3", Verdict::Part(0..4)),
-            ("bytes=4-", Verdict::Part(4..10)),
-            ("bytes=-3", Verdict::Part(7..10)),
-            ("bytes=-30", Verdict::Part(0..10)),
-            ("bytes=9-99", Verdict::Part(9..10)),
-            ("bytes=10-", Verdict::Unsatisfiable),
-            ("bytes=3-2", Verdict::Unsatisfiable),
-            ("bytes=-", Verdict::Unsatisfiable),
-            ("bytes=-0", Verdict::Unsatisfiable),
-            ("bytes=a-b", Verdict::Unsatisfiable),
-            ("lines=1-2", Verdict::Unsatisfiable),
-            ("bytes=0-1,4-5", Verdict::Whole),
+            ("bytes=0-3", one(0..4)),
+            ("bytes=0-1,4-5", Verdict::Parts(vec![0..2, 4..6])),
+            ("bytes=0-8,0-8", Verdict::Whole),
+            ("bytes=10-", Verdict::Unsatisfiable(Unsatisfiable::Beyond)),
+            ("lines=1-2", Verdict::Unsatisfiable(Unsatisfiable::Malformed)),
         ] {
             assert_eq!(verdict(&[(RANGE, range)]), want, "{range}");
         }
-        for (condition, want) in [
-            (ETAG, Verdict::Part(0..1)),
-            ("\"x\"", Verdict::Whole),
-            (DATE, Verdict::Part(0..1)),
-            (LATER, Verdict::Whole),
-        ] {
+        for (condition, want) in
+            [(ETAG, one(0..1)), ("\"x\"", Verdict::Whole), (DATE, one(0..1)), (LATER, Verdict::Whole)]
+        {
             assert_eq!(verdict(&[(RANGE, "bytes=0-0"), (IF_RANGE, condition)]), want, "{condition}");
         }
     }

@@ -1,5 +1,6 @@
 //! Discovery, OpenAPI and version: documents that are encoded once, with their caching headers.
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -8,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
+use super::byte_ranges::{self, Multipart, Unsatisfiable};
 use super::conditional::{self, Validators, Verdict};
 use super::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
@@ -88,27 +90,29 @@ pub fn openapi_v2(openapi: &OpenApi, headers: &HeaderMap) -> Response {
 fn openapi_v2_in(openapi: &OpenApi, form: Form, headers: &HeaderMap) -> Response {
     // Whatever is not taken as it is kept must be unpacked, so this is the cheaper answer.
     let encoding = if takes_gzip(headers) { Encoding::Gzip } else { Encoding::Identity };
-    let mut response = kept(openapi.v2(form), headers, encoding);
-    match form {
-        Form::Json => set_type(&mut response, openapi::CONTENT_TYPE),
-        Form::Protobuf => set_type(&mut response, openapi::V2_PROTOBUF_CONTENT_TYPE),
-    }
-    response
+    let content_type = match form {
+        Form::Json => openapi::CONTENT_TYPE,
+        Form::Protobuf => openapi::V2_PROTOBUF_CONTENT_TYPE,
+    };
+    kept(openapi.v2(form), content_type, headers, encoding)
 }
 
 /// `/openapi/v3` (empty `path`) and `/openapi/v3/<path>`.
 pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &HeaderMap) -> Response {
     if path.is_empty() {
         let (index, modified) = openapi.v3_index();
-        let mut response =
-            conditional(&index.etag(), modified, headers, || index.body.len(), || index.body.clone());
-        set_type(&mut response, openapi::CONTENT_TYPE);
-        return response;
+        let (etag, content_type) = (&index.etag(), openapi::CONTENT_TYPE);
+        let served = Served { etag, modified, content_type };
+        return conditional(served, headers, || index.body.len(), || index.body.clone());
     }
     let form = openapi_form(&openapi::V3_NAMES, headers);
     let Some(document) = openapi.v3(path, form.unwrap_or(Form::Json)) else {
         return empty(StatusCode::NOT_FOUND);
     };
+    if negotiate::names_nothing(liked(headers)) {
+        // Upstream's handler looks for something to refuse, and finds nothing.
+        return empty(StatusCode::OK);
+    }
     let mut response = match form {
         Some(form) => openapi_v3_in(path, form, document, query, headers),
         None => empty(StatusCode::NOT_ACCEPTABLE),
@@ -124,11 +128,11 @@ fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, head
         set(&mut response, header::LOCATION, &OpenApi::v3_url(path, document.hash));
         return response;
     }
-    let mut response = kept(document, headers, Encoding::Identity);
-    match form {
-        Form::Json => set_type(&mut response, openapi::CONTENT_TYPE),
-        Form::Protobuf => set_type(&mut response, openapi::V3_PROTOBUF_CONTENT_TYPE),
-    }
+    let content_type = match form {
+        Form::Json => openapi::CONTENT_TYPE,
+        Form::Protobuf => openapi::V3_PROTOBUF_CONTENT_TYPE,
+    };
+    let mut response = kept(document, content_type, headers, Encoding::Identity);
     if !hash.is_empty() {
         set(&mut response, header::CACHE_CONTROL, openapi::HASHED_CACHE_CONTROL);
         set(&mut response, header::EXPIRES, &httpdate::fmt_http_date(SystemTime::now() + YEAR));
@@ -138,8 +142,12 @@ fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, head
 
 /// The form that the client likes best of those a document has.
 fn openapi_form(names: &Names, headers: &HeaderMap) -> Option<Form> {
-    let accept = accept(headers).filter(|accept| !accept.is_empty()).unwrap_or("*/*");
-    negotiate::preferred(accept, names)
+    negotiate::preferred(liked(headers), names)
+}
+
+/// The `Accept` header of a request for a document of OpenAPI; without one, everything is.
+fn liked(headers: &HeaderMap) -> &str {
+    accept(headers).filter(|accept| !accept.is_empty()).unwrap_or("*/*")
 }
 
 /// How a body is sent.
@@ -162,13 +170,14 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn kept(kept: Kept<'_>, headers: &HeaderMap, encoding: Encoding) -> Response {
-    let etag = format!("\"{}\"", kept.hash);
+fn kept(kept: Kept<'_>, content_type: &str, headers: &HeaderMap, encoding: Encoding) -> Response {
+    let etag = &format!("\"{}\"", kept.hash);
+    let served = Served { etag, modified: kept.modified, content_type };
     // Ranges count the bytes of the document, not of what it is packed in.
     if encoding == Encoding::Identity || headers.contains_key(header::RANGE) {
-        return conditional(&etag, kept.modified, headers, || kept.length(), || kept.body());
+        return conditional(served, headers, || kept.length(), || kept.body());
     }
-    let mut response = conditional(&etag, kept.modified, headers, || kept.length(), || kept.gzip());
+    let mut response = conditional(served, headers, || kept.length(), || kept.gzip());
     if response.status() == StatusCode::OK {
         response.headers_mut().remove(header::ACCEPT_RANGES);
         set(&mut response, header::CONTENT_ENCODING, "gzip");
@@ -176,10 +185,17 @@ fn kept(kept: Kept<'_>, headers: &HeaderMap, encoding: Encoding) -> Response {
     response
 }
 
+/// What is said of a document beside its bytes.
+#[derive(Clone, Copy)]
+struct Served<'a> {
+    etag: &'a str,
+    modified: SystemTime,
+    content_type: &'a str,
+}
+
 /// A document, or what else its conditions lead to.
 fn conditional(
-    etag: &str,
-    modified: SystemTime,
+    Served { etag, modified, content_type }: Served<'_>,
     headers: &HeaderMap,
     length: impl Fn() -> usize,
     body: impl FnOnce() -> Bytes,
@@ -187,19 +203,15 @@ fn conditional(
     let mut response = match conditional::judge(headers, Validators { etag, modified }, &length) {
         Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
         Verdict::Failed => empty(StatusCode::PRECONDITION_FAILED),
-        Verdict::Unsatisfiable => {
-            let mut response = empty(StatusCode::RANGE_NOT_SATISFIABLE);
-            set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", length()));
-            response
+        Verdict::Unsatisfiable(why) => {
+            let mut response = response::plain_error(StatusCode::RANGE_NOT_SATISFIABLE, &why.to_string());
+            if why == Unsatisfiable::Beyond {
+                set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", length()));
+            }
+            return response;
         }
-        Verdict::Part(part) => {
-            let mut response = Response::new(Body::from(body().slice(part.clone())));
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            let range = format!("bytes {}-{}/{}", part.start, part.end - 1, length());
-            set(&mut response, header::CONTENT_RANGE, &range);
-            response
-        }
-        Verdict::Whole => Response::new(Body::from(body())),
+        Verdict::Parts(parts) => self::parts(&parts, &body(), content_type),
+        Verdict::Whole => typed(StatusCode::OK, content_type, body()),
     };
     set(&mut response, header::ETAG, etag);
     if response.status() != StatusCode::NOT_MODIFIED {
@@ -209,17 +221,31 @@ fn conditional(
     response
 }
 
+/// One part is the body; several are written into one.
+fn parts(parts: &[Range<usize>], document: &Bytes, content_type: &str) -> Response {
+    if let [part] = parts {
+        let mut response = typed(StatusCode::PARTIAL_CONTENT, content_type, document.slice(part.clone()));
+        let range = byte_ranges::content_range(part, document.len());
+        set(&mut response, header::CONTENT_RANGE, &range);
+        return response;
+    }
+    // Nobody can have put it into the document.
+    let boundary = format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());
+    let Multipart { content_type, body } = Multipart::new(parts, document, content_type, &boundary);
+    typed(StatusCode::PARTIAL_CONTENT, &content_type, body.into())
+}
+
+fn typed(status: StatusCode, content_type: &str, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, content_type);
+    response
+}
+
 fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
-}
-
-/// Of a body: an answer without one has no type.
-fn set_type(response: &mut Response, content_type: &str) {
-    if response.status().is_success() {
-        set(response, header::CONTENT_TYPE, content_type);
-    }
 }
 
 /// Values that are no header are our own mistake and leave the header out.

@@ -174,6 +174,11 @@ pub fn preferred<T: Copy>(accept: &str, names: &[(&str, T)]) -> Option<T> {
     clauses(accept).iter().find_map(matching)
 }
 
+/// Whether a header has no media range in it.
+pub fn names_nothing(accept: &str) -> bool {
+    clauses(accept).is_empty()
+}
+
 /// Upstream's router looks at Accept before any handler of a built-in kind does: parameters cut off, one range must
 /// equal a type or be `*/*`; `application/*` is unknown to it. `types` in the order of the 406 text.
 pub fn check_route(accept: Option<&str>, types: &[&str]) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use crate::codec::protobuf::{self, Envelope};
 use crate::codec::yaml;
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
-use crate::schema::types;
+use crate::schema::types::{self, Fit};
 
 mod claims;
 
@@ -102,6 +102,28 @@ fn text_object(
     body: &Encoded,
     strictness: Strictness<'_>,
 ) -> Result<ObjectMap, Error> {
+    let refuse = |why: String| mismatch((kind, api_version), kind, &why);
+    let (mut object, repeated) = claimed_object(kind, api_version, body)?;
+    let mut conformed = conform(api_version, kind, &mut object);
+    let settled = matches!(conformed, Ok(Fit { respelled: false, .. }));
+    if !settled && let Some(spelled) = spelled(body) {
+        (object, _) = claimed_object(kind, api_version, body)?;
+        conformed = types::conform_spelled(&spelled, api_version, kind, &mut object);
+    }
+    let fit = conformed.map_err(refuse)?;
+    if (fit.unknown || repeated) && strictness.is_asked() {
+        strictness.judge(&problems(kind, api_version, body)).map_err(refuse)?;
+    }
+    Ok(object)
+}
+
+/// The text of a body in which numbers have a spelling.
+fn spelled(body: &Encoded) -> Option<Node> {
+    (body.media == MediaType::Json).then(|| Node::parse(&body.bytes).ok()).flatten()
+}
+
+/// What a body says, with the kind and apiVersion of the URL, and whether it has members twice.
+fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
     let Parsed { mut value, repeated } = parse_text(body).map_err(&unrecognized)?;
     if repeated && body.media == MediaType::Json {
@@ -121,12 +143,7 @@ fn text_object(
     let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
     well_formed(&claimed_version).map_err(&unrecognized)?;
     check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
-    let refuse = |why: String| mismatch((kind, api_version), kind, &why);
-    let fit = conform(api_version, kind, &mut object).map_err(refuse)?;
-    if (fit.unknown || repeated) && strictness.is_asked() {
-        strictness.judge(&problems(kind, api_version, body)).map_err(refuse)?;
-    }
-    Ok(object)
+    Ok((object, repeated))
 }
 
 /// What is unknown or repeated in a body that was read already: this reads it again.

@@ -51,8 +51,13 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
 
 /// What a path that nobody serves answers, as Go's mux does.
 pub fn not_found() -> Response {
-    let mut response = Response::new(Body::from("404 page not found\n"));
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    plain_error(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// An error as Go's `http.Error` writes it.
+pub fn plain_error(status: StatusCode, why: &str) -> Response {
+    let mut response = Response::new(Body::from(format!("{why}\n")));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -12,7 +12,7 @@ mod load;
 mod markers;
 mod strict;
 
-pub use conform::{Fit, conform};
+pub use conform::{Fit, conform, conform_spelled};
 pub use strict::{duplicates, list_problems, problems};
 
 /// All messages, and which of them are kinds.

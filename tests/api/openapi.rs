@@ -15,6 +15,7 @@ on_both_databases! {
     v3_in_protobuf,
     the_form_that_is_liked_best,
     documents_are_fetched_once,
+    an_accept_header_that_names_nothing,
     deprecated_watches_are_described,
     operations_and_parameters_are_described,
 }
@@ -153,7 +154,46 @@ async fn documents_are_fetched_once(setup: Setup) {
         let range = format!("bytes 1-4/{}", whole.body.len());
         assert_eq!(part.header("content-range"), Some(&*range));
         let beyond = server.get(path).header("range", &format!("bytes={}-", whole.body.len())).await;
-        assert_eq!(beyond.status, 416, "{path}");
+        assert_eq!(
+            (beyond.status, &beyond.body[..]),
+            (416, &b"invalid range: failed to overlap\n"[..]),
+            "{path}"
+        );
+        assert_eq!(
+            (beyond.header("content-type"), beyond.header("etag")),
+            (Some("text/plain; charset=utf-8"), None)
+        );
+        let several =
+            server.get(path).header("range", "bytes=0-1,-3").header("accept-encoding", "gzip").await;
+        assert_eq!((several.status, several.header("content-encoding")), (206, None), "{path}");
+        let content_type = several.header("content-type").expect("a type");
+        let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect(content_type);
+        let length = whole.body.len();
+        let part = |from: usize, to: usize| {
+            let bytes = String::from_utf8_lossy(&whole.body[from..to]).into_owned();
+            let range = format!("Content-Range: bytes {from}-{}/{length}", to - 1);
+            format!("--{boundary}\r\n{range}\r\nContent-Type: application/json\r\n\r\n{bytes}\r\n")
+        };
+        let want = format!("{}{}--{boundary}--\r\n", part(0, 2), part(length - 3, length));
+        assert_eq!(String::from_utf8_lossy(&several.body), want, "{path}");
+    }
+}
+
+/// As Go's handlers answer what names no media type at all.
+async fn an_accept_header_that_names_nothing(setup: Setup) {
+    let server = setup.start_empty().await;
+    for accept in ["text", ";", ",", "a/b/c"] {
+        for (path, status) in [
+            ("/openapi/v2", 406),
+            ("/openapi/v3/apis/apps/v1", 200),
+            ("/openapi/v3/none", 404),
+            ("/openapi/v3", 200),
+        ] {
+            let answer = server.get(path).accept(accept).await;
+            let has_body = path == "/openapi/v3";
+            assert_eq!((answer.status, answer.body.is_empty()), (status, !has_body), "{path} {accept}");
+            assert_eq!(answer.header("content-type").is_some(), has_body, "{path} {accept}");
+        }
     }
 }
 

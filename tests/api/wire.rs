@@ -20,6 +20,7 @@ on_both_databases! {
     w28_w29_times,
     w30_an_event_without_times,
     w31_w32_quantities,
+    w24_w32_numbers_are_what_they_are_spelled_as,
     w34_numbers_and_names_of_ports,
     w38_vectors,
     w39_no_envelope,
@@ -153,6 +154,40 @@ async fn w31_w32_quantities(setup: Setup) {
         let quota = json!({"metadata": {"name": format!("q{index}")}, "spec": {"hard": sent}});
         assert_eq!(server.post(path, &quota).await.expect(201)["spec"]["hard"], want);
     }
+}
+
+/// In YAML and in strategic merge patches upstream takes them for what they mean.
+async fn w24_w32_numbers_are_what_they_are_spelled_as(setup: Setup) {
+    let server = setup.start().await;
+    let path = "/api/v1/namespaces/t/resourcequotas";
+    let post = |media: &'static str, path: &str, body: String| {
+        server.request(http::Method::POST, path.to_owned()).body(media, body)
+    };
+    let quota = r#"{"metadata":{"name":"q"},"spec":{"hard":{"cpu":1e3,"memory":1.50,"pods":"1e3"}}}"#;
+    let created = post("application/json", path, quota.to_owned()).await.expect(201);
+    assert_eq!(created["spec"]["hard"], json!({"cpu": "1e3", "memory": "1500m", "pods": "1e3"}));
+    let quota = "metadata: {name: r}\nspec: {hard: {cpu: 1e3, memory: 1.50}}\n";
+    let created = post("application/yaml", path, quota.to_owned()).await.expect(201);
+    assert_eq!(created["spec"]["hard"], json!({"cpu": "1k", "memory": "1500m"}));
+    let deployment = |replicas: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"d"}},"spec":{{"replicas":{replicas},"selector":{{"matchLabels":{{"a":"b"}}}},
+            "template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}}}}}}"#
+        )
+    };
+    for spelling in ["1e3", "1.0", "1E0"] {
+        let refused = post("application/json", DEPLOYMENTS, deployment(spelling)).await;
+        refused.bad_request(&format!(
+            "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal number {spelling} \
+             into Go struct field DeploymentSpec.spec.replicas of type int32"
+        ));
+    }
+    let created = post("application/yaml", DEPLOYMENTS, deployment("1e1")).await.expect(201);
+    assert_eq!(created["spec"]["replicas"], 10);
+    let patch = server.request(http::Method::PATCH, format!("{DEPLOYMENTS}/d"));
+    let patched =
+        patch.body("application/strategic-merge-patch+json", r#"{"spec":{"replicas":2.0}}"#).await.ok();
+    assert_eq!(patched["spec"]["replicas"], 2);
 }
 
 async fn w34_numbers_and_names_of_ports(setup: Setup) {

@@ -1,22 +1,44 @@
 //! JSON as it stands in a text: members in their order, each as often as it is there.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// The shape of a value; what scalars say is left out.
+use super::literals::Literals;
+
+/// The shape of a value; what scalars say is left out, but for numbers that can be spelled in several ways.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Node {
     Object(Vec<(String, Node)>),
     Array(Vec<Node>),
+    /// A number that is no plain integer of 64 bits, as it is spelled.
+    Number(Box<str>),
     Scalar,
 }
 
 impl Node {
     /// Reads a text as [`super::parse`] does.
     pub fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        super::with_text(body, Shape)
+        super::with_text(body, |text| super::read(text, Shape { numbers: &RefCell::new(Literals::of(text)) }))
+    }
+
+    /// The value that counts of a member that may be there several times.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => {
+                members.iter().rev().find(|(each, _)| each == name).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    pub fn item(&self, index: usize) -> Option<&Self> {
+        match self {
+            Self::Array(items) => items.get(index),
+            _ => None,
+        }
     }
 
     /// The members of every object sorted, as Go prints maps.
@@ -54,9 +76,19 @@ impl Node {
 }
 
 #[derive(Clone, Copy)]
-struct Shape;
+struct Shape<'a> {
+    /// Those of the text that have not been read yet.
+    numbers: &'a RefCell<Literals<'a>>,
+}
 
-impl<'de> DeserializeSeed<'de> for Shape {
+impl Shape<'_> {
+    fn plain_number(self) -> Node {
+        self.numbers.borrow_mut().next();
+        Node::Scalar
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Shape<'_> {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
@@ -64,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for Shape {
     }
 }
 
-impl<'de> Visitor<'de> for Shape {
+impl<'de> Visitor<'de> for Shape<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,15 +108,15 @@ impl<'de> Visitor<'de> for Shape {
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-        Ok(Node::Scalar)
+        Ok(self.plain_number())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
-        Ok(Node::Scalar)
+        Ok(self.plain_number())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-        Ok(Node::Scalar)
+        Ok(self.numbers.borrow_mut().next().map_or(Node::Scalar, |spelling| Node::Number(spelling.into())))
     }
 
     fn visit_str<E>(self, _: &str) -> Result<Node, E> {
@@ -109,5 +141,31 @@ impl<'de> Visitor<'de> for Shape {
             object.push((name, members.next_value_seed(self)?));
         }
         Ok(Node::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_spelling() {
+        let text = br#"{"1e1":[-1,1E3,"2e2\"3e3",{"a":-0,"a":1.50}],"b":18446744073709551615,"c":-1e-2,
+            "d":99999999999999999999,"e":null,"f":0.0}"#;
+        let node = Node::parse(text).expect("JSON");
+        let spelled = |node: Option<&Node>| match node {
+            Some(Node::Number(spelling)) => spelling.to_string(),
+            other => format!("{other:?}"),
+        };
+        let list = node.member("1e1").expect("a list");
+        assert_eq!(list.item(0), Some(&Node::Scalar));
+        assert_eq!(spelled(list.item(1)), "1E3");
+        assert_eq!(list.item(2), Some(&Node::Scalar));
+        assert_eq!(spelled(list.item(3).and_then(|object| object.member("a"))), "1.50");
+        assert_eq!(node.member("b"), Some(&Node::Scalar));
+        for (name, want) in [("c", "-1e-2"), ("d", "99999999999999999999"), ("f", "0.0")] {
+            assert_eq!(spelled(node.member(name)), want);
+        }
+        assert_eq!(spelled(Node::parse(b"-0").ok().as_ref()), "-0");
     }
 }

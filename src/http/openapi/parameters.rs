@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::names;
 use super::texts::Texts;
 
+mod own_words;
+
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub name: &'static str,
@@ -22,13 +24,13 @@ impl Parameter {
         Self { name: "name", place: Place::Path, kind: "string", named: Some(kind.clone()) }
     }
 
-    /// What is said of it. Upstream's texts are those of its options' fields, of which only those of deletions are at
-    /// hand.
+    /// What is said of it: upstream's text of the field of its options, where a dependency has that.
     pub fn description(&self, texts: &Texts) -> Option<String> {
-        match &self.named {
-            Some(kind) => Some(format!("name of the {kind}")),
-            None => texts.of_field(names::DELETE_OPTIONS, self.name).map(str::to_owned),
+        if let Some(kind) = &self.named {
+            return Some(format!("name of the {kind}"));
         }
+        let text = texts.of_field(names::DELETE_OPTIONS, self.name).or_else(|| own_words::of(self.name));
+        text.map(str::to_owned)
     }
 }
 
@@ -104,3 +106,18 @@ pub(super) const DELETE_COLLECTION: &[Parameter] = &[
     query("shardSelector", "string"),
     query("timeoutSeconds", "integer"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_is_described() {
+        let texts = Texts::load();
+        let lists = [WRITE, PATCH, LIST, DELETE, DELETE_COLLECTION, &[NAMESPACE, PRETTY]];
+        for parameter in lists.into_iter().flatten() {
+            let text = parameter.description(&texts);
+            assert!(text.is_some_and(|text| text.len() > 20), "{}", parameter.name);
+        }
+    }
+}

@@ -4,9 +4,12 @@
 //! upstream says `v1.PodPhase`, this says `string`. What is unknown goes, and so does what means the same as absence;
 //! members come into the order of the struct, and quantities and times into their one form.
 
-use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+use serde_json::{Map, Number, Value};
 
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
+use crate::codec::json::{Node, whole};
 use crate::gotext::json_kind;
 
 mod form;
@@ -16,21 +19,45 @@ mod form;
 pub struct Fit {
     /// Whether there were members that the kind does not know. They are gone.
     pub unknown: bool,
+    /// Whether quantities were numbers, whose spelling matters and was not known.
+    pub respelled: bool,
 }
 
 /// Conforms an object of a kind that is known, and leaves others as they are. After an error the object is in pieces.
 pub fn conform(api_version: &str, kind: &str, object: &mut Map<String, Value>) -> Result<Fit, String> {
+    conform_read_from(None, api_version, kind, object)
+}
+
+/// As [`conform`], of an object that was read from this text. Numbers are then what they are spelled as, which is asked
+/// for where [`conform`] fails or finds that it matters, since finding it costs more than all the rest.
+pub fn conform_spelled(
+    text: &Node,
+    api_version: &str,
+    kind: &str,
+    object: &mut Map<String, Value>,
+) -> Result<Fit, String> {
+    conform_read_from(Some(text), api_version, kind, object)
+}
+
+fn conform_read_from(
+    text: Option<&Node>,
+    api_version: &str,
+    kind: &str,
+    object: &mut Map<String, Value>,
+) -> Result<Fit, String> {
     let types = Types::built_in();
     let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
-    let mut conformer = Conformer { types, path: Vec::new(), fit: Fit::default() };
+    let mut conformer = Conformer { types, path: Vec::new(), text, fit: Fit::default() };
     conformer.members(id, object)?;
     Ok(conformer.fit)
 }
 
-struct Conformer<'a> {
+struct Conformer<'a, 't> {
     types: &'a Types,
     /// The members on the way, and structs that lend their members to their parents.
     path: Vec<&'a str>,
+    /// Where the value stands in the text that it was read from.
+    text: Option<&'t Node>,
     fit: Fit,
 }
 
@@ -47,7 +74,7 @@ enum Place {
     Nowhere,
 }
 
-impl<'a> Conformer<'a> {
+impl<'a, 't> Conformer<'a, 't> {
     /// In the order of the text: the first error counts.
     fn members(&mut self, id: MessageId, object: &mut Map<String, Value>) -> Result<(), String> {
         let (types, message) = (self.types, self.types.message(id));
@@ -62,7 +89,11 @@ impl<'a> Conformer<'a> {
                 Some(index) => {
                     done &= index >= next && silent(&message.members[next..index]);
                     next = index + 1;
-                    if self.member(id, index, value)? { Place::At(index) } else { Place::Nowhere }
+                    let text = self.text;
+                    self.text = text.and_then(|text| text.member(name));
+                    let kept = self.member(id, index, value)?;
+                    self.text = text;
+                    if kept { Place::At(index) } else { Place::Nowhere }
                 }
                 None if message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion") => {
                     done &= next == 0;
@@ -131,7 +162,7 @@ impl<'a> Conformer<'a> {
                 if !entries.keys().is_sorted() {
                     entries.sort_keys();
                 }
-                entries.values_mut().try_for_each(|entry| self.element(field.kind, owner, entry))
+                self.entries(field.kind, owner, entries)
             }
             (Cardinality::List, value) => {
                 Err(self.misfit(owner, json_kind(value), &format!("[]{}", self.go_type(field.kind))))
@@ -143,7 +174,40 @@ impl<'a> Conformer<'a> {
     }
 
     fn items(&mut self, kind: FieldKind, owner: &str, items: &mut [Value]) -> Result<(), String> {
-        items.iter_mut().try_for_each(|item| self.element(kind, owner, item))
+        let text = self.text;
+        items.iter_mut().enumerate().try_for_each(|(index, item)| {
+            self.text = text.and_then(|text| text.item(index));
+            self.element(kind, owner, item)
+        })?;
+        self.text = text;
+        Ok(())
+    }
+
+    fn entries(
+        &mut self,
+        kind: FieldKind,
+        owner: &str,
+        entries: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let Some(text @ Node::Object(spelled)) = self.text else {
+            return entries.values_mut().try_for_each(|entry| self.element(kind, owner, entry));
+        };
+        // A map may have any number of entries.
+        let spelled: HashMap<&str, &Node> =
+            spelled.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        entries.iter_mut().try_for_each(|(name, entry)| {
+            self.text = spelled.get(name.as_str()).copied();
+            self.element(kind, owner, entry)
+        })?;
+        self.text = Some(text);
+        Ok(())
+    }
+
+    fn spelling(&self) -> Option<&'t str> {
+        match self.text {
+            Some(Node::Number(spelling)) => Some(spelling),
+            _ => None,
+        }
     }
 
     /// Null is the zero value.
@@ -160,14 +224,10 @@ impl<'a> Conformer<'a> {
             (FieldKind::Message(id), value) => return self.message(id, owner, value),
             (FieldKind::Bytes, Value::String(text)) => return form::bytes(text),
             (FieldKind::Int32 | FieldKind::Int64, Value::Number(number)) => {
-                let fits = number
-                    .as_i64()
-                    .is_some_and(|number| kind == FieldKind::Int64 || i32::try_from(number).is_ok());
-                let found = || format!("number {number}");
-                return if fits { Ok(()) } else { Err(self.misfit(owner, &found(), &self.go_type(kind))) };
+                return self.integer(kind, owner, number);
             }
             (FieldKind::Double, Value::Number(number)) => {
-                form::double(number);
+                whole(number);
                 true
             }
             (FieldKind::Bool, value) => value.is_boolean(),
@@ -175,6 +235,20 @@ impl<'a> Conformer<'a> {
             (FieldKind::Bytes | FieldKind::Int32 | FieldKind::Int64 | FieldKind::Double, _) => false,
         };
         if fits { Ok(()) } else { Err(self.misfit(owner, json_kind(value), &self.go_type(kind))) }
+    }
+
+    fn integer(&self, kind: FieldKind, owner: &str, number: &mut Number) -> Result<(), String> {
+        let spelling = self.spelling();
+        // There is one integer that is not read as such: -0.
+        if let Some(integer) = spelling.and_then(|spelling| spelling.parse::<i64>().ok()) {
+            *number = integer.into();
+        }
+        let fits = |number| kind == FieldKind::Int64 || i32::try_from(number).is_ok();
+        if number.as_i64().is_some_and(fits) {
+            return Ok(());
+        }
+        let found = spelling.map_or_else(|| number.to_string(), str::to_owned);
+        Err(self.misfit(owner, &format!("number {found}"), &self.go_type(kind)))
     }
 
     fn message(&mut self, id: MessageId, owner: &str, value: &mut Value) -> Result<(), String> {
@@ -190,7 +264,10 @@ impl<'a> Conformer<'a> {
                 *value = form::time(text, message.format)?;
                 Ok(())
             }
-            (Format::Quantity, value) => form::quantity(value),
+            (Format::Quantity, value) => {
+                self.fit.respelled |= value.is_f64();
+                form::quantity(value, self.spelling())
+            }
             (Format::IntOrString, Value::String(_)) => Ok(()),
             (Format::IntOrString, value) => self.one(FieldKind::Int32, owner, value),
             (Format::List, Value::Array(items)) => self.items(message.fields[0].kind, owner, items),

@@ -64,7 +64,7 @@ impl<'a> Expected<'a> {
 impl<'a> Walker<'a> {
     fn value(&mut self, expected: Expected<'a>, node: &Node) {
         match (expected, node) {
-            (_, Node::Scalar) => {}
+            (_, Node::Scalar | Node::Number(_)) => {}
             (Expected::Message(id), Node::Object(members)) => self.message(id, members),
             (Expected::Message(id), Node::Array(items)) => {
                 let message = self.types.message(id);

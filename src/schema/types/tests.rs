@@ -1,4 +1,7 @@
+use serde_json::Value;
+
 use super::*;
+use crate::codec::json::Node;
 use crate::schema::builtin;
 
 fn message(api_version: &str, kind: &str) -> &'static Message {
@@ -154,8 +157,51 @@ fn objects_become_what_upstream_prints() {
     ];
     for (version, kind, text, want, unknown) in cases {
         let mut object = serde_json::from_str(text).expect("JSON");
-        assert_eq!(conform(version, kind, &mut object), Ok(Fit { unknown }), "{text}");
+        assert_eq!(conform(version, kind, &mut object).map(|fit| fit.unknown), Ok(unknown), "{text}");
         assert_eq!(serde_json::to_string(&object).expect("JSON"), want);
+    }
+}
+
+/// What kube-apiserver 1.36 makes of these numbers.
+#[test]
+fn numbers_are_what_they_are_spelled_as() {
+    let pod = |cpu: &str, priority: &str| {
+        format!(
+            r#"{{"spec":{{"priority":{priority},"containers":[{{"name":"c","resources":{{"limits":{{"z":1,"cpu":{cpu}}}}}}}]}}}}"#
+        )
+    };
+    let conformed = |text: &str| {
+        let mut object = serde_json::from_str(text).expect("JSON");
+        let node = Node::parse(text.as_bytes()).expect("JSON");
+        conform_spelled(&node, "v1", "Pod", &mut object).map(|_| Value::Object(object)["spec"].take())
+    };
+    for (cpu, want) in [
+        ("1e3", "1e3"),
+        ("1E3", "1E3"),
+        ("1.0", "1"),
+        ("1.50", "1500m"),
+        ("1.500", "1.500"),
+        ("0.10", "100m"),
+        ("100e-1", "10"),
+        ("1e-3", "1e-3"),
+        ("\"2.0\"", "2"),
+        ("2", "2"),
+    ] {
+        let text = pod(cpu, "-0");
+        let spec = conformed(&text).expect("a Pod");
+        assert_eq!(
+            (&spec["containers"][0]["resources"]["limits"]["cpu"], &spec["priority"]),
+            (&want.into(), &0.into())
+        );
+        let mut object = serde_json::from_str(&text.replace("-0", "0")).expect("JSON");
+        let respelled = conform("v1", "Pod", &mut object).map(|fit| fit.respelled);
+        assert_eq!(respelled, Ok(cpu.contains(['.', 'e', 'E']) && !cpu.contains('"')), "{cpu}");
+    }
+    for spelling in ["1e3", "1.0", "1E0", "-0.0", "99999999999999999999", "9223372036854775808", "2147483648"]
+    {
+        let error = conformed(&pod("1", spelling)).expect_err(spelling);
+        let want = "into Go struct field PodSpec.spec.priority of type int32";
+        assert_eq!(error, format!("json: cannot unmarshal number {spelling} {want}"));
     }
 }
 

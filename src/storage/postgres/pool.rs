@@ -62,7 +62,7 @@ impl Pool {
             // Testing every time would cost each batch a round trip; not at all, a request per dead connection.
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
-                Box::pin(async move { Ok(meta.idle_for < TRUSTED || answers(connection).await) })
+                Box::pin(async move { Ok(is_there(connection, meta.idle_for).await) })
             })
             .after_connect(|connection, _| Box::pin(prepare(connection)));
         Self { pool: pool.connect_lazy_with(options), warm: Arc::default() }
@@ -81,7 +81,7 @@ impl Pool {
     pub async fn acquire_warm(&self) -> Result<Lent, Error> {
         while let Some((connection, since)) = self.take_warm() {
             let mut lent = Lent(Some(connection));
-            if since.elapsed() < TRUSTED || answers(&mut lent).await {
+            if is_there(&mut lent, since.elapsed()).await {
                 return Ok(lent);
             }
             lent.discard();
@@ -132,8 +132,8 @@ async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     timeline::follow(connection).await
 }
 
-async fn answers(connection: &mut PgConnection) -> bool {
-    timeout(PING, connection.ping()).await.is_ok_and(|answer| answer.is_ok())
+async fn is_there(connection: &mut PgConnection, rested: Duration) -> bool {
+    rested < TRUSTED || timeout(PING, connection.ping()).await.is_ok_and(|answer| answer.is_ok())
 }
 
 /// A connection on loan. When it is dropped it goes back, if it still answers then.

@@ -1,7 +1,7 @@
 //! Scalars whose text has one form.
 
 use jiff::Timestamp;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::super::Format;
 use crate::gotext::{decode_base64, quote};
@@ -17,19 +17,11 @@ pub(super) fn bytes(text: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-/// Integral values have no fraction in Go's JSON.
-pub(super) fn double(number: &mut Number) {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let integral =
-        number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT);
-    if let Some(value) = integral {
-        *number = (value as i64).into();
-    }
-}
-
-pub(super) fn quantity(value: &mut Value) -> Result<(), String> {
+/// `spelling` is that of a number, where it is known.
+pub(super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), String> {
     let text = match &*value {
         Value::String(text) => quantities::normalize(text.trim()),
+        Value::Number(_) if let Some(spelling) = spelling => quantities::normalize(spelling),
         value => quantities::normalize(&value.to_string()),
     };
     let text = text.map_err(|error| error.to_string())?;
