@@ -9,6 +9,23 @@ pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)
 }
 
+/// Whether two values are the same to the order of members, which needs no search. Most of what is compared is; where
+/// it is not, or what differs means the same, a comparison that knows what things mean has to tell.
+pub fn identical(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let alike = |((name, value), (other_name, other)): ((&String, &Value), (&String, &Value))| {
+                name == other_name && identical(value, other)
+            };
+            one.len() == other.len() && one.iter().zip(other).all(alike)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| identical(one, other))
+        }
+        _ => one == other,
+    }
+}
+
 /// The object under `key`, made if there is none.
 pub fn object_mut<'a>(parent: &'a mut ObjectMap, key: &str) -> &'a mut ObjectMap {
     let value = parent.entry(key).or_insert(Value::Null);

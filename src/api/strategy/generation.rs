@@ -50,8 +50,8 @@ impl Generation {
 
 fn same_content(new: &ObjectMap, old: &ObjectMap) -> bool {
     let counts = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata" | "status");
-    let keys = new.keys().chain(old.keys()).filter(|key| counts(key));
-    keys.into_iter().all(|key| same(new.get(key), old.get(key)))
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    new.keys().chain(gone).filter(|key| counts(key)).all(|key| same(new.get(key), old.get(key)))
 }
 
 /// Is there a key of `left` that `right` has not or has otherwise?
@@ -70,6 +70,7 @@ fn pairs<'a>(object: &'a ObjectMap, part: &str) -> Option<&'a ObjectMap> {
 fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
     match (present(left), present(right)) {
         (None, None) => true,
+        (Some(left), Some(right)) if fields::identical(left, right) => true,
         (Some(Value::Object(left)), Some(Value::Object(right))) => same_objects(left, right),
         (Some(Value::Array(left)), Some(Value::Array(right))) => {
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(Some(l), Some(r)))

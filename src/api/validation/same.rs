@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::at::At;
 use super::errors::Errors;
+use crate::fields::identical;
 use crate::quantity;
 
 /// Members that hold amounts.
@@ -12,7 +13,7 @@ const AMOUNTS: [&str; 8] =
     ["requests", "limits", "capacity", "hard", "storage", "sizeLimit", "overhead", "divisor"];
 
 pub fn same(left: &Value, right: &Value) -> bool {
-    equal(Some(left), Some(right), Amounts::No)
+    identical(left, right) || equal(Some(left), Some(right), Amounts::No)
 }
 
 /// Structs that upstream always has, so that an empty one is none.

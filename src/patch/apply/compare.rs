@@ -6,6 +6,7 @@ use super::fields::FieldSet;
 use super::items::{self, Group};
 use super::path::{PathElement, same};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+use crate::fields::identical;
 
 /// Paths that came, went and changed. A node that is on one side only is there itself, with its leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Walk<'_> {
                 let below = Comparison { removed: self.whole(id, old), ..Comparison::default() };
                 Found { removed: true, below, ..Found::default() }
             }
-            (Some(old), Some(new)) if old == new => Found::default(),
+            (Some(old), Some(new)) if identical(old, new) => Found::default(),
             (Some(old), Some(new)) => {
                 let (before, after) = (self.schema.form(id, old), self.schema.form(id, new));
                 let found = self.both(after, old, new);
@@ -144,7 +145,8 @@ impl Walk<'_> {
         match (self.schema.form(id, value), value) {
             (Form::Map(map), Value::Object(object)) if !map.atomic => {
                 let member = |(name, value): (&String, &Value)| {
-                    (PathElement::Field(name.as_str().into()), true, self.whole(map.member(name), value))
+                    let (step, id) = map.step(name);
+                    (step, true, self.whole(id, value))
                 };
                 object.iter().map(member).collect()
             }
@@ -196,7 +198,7 @@ impl Walk<'_> {
         let mut add = |name: &str, old, new| {
             let found = self.node(map.member(name), old, new);
             if !found.is_nothing() {
-                level.add(PathElement::Field(name.into()), found);
+                level.add(map.step(name).0, found);
             }
         };
         for (name, value) in old.into_iter().flatten() {

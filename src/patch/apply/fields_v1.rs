@@ -140,6 +140,13 @@ fn write(set: &FieldSet, itself: bool, text: &mut String) {
         }
         match element {
             PathElement::Field(name) if is_plain(name) => text.extend(["\"f:", name, "\""]),
+            PathElement::Key(fields) if fields.iter().all(is_plain_field) => {
+                for (at, (name, value)) in fields.iter().enumerate() {
+                    let head = if at == 0 { r#""k:{\""# } else { r#",\""# };
+                    text.extend([head, name, r#"\":\""#, value.0.as_str().unwrap_or_default(), r#"\""#]);
+                }
+                text.push_str("}\"");
+            }
             element => text.push_str(&Value::String(encode_element(element)).to_string()),
         }
         text.push(':');
@@ -151,6 +158,12 @@ fn write(set: &FieldSet, itself: bool, text: &mut String) {
 /// Whether JSON spells it as it is.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+}
+
+/// As [`is_plain`], of a field of a key, which is JSON inside JSON, the inner one as Go has it.
+fn is_plain_field((name, value): &(Arc<str>, Plain)) -> bool {
+    let plain = |text: &str| text.is_ascii() && is_plain(text) && !text.contains(['<', '>', '&', '\x7f']);
+    plain(name) && value.0.as_str().is_some_and(plain)
 }
 
 /// Whether every path of `set` is in the set whose JSON is at `at`.

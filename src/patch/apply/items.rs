@@ -34,8 +34,13 @@ fn keyed(schema: &Schema, list: &ListType, keys: &[Arc<str>], item: &Value) -> R
     let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
     let default = |key: &str| defaults?.get(key)?.default.clone();
     let value = |key: &str| item.get(key).cloned().or_else(|| default(key));
-    let mut fields: Vec<(Arc<str>, Plain)> =
-        keys.iter().filter_map(|key| Some((key.clone(), Plain(value(key)?)))).collect();
+    let field = |key: &Arc<str>| Some((key.clone(), Plain(value(key)?)));
+    if let [key] = keys
+        && let Some(field) = field(key)
+    {
+        return Ok(PathElement::Key(Arc::new([field])));
+    }
+    let mut fields: Vec<(Arc<str>, Plain)> = keys.iter().filter_map(field).collect();
     if fields.is_empty() {
         let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
         return Err(format!(

@@ -34,9 +34,10 @@ fn node(schema: &Schema, id: TypeId, value: &Value) -> (bool, FieldSet) {
 
 fn members(schema: &Schema, map: &MapType, object: &Map<String, Value>) -> FieldSet {
     let member = |(name, value): (&String, &Value)| {
-        let (leaf, below) = node(schema, map.member(name), value);
+        let (step, id) = map.step(name);
+        let (leaf, below) = node(schema, id, value);
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-        (PathElement::Field(name.as_str().into()), leaf || empty || !map.declares(name), below)
+        (step, leaf || empty || !map.declares(name), below)
     };
     object.iter().map(member).collect()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::path::PathElement;
 use crate::gotext;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
 
@@ -59,7 +60,7 @@ pub enum Relation {
 
 #[derive(Clone, Debug)]
 pub struct MapType {
-    pub fields: HashMap<Box<str>, FieldType>,
+    pub fields: HashMap<Arc<str>, FieldType>,
     /// Of keys that are no fields; `None` if there may not be any.
     pub element: Option<TypeId>,
     pub atomic: bool,
@@ -115,6 +116,14 @@ impl MapType {
     /// The type of a member. Objects that nobody has validated may have members that no type knows.
     pub fn member(&self, name: &str) -> TypeId {
         self.fields.get(name).map(|field| field.id).or(self.element).unwrap_or(DEDUCED)
+    }
+
+    /// The step to a member, and its type.
+    pub fn step(&self, name: &str) -> (PathElement, TypeId) {
+        match self.fields.get_key_value(name) {
+            Some((name, field)) => (PathElement::Field(name.clone()), field.id),
+            None => (PathElement::Field(name.into()), self.element.unwrap_or(DEDUCED)),
+        }
     }
 
     pub fn declares(&self, name: &str) -> bool {
@@ -204,14 +213,14 @@ impl Builder<'_> {
         place
     }
 
-    fn members(&mut self, id: MessageId, fields: &mut HashMap<Box<str>, FieldType>) {
+    fn members(&mut self, id: MessageId, fields: &mut HashMap<Arc<str>, FieldType>) {
         let types = self.types;
         for field in &types.message(id).fields {
             match field.kind {
                 FieldKind::Message(inner) if field.inline => self.members(inner, fields),
                 _ => {
                     let built = FieldType { id: self.field(field), default: default_of(field) };
-                    fields.insert(field.json_name.clone(), built);
+                    fields.insert((&*field.json_name).into(), built);
                 }
             }
         }
