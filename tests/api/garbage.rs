@@ -12,6 +12,7 @@ on_both_databases! {
     an_owner_of_another_uid_is_none,
     foreground_waits_for_dependents,
     foreground_does_not_wait_for_who_does_not_block,
+    foreground_ends_in_a_circle,
     orphans_stay_and_forget_their_owner,
     owners_across_kinds_and_scopes,
     unknown_owners_are_left_alone,
@@ -146,6 +147,31 @@ async fn foreground_does_not_wait_for_who_does_not_block(setup: Setup) {
     assert_eq!(gone(&mut watch, 1).await, ["owner"]);
     let left = watch.expect_named("MODIFIED", "held").await;
     assert!(left["metadata"]["deletionTimestamp"].is_string(), "it is collected in its turn");
+}
+
+async fn foreground_ends_in_a_circle(setup: Setup) {
+    let server = setup.start().await;
+    for size in [2, 3, 5] {
+        let mut owner = server.create("n0", json!({})).await;
+        let first = owner.clone();
+        for n in 1..size {
+            owner = owned(&server, &format!("n{n}"), &[reference(&owner, true)]).await;
+        }
+        let closing = json!({"metadata": {"ownerReferences": [reference(&owner, true)]}});
+        server.patch(at("n0"), &closing).await.ok();
+        let mut watch = watch(&server).await;
+        let waiting = delete(&server, "n0", "Foreground").await;
+        assert_eq!(waiting["metadata"]["uid"], first["metadata"]["uid"]);
+        gone(&mut watch, size).await;
+    }
+    // One that owns itself waits for ever, as upstream; nothing else does.
+    let own = server.create("own", json!({})).await;
+    let closing = json!({"metadata": {"ownerReferences": [reference(&own, true)]}});
+    server.patch(at("own"), &closing).await.ok();
+    let mut watch = watch(&server).await;
+    delete(&server, "own", "Foreground").await;
+    collector_has_passed(&server, &mut watch).await;
+    assert_eq!(names(&server.get(CONFIGMAPS).await.ok()), ["own"]);
 }
 
 async fn orphans_stay_and_forget_their_owner(setup: Setup) {

@@ -39,7 +39,7 @@ struct Owners<'a> {
     solid: Vec<&'a OwnerReference>,
     /// Gone.
     dangling: Vec<&'a OwnerReference>,
-    /// Waiting, in a foreground deletion, for this dependent among others.
+    /// Waiting for their dependents, in a foreground deletion.
     waiting: Vec<&'a OwnerReference>,
     /// Of kinds that this server does not know; nothing is decided about those.
     unknown: bool,
@@ -82,6 +82,12 @@ impl Collector<'_> {
             return Ok(Verdict::Done);
         }
         let has_dependents = graph.dependents(&facts.uid).next().is_some();
+        let blocks = facts.owner_references.iter().any(OwnerReference::blocks);
+        if !owners.waiting.is_empty() && blocks && self.has_waiting_dependent(graph, facts) {
+            // It may be a circle of objects that wait for each other; upstream opens it here too.
+            self.unblock_owners(target, object, facts).await?;
+            return Ok(Verdict::Later);
+        }
         let policy = if !owners.waiting.is_empty() && has_dependents || facts.has_finalizer(FOREGROUND) {
             Propagation::Foreground
         } else if facts.has_finalizer(ORPHAN) {
@@ -112,14 +118,8 @@ impl Collector<'_> {
             match self.owner(dependent, owner) {
                 None => owners.unknown = true,
                 Some(None) => owners.dangling.push(owner),
-                Some(Some(found)) => {
-                    let blocks = owner.block_owner_deletion == Some(true);
-                    if blocks && found.is_deleting() && found.has_finalizer(FOREGROUND) {
-                        owners.waiting.push(owner);
-                    } else {
-                        owners.solid.push(owner);
-                    }
-                }
+                Some(Some(found)) if waits_for_dependents(&found) => owners.waiting.push(owner),
+                Some(Some(_)) => owners.solid.push(owner),
             }
         }
         owners
@@ -144,30 +144,31 @@ impl Collector<'_> {
         target: Target<'_>,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
-        let mut blocking = Vec::new();
+        let mut waits = false;
         for node in graph.dependents(&facts.uid) {
-            let Some(dependent) = self.api.cache.any().get(node.resource, node.namespace(), node.name())
-            else {
+            let Some(resource) = self.resource(node) else { continue };
+            let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
+            let Some(object) = found else { continue };
+            let Some(dependent) = Facts::of(&object) else { continue };
+            let mut references = dependent.owner_references.iter();
+            if !references.any(|owner| owner.uid == facts.uid && owner.blocks()) {
                 continue;
-            };
-            let blocks =
-                |owner: &OwnerReference| owner.uid == facts.uid && owner.block_owner_deletion == Some(true);
-            if Facts::of(&dependent).is_some_and(|dependent| dependent.owner_references.iter().any(blocks)) {
-                blocking.push(node.clone());
             }
-        }
-        if blocking.is_empty() {
-            self.remove_finalizer(target, facts, FOREGROUND).await?;
-            return Ok(Verdict::Done);
-        }
-        for node in blocking {
+            waits = true;
+            if dependent.is_deleting() {
+                continue;
+            }
             // Collected here and not by the queue, which would look at the owner first, again and again.
-            let collected = Box::pin(self.collect(graph, &node)).await;
-            if let Err(error) = collected {
+            let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
+            if let Err(error) = self.collect_dependent(graph, target, &object, &dependent).await {
                 tracing::debug!(%error, name = node.name(), "dependent not collected yet");
             }
         }
-        Ok(Verdict::Later)
+        if waits {
+            return Ok(Verdict::Later);
+        }
+        self.remove_finalizer(target, facts, FOREGROUND).await?;
+        Ok(Verdict::Done)
     }
 
     async fn orphan_dependents(
@@ -188,7 +189,27 @@ impl Collector<'_> {
         Ok(Verdict::Done)
     }
 
-    /// Takes owners out of an object, if it still is the version that was judged.
+    fn has_waiting_dependent(&self, graph: &Graph, facts: &Facts) -> bool {
+        let state = self.api.cache.any();
+        let found = |node: &Node| state.get(node.resource, node.namespace(), node.name());
+        let mut dependents = graph.dependents(&facts.uid).filter_map(found);
+        dependents.any(|object| Facts::of(&object).is_some_and(|facts| waits_for_dependents(&facts)))
+    }
+
+    /// No owner of the object waits for it any more.
+    async fn unblock_owners(&self, target: Target<'_>, object: &Object, facts: &Facts) -> Result<(), Error> {
+        let mut map = object.to_map()?;
+        let references = map.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
+        let mut references = references.map(Value::take).unwrap_or_default();
+        for owner in references.as_array_mut().into_iter().flatten() {
+            if let Some(blocks) = owner.get_mut("blockOwnerDeletion") {
+                *blocks = false.into();
+            }
+        }
+        self.put_references(target, object, facts, references).await
+    }
+
+    /// Takes owners out of an object.
     async fn remove_references(
         &self,
         target: Target<'_>,
@@ -205,9 +226,19 @@ impl Collector<'_> {
             .filter(|owner| owner.get("uid").and_then(Value::as_str).is_none_or(|uid| !uids.contains(&uid)))
             .collect();
         let kept = if kept.is_empty() { Value::Null } else { json!(kept) };
+        self.put_references(target, object, facts, kept).await
+    }
+
+    /// Writes owners, if the object still is the version that was judged.
+    async fn put_references(
+        &self,
+        target: Target<'_>,
+        object: &Object,
+        facts: &Facts,
+        references: Value,
+    ) -> Result<(), Error> {
         let version = object.revision().to_string();
-        let patch =
-            json!({"metadata": {"uid": facts.uid, "resourceVersion": version, "ownerReferences": kept}});
+        let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, "ownerReferences": references}});
         self.merge(target, &patch).await
     }
 
@@ -236,4 +267,8 @@ impl Collector<'_> {
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
         self.api.resources.stored().find(|resource| resource.id == node.resource).cloned()
     }
+}
+
+fn waits_for_dependents(owner: &Facts) -> bool {
+    owner.is_deleting() && owner.has_finalizer(FOREGROUND)
 }

@@ -36,6 +36,13 @@ pub struct OwnerReference {
     pub block_owner_deletion: Option<bool>,
 }
 
+impl OwnerReference {
+    /// Whether an owner that is deleted in the foreground waits for who refers to it so.
+    pub fn blocks(&self) -> bool {
+        self.block_owner_deletion == Some(true)
+    }
+}
+
 /// What the collector has to know of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
