@@ -1,10 +1,14 @@
-//! Namespaces that are being deleted: everything in them is deleted, then their last finalizer is taken off.
+//! Namespaces that are being deleted: everything in them is deleted, Pods first (KEP-5080), then their last finalizer is
+//! taken off. While something remains, their conditions say what.
+
+mod remains;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::remains::Remains;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
@@ -12,7 +16,7 @@ use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, meta, metadata};
+use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::user::User;
@@ -65,16 +69,15 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     if !metadata(&found).is_some_and(meta::is_terminating) || !is_ours(&found) {
         return Ok(true);
     }
-    delete_contents(api, target.name).await?;
-    // No more can be created in it, so a fresh state without contents is the end.
-    let state = api.cache.fresh().await?;
-    let range = Range::of(Some(target.name));
-    let left = namespaced(api).any(|resource| state.objects(resource.id).range(&range).next().is_some());
-    if left {
-        return Ok(false);
+    let remains = delete_contents(api, target.name).await?;
+    if remains.is_nothing() {
+        finalize(api, target, found).await?;
+        return Ok(true);
     }
-    finalize(api, target, found).await?;
-    Ok(true)
+    if let Some(conditions) = remains.conditions(&found, &now()) {
+        report(api, target, found, conditions).await?;
+    }
+    Ok(false)
 }
 
 fn namespaced(api: &Api) -> impl Iterator<Item = &Arc<Resource>> {
@@ -86,27 +89,67 @@ fn is_ours(namespace: &ObjectMap) -> bool {
     finalizers.into_iter().flatten().any(|finalizer| finalizer == FINALIZER)
 }
 
-async fn delete_contents(api: &Api, namespace: &str) -> Result<(), Error> {
+/// Deletes what is in a namespace, anything else only once no Pod is left: what Pods use, they may need to end.
+async fn delete_contents(api: &Api, namespace: &str) -> Result<Remains, Error> {
+    let (pods, others): (Vec<_>, Vec<_>) = namespaced(api).partition(|resource| is_pods(resource));
+    let mut remains = delete_all(api, &pods, namespace).await?;
+    if remains.is_nothing() {
+        remains = delete_all(api, &others, namespace).await?;
+    }
+    Ok(remains)
+}
+
+fn is_pods(resource: &Resource) -> bool {
+    resource.definition.group.is_empty() && &*resource.definition.plural == "pods"
+}
+
+async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) -> Result<Remains, Error> {
+    let mut remains = Remains::default();
+    for resource in resources {
+        if let Err(error) = delete_objects(api, resource, namespace).await {
+            remains.failed(&error);
+        }
+    }
+    // No more can be created in it, so a fresh state without contents is the end.
+    let state = api.cache.fresh().await?;
+    for resource in resources {
+        for object in state.objects(resource.id).range(&Range::of(Some(namespace))) {
+            remains.add(&resource.group_resource(), object);
+        }
+    }
+    Ok(remains)
+}
+
+async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) -> Result<(), Error> {
     let options =
         DeleteOptions { dependents: Dependents::Policy(Propagation::Background), ..DeleteOptions::default() };
-    let range = Range::of(Some(namespace));
-    for resource in namespaced(api) {
-        let objects = api.cache.any().objects(resource.id);
-        for object in objects.range(&range) {
-            // What is terminating already waits for somebody else.
-            if object.mentions("deletionTimestamp")
-                && object.to_map().is_ok_and(|map| metadata(&map).is_some_and(meta::is_terminating))
-            {
-                continue;
-            }
-            let target = Target { resource, namespace, name: object.name() };
-            match api.delete(target, &options).await {
-                Ok(_) | Err(Error::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
+    let objects = api.cache.any().objects(resource.id);
+    for object in objects.range(&Range::of(Some(namespace))) {
+        // What is terminating already waits for somebody else.
+        if object.mentions("deletionTimestamp")
+            && object.to_map().is_ok_and(|map| metadata(&map).is_some_and(meta::is_terminating))
+        {
+            continue;
+        }
+        let target = Target { resource, namespace, name: object.name() };
+        match api.delete(target, &options).await {
+            Ok(_) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+async fn report(
+    api: &Api,
+    target: Target<'_>,
+    mut namespace: ObjectMap,
+    conditions: Vec<Value>,
+) -> Result<(), Error> {
+    if let Some(status) = namespace.entry("status").or_insert_with(|| json!({})).as_object_mut() {
+        status.insert("conditions".to_owned(), conditions.into());
+    }
+    write(api, target, Part::Status, &namespace).await
 }
 
 async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Result<(), Error> {
@@ -115,16 +158,12 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
         finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
     let spec = json!({"finalizers": others});
     namespace.insert("spec".to_owned(), spec);
-    match api
-        .update(
-            target,
-            Part::Finalize,
-            || Ok(namespace.clone()),
-            &WriteOptions::default(),
-            &User::apiserver(),
-        )
-        .await
-    {
+    write(api, target, Part::Finalize, &namespace).await
+}
+
+async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
+    let (options, user) = (WriteOptions::default(), User::apiserver());
+    match api.update(target, part, || Ok(namespace.clone()), &options, &user).await {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

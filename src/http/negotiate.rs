@@ -118,6 +118,12 @@ pub const RESOURCE: &[Offer] = &[
     Offer::resource(MediaType::Yaml),
     Offer::resource(MediaType::Protobuf),
 ];
+/// As [`RESOURCE`], where upstream's storage makes no tables.
+pub const WITHOUT_TABLE: &[Offer] = &[
+    Offer { table: false, ..Offer::resource(MediaType::Json) },
+    Offer { table: false, ..Offer::resource(MediaType::Yaml) },
+    Offer::resource(MediaType::Protobuf),
+];
 pub const PLAIN: &[Offer] =
     &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
 pub const DISCOVERY: &[Offer] = &[

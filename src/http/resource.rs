@@ -19,7 +19,7 @@ use super::compress::compress;
 use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
-use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape};
+use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
@@ -186,6 +186,11 @@ impl Context<'_> {
         self.definition.storage == Storage::Virtual
     }
 
+    /// Reviews have no rows, nor has what is done to objects or to parts of them.
+    fn has_table(&self) -> bool {
+        !self.is_virtual() && matches!(self.path.subresource.as_deref(), None | Some("status" | "scale"))
+    }
+
     /// How to answer, after the checks that come before everything else (406).
     fn negotiate(&self, shape: Shape) -> Result<Negotiated, Error> {
         self.negotiate_of(ROUTE_TYPES, shape)
@@ -195,7 +200,8 @@ impl Context<'_> {
     fn negotiate_of(&self, types: &[&str], shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
         negotiate::check_route(accept, types)?;
-        let negotiated = negotiate::negotiate(accept, RESOURCE)?;
+        let offers = if self.has_table() { RESOURCE } else { WITHOUT_TABLE };
+        let negotiated = negotiate::negotiate(accept, offers)?;
         negotiated.check_shape(shape, &self.go_type(shape))?;
         Ok(negotiated)
     }

@@ -14,6 +14,7 @@ on_both_databases! {
     deleting_an_empty_namespace,
     deleting_a_namespace_deletes_what_is_in_it,
     a_namespace_waits_for_finalizers,
+    pods_go_first,
     nothing_new_in_a_terminating_namespace,
     finalize_takes_finalizers_off,
     a_namespace_that_was_terminating_at_the_end_goes_after_a_restart,
@@ -121,6 +122,53 @@ async fn a_namespace_waits_for_finalizers(setup: Setup) {
     assert_eq!(told, [(&json!("DELETED"), &json!("plain")), (&json!("MODIFIED"), &json!("held"))]);
     assert_eq!(server.get(T).await.ok()["status"]["phase"], "Terminating");
     server.patch(format!("{CONFIGMAPS}/held"), &json!({"metadata": {"finalizers": null}})).await.ok();
+    gone(&mut watch, "t").await;
+}
+
+/// Follows a namespace until its conditions say this of what remains; returns them by type, each with its reason.
+async fn remaining(watch: &mut Watch, message: &str) -> Vec<(String, String)> {
+    loop {
+        let namespace = watch.expect_named("MODIFIED", "t").await;
+        let conditions = namespace["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let text = |condition: &Value, of: &str| condition[of].as_str().expect("a text").to_owned();
+        if conditions.iter().any(|condition| condition["message"] == message) {
+            let told = conditions.iter().filter(|condition| condition["status"] == "True");
+            return told.map(|condition| (text(condition, "type"), text(condition, "reason"))).collect();
+        }
+    }
+}
+
+/// As KEP-5080 has it; and a namespace that does not go says why.
+async fn pods_go_first(setup: Setup) {
+    let server = setup.start().await;
+    server.post(CONFIGMAPS, &held("used")).await.expect(201);
+    let mut pod = held("p");
+    pod["spec"] = json!({"containers": [{"name": "c", "image": "i"}]});
+    let pods = "/api/v1/namespaces/t/pods";
+    server.post(pods, &pod).await.expect(201);
+    let mut watch = watch_namespaces(&server).await;
+    server.delete(T).await.ok();
+    let both = [
+        ("NamespaceContentRemaining".to_owned(), "SomeResourcesRemain".to_owned()),
+        ("NamespaceFinalizersRemaining".to_owned(), "SomeFinalizersRemain".to_owned()),
+    ];
+    let told = remaining(&mut watch, "Some resources are remaining: pods. has 1 resource instances").await;
+    assert_eq!(told, both);
+    let used = server.get(format!("{CONFIGMAPS}/used")).await.ok();
+    assert_eq!(used["metadata"].get("deletionTimestamp"), None, "a Pod may need it to end");
+    server.patch(format!("{pods}/p"), &json!({"metadata": {"finalizers": null}})).await.ok();
+    let message = "Some resources are remaining: configmaps. has 1 resource instances";
+    assert_eq!(remaining(&mut watch, message).await, both);
+    let used = server.get(format!("{CONFIGMAPS}/used")).await.ok();
+    assert!(used["metadata"]["deletionTimestamp"].is_string());
+    let conditions = server.get(T).await.ok()["status"]["conditions"].clone();
+    let content =
+        conditions.as_array().unwrap().iter().find(|c| c["type"] == "NamespaceDeletionContentFailure");
+    assert_eq!(
+        content.map(|condition| (&condition["status"], &condition["reason"])),
+        Some((&json!("False"), &json!("ContentDeleted")))
+    );
+    server.patch(format!("{CONFIGMAPS}/used"), &json!({"metadata": {"finalizers": null}})).await.ok();
     gone(&mut watch, "t").await;
 }
 

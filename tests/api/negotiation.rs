@@ -18,6 +18,7 @@ on_both_databases! {
     w2_w3_the_better_range_wins,
     w4_there_is_one_wildcard,
     w8_a_table_is_no_protobuf,
+    what_has_no_rows_makes_no_table,
     w9_no_transform_goes_with_an_error,
     w11_types_of_bodies,
     w12_types_of_patches,
@@ -78,6 +79,20 @@ async fn w8_a_table_is_no_protobuf(setup: Setup) {
     let found = server.get(CONFIGMAPS).accept(&format!("{table},{TABLE}")).await;
     is(&found, JSON);
     assert_eq!(found.json()["kind"], "Table");
+}
+
+async fn what_has_no_rows_makes_no_table(setup: Setup) {
+    let server = setup.start().await;
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    let refused = server.request(Method::POST, reviews).json(&review).accept(TABLE).await;
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
+    refused.fails(406, "NotAcceptable", message, Value::Null);
+    let refused =
+        server.request(Method::PUT, "/api/v1/namespaces/t/finalize").json(&json!({})).accept(TABLE).await;
+    refused.fails(406, "NotAcceptable", message, Value::Null);
+    is(&server.get("/api/v1/namespaces/t/status").accept(TABLE).await, JSON);
 }
 
 async fn w9_no_transform_goes_with_an_error(setup: Setup) {

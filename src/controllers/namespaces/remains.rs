@@ -1,0 +1,106 @@
+//! What is left of a namespace's contents, and the conditions that tell so, in upstream's words.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::api::{ObjectMap, fields};
+use crate::codec::object::Object;
+use crate::schema::names::GroupResource;
+
+/// Type, reason and message of each condition while there is nothing to tell.
+const CONDITIONS: [[&str; 3]; 5] = [
+    ["NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"],
+    [
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ],
+    [CONTENT_FAILURE, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"],
+    [CONTENT_REMAINING, "ContentRemoved", "All content successfully removed"],
+    [FINALIZERS_REMAINING, "ContentHasNoFinalizers", "All content-preserving finalizers finished"],
+];
+const CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
+const CONTENT_REMAINING: &str = "NamespaceContentRemaining";
+const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
+
+#[derive(Default)]
+pub struct Remains {
+    /// Objects by `<resource>.<group>`.
+    objects: BTreeMap<String, usize>,
+    /// Objects by finalizer.
+    finalizers: BTreeMap<String, usize>,
+    failures: Vec<String>,
+}
+
+impl Remains {
+    pub fn add(&mut self, resource: &GroupResource, object: &Object) {
+        *self.objects.entry(format!("{}.{}", resource.plural, resource.group)).or_default() += 1;
+        if !object.mentions("finalizers") {
+            return;
+        }
+        let Ok(map) = object.to_map() else { return };
+        for finalizer in fields::items(&map, &["metadata", "finalizers"]).iter().filter_map(Value::as_str) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Not everything could be deleted.
+    pub fn failed(&mut self, error: &Error) {
+        self.failures.push(error.to_string());
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.objects.is_empty() && self.failures.is_empty()
+    }
+
+    /// The conditions of the namespace as they should be; `None` if they are already.
+    pub fn conditions(&self, namespace: &ObjectMap, now: &str) -> Option<Vec<Value>> {
+        let found = fields::items(namespace, &["status", "conditions"]);
+        let mut conditions = found.to_vec();
+        for [kind, reason, message] in CONDITIONS {
+            let (status, reason, message) = match self.told(kind) {
+                Some((reason, message)) => ("True", reason, message),
+                None => ("False", reason, message.to_owned()),
+            };
+            let old = conditions.iter_mut().find(|condition| condition["type"] == kind);
+            let since = match &old {
+                Some(old) if old["status"] == status => old["lastTransitionTime"].clone(),
+                _ => now.into(),
+            };
+            let new = json!({
+                "type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message
+            });
+            match old {
+                Some(old) => *old = new,
+                None => conditions.push(new),
+            }
+        }
+        (conditions != found).then_some(conditions)
+    }
+
+    fn told(&self, kind: &str) -> Option<(&'static str, String)> {
+        let counted = |counts: &BTreeMap<String, usize>, verb: &str| {
+            let each = counts.iter().map(|(what, count)| format!("{what} {verb} {count} resource instances"));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        match kind {
+            CONTENT_FAILURE if !self.failures.is_empty() => {
+                let (count, all) = (self.failures.len(), self.failures.join(", "));
+                let message = format!("Failed to delete all resource types, {count} remaining: {all}");
+                Some(("ContentDeletionFailed", message))
+            }
+            CONTENT_REMAINING if !self.objects.is_empty() => {
+                let message = format!("Some resources are remaining: {}", counted(&self.objects, "has"));
+                Some(("SomeResourcesRemain", message))
+            }
+            FINALIZERS_REMAINING if !self.finalizers.is_empty() => {
+                let all = counted(&self.finalizers, "in");
+                let message = format!("Some content in the namespace has finalizers remaining: {all}");
+                Some(("SomeFinalizersRemain", message))
+            }
+            _ => None,
+        }
+    }
+}
