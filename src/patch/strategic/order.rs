@@ -68,10 +68,12 @@ pub(super) fn merge_ordered_lists(
             (None, None) => continue,
         };
         check_keys(&merged, &order, list.merge_key)?;
-        if element_kind(&[&live_items, &patch_items])? == "object" && list.merge_key.is_empty() {
-            merged.first().map_or(Ok(()), |first| Err(without_key(first, "")))?;
-        }
+        let kind = element_kind(&[&live_items, &patch_items])?;
         let sides = Sides::split(merged, &order, list.merge_key);
+        if kind == "object" {
+            let all = [&sides.named, &order, &sides.server_only, &live_items];
+            all.into_iter().flatten().try_for_each(|item| keyed(item, list.merge_key).map(drop))?;
+        }
         let merged = interleave(sides, &order, &live_items, list.merge_key);
         original.insert(key.to_owned(), Value::Array(merged));
         patch.shift_remove(key);
@@ -120,9 +122,10 @@ fn check_keys(merged: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
 }
 
 fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchError> {
-    if merge_key.is_empty() {
-        return Ok(item);
-    }
+    if merge_key.is_empty() { Ok(item) } else { keyed(item, merge_key) }
+}
+
+fn keyed<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchError> {
     if !item.is_object() {
         let kind = go_type(item);
         return Err(PatchError::Failed(format!(
