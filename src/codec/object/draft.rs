@@ -28,8 +28,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Encodes an object for storage, closed or open; a resourceVersion in it is left out. What a kind has no types for, or what is
-    /// not of its types, is JSON in every case.
+    /// Encodes an object for storage, closed or open; a resourceVersion in it is left out. What a kind has no types for,
+    /// or what is not of its types, is JSON in every case.
     pub fn encode(
         namespace: &str,
         name: &str,

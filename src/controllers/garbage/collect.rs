@@ -54,10 +54,10 @@ impl Collector<'_> {
         let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
         if facts.is_deleting() {
             if facts.has_finalizer(ORPHAN) {
-                return self.orphan_dependents(graph, target, &facts).await;
+                return self.orphan_dependents(graph, target, &object, &facts).await;
             }
             if facts.has_finalizer(FOREGROUND) {
-                return self.wait_for_dependents(graph, target, &facts).await;
+                return self.wait_for_dependents(graph, target, &object, &facts).await;
             }
             return Ok(Verdict::Done);
         }
@@ -142,6 +142,7 @@ impl Collector<'_> {
         &self,
         graph: &Graph,
         target: Target<'_>,
+        owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
         let mut waits = false;
@@ -167,7 +168,7 @@ impl Collector<'_> {
         if waits {
             return Ok(Verdict::Later);
         }
-        self.remove_finalizer(target, facts, FOREGROUND).await?;
+        self.remove_finalizer(target, owner, facts, FOREGROUND).await?;
         Ok(Verdict::Done)
     }
 
@@ -175,6 +176,7 @@ impl Collector<'_> {
         &self,
         graph: &Graph,
         target: Target<'_>,
+        owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
         for node in graph.dependents(&facts.uid) {
@@ -185,7 +187,7 @@ impl Collector<'_> {
             let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
             self.remove_references(target, &object, &dependent, &[&facts.uid]).await?;
         }
-        self.remove_finalizer(target, facts, ORPHAN).await?;
+        self.remove_finalizer(target, owner, facts, ORPHAN).await?;
         Ok(Verdict::Done)
     }
 
@@ -206,7 +208,7 @@ impl Collector<'_> {
                 *blocks = false.into();
             }
         }
-        self.put_references(target, object, facts, references).await
+        self.put(target, object, facts, "ownerReferences", references).await
     }
 
     /// Takes owners out of an object.
@@ -226,29 +228,32 @@ impl Collector<'_> {
             .filter(|owner| owner.get("uid").and_then(Value::as_str).is_none_or(|uid| !uids.contains(&uid)))
             .collect();
         let kept = if kept.is_empty() { Value::Null } else { json!(kept) };
-        self.put_references(target, object, facts, kept).await
+        self.put(target, object, facts, "ownerReferences", kept).await
     }
 
-    /// Writes owners, if the object still is the version that was judged.
-    async fn put_references(
+    async fn remove_finalizer(
         &self,
         target: Target<'_>,
         object: &Object,
         facts: &Facts,
-        references: Value,
+        name: &str,
     ) -> Result<(), Error> {
-        let version = object.revision().to_string();
-        let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, "ownerReferences": references}});
-        self.merge(target, &patch).await
-    }
-
-    async fn remove_finalizer(&self, target: Target<'_>, facts: &Facts, name: &str) -> Result<(), Error> {
         let kept: Vec<&String> = facts.finalizers.iter().filter(|finalizer| *finalizer != name).collect();
         let kept = if kept.is_empty() { Value::Null } else { json!(kept) };
-        let found = self.api.cache.any().get(target.resource.id, target.namespace, target.name);
-        let Some(found) = found else { return Ok(()) };
-        let version = found.revision().to_string();
-        let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, "finalizers": kept}});
+        self.put(target, object, facts, "finalizers", kept).await
+    }
+
+    /// Writes a member of the metadata, if the object still is the version that was judged.
+    async fn put(
+        &self,
+        target: Target<'_>,
+        object: &Object,
+        facts: &Facts,
+        member: &str,
+        value: Value,
+    ) -> Result<(), Error> {
+        let version = object.revision().to_string();
+        let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, member: value}});
         self.merge(target, &patch).await
     }
 
