@@ -50,5 +50,9 @@ fn elements(schema: &Schema, list: &ListType, items: &[Value]) -> FieldSet {
         };
         (element, true, below)
     };
-    items::index(schema, list, items).into_iter().map(element).collect()
+    let named = items::index(schema, list, items).into_iter().map(element);
+    // Pruning can leave a null of an element, which nothing names, but with which the list is still there (upstream's
+    // empty path element).
+    let nameless = items.iter().any(|item| items::step(schema, list, item).is_err());
+    named.chain(nameless.then(|| (PathElement::Index(0), true, FieldSet::default()))).collect()
 }
