@@ -53,7 +53,7 @@ fn members(
 }
 
 fn elements(schema: &Schema, list: &ListType, items: &[Value], paths: &FieldSet) -> Vec<Value> {
-    let keep = |item: &Value| match items::step(schema, list, item) {
+    let keep = |item: &Value| match items::step(schema, list, item).map(|step| step.element()) {
         Ok(element) if paths.has(&element) => None,
         Ok(element) => match paths.below(&element) {
             Some(below) => Some(node(schema, list.element, item, below)),
