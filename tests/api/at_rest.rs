@@ -59,9 +59,9 @@ async fn written(server: &TestServer, media: StorageMediaType) -> Vec<(String, V
 fn opened(message: &[u8]) -> Value {
     let envelope = Envelope::parse(message).expect("an envelope");
     let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
-    object.insert("kind".to_owned(), envelope.kind.into());
-    object.insert("apiVersion".to_owned(), envelope.api_version.into());
-    Value::Object(object)
+    object.insert("kind", envelope.kind.into());
+    object.insert("apiVersion", envelope.api_version.into());
+    serde_json::to_value(object).expect("JSON")
 }
 
 /// From memory, which a start has filled from the database, and from the table, past and present.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::path::{PathElement, Plain, compare};
 use super::schema::{ListType, Relation, Schema};
