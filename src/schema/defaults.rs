@@ -29,7 +29,7 @@ mod workloads;
 
 /// Which defaults these are. Values in the store say which they have been through, so that those of others get these
 /// when they are read: raise it whenever what [`apply`] does to any object changes.
-pub const LEVEL: u8 = 1;
+pub const LEVEL: u8 = 2;
 
 /// How far below its own struct a rule reaches.
 const RULE_DEPTH: usize = 3;
