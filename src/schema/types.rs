@@ -50,12 +50,42 @@ pub struct Message {
     pub unions: Box<[Union]>,
     /// In the order in which JSON prints them.
     pub fields: Vec<Field>,
+    /// Those that are looked at though nothing was said of them: what is printed all the same, or lends its members.
+    pub unasked: FieldBits,
     /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
     pub members: Box<[Member]>,
     /// Indices in `fields`, in the order of the numbers.
     by_number: Box<[u16]>,
     /// By number, the index in `fields` and 1; 0 where there is no such field.
     index: Box<[u16]>,
+}
+
+/// Some of the fields of a message, by their indices. No message has more than [`FieldBits::MAX`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldBits(u64);
+
+impl FieldBits {
+    /// How many fields a message may have.
+    pub const MAX: usize = 64;
+
+    pub fn insert(&mut self, index: usize) {
+        self.0 |= 1 << index;
+    }
+
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// In their order.
+impl Iterator for FieldBits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let index = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (index < u64::BITS).then_some(index as usize)
+    }
 }
 
 /// Whether a message has kind and apiVersion.

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::tree::{Map, Value};
-
 use super::fields::{Fields, Frame, Slot, Wire, wire_of, wrong_type};
 use super::format;
 use super::{Error, MAX_DEPTH};
 use crate::gotext::utf8;
 use crate::protowire::Reader;
 use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
+use crate::tree::{Map, Value};
 
 /// Decodes one object, whose message is `'m`. Depth counts JSON levels; the object itself is at 1.
 pub(super) struct Decoder<'t, 'm> {
@@ -62,12 +61,10 @@ impl<'t, 'm> Decoder<'t, 'm> {
         depth: usize,
         into: &mut Map,
     ) -> Result<(), Error> {
-        for (index, field) in message.fields.iter().enumerate() {
-            let slot = self.fields.slot(frame, index);
+        for index in frame.present.union(message.unasked) {
+            let (field, slot) = (&message.fields[index], self.fields.slot(frame, index));
             if field.inline {
                 self.inlined(field, slot, depth, into)?;
-            } else if slot.is_absent() && field.absence == Absence::Silent {
-                continue;
             } else if let Some(value) = self.member(field, slot, depth + 1)? {
                 into.push(field.json_name.clone(), value);
             }

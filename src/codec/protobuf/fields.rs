@@ -3,7 +3,7 @@
 use super::Error;
 use super::envelope::check;
 use crate::protowire::{BYTES, FIXED64, Reader, Tag, VARINT};
-use crate::schema::types::{Cardinality, Field, FieldKind, Message};
+use crate::schema::types::{Cardinality, Field, FieldBits, FieldKind, Message};
 
 /// The fields of the messages that are being read, the innermost last. Once there is room, reading a message allocates
 /// nothing.
@@ -19,7 +19,9 @@ pub(super) struct Fields<'m> {
 pub(super) struct Frame {
     slots: usize,
     occurrences: usize,
-    /// How many fields say something: about as many members as the message will have.
+    /// What the wire mentions.
+    pub present: FieldBits,
+    /// How many of them say something: about as many members as the message will have.
     pub filled: usize,
 }
 
@@ -102,7 +104,7 @@ impl<'m> Fields<'m> {
     pub fn open(&mut self, message: &Message, bytes: &'m [u8]) -> Result<Frame, Error> {
         let (slots, occurrences) = (self.slots.len(), self.occurrences.len());
         self.slots.resize(slots + message.fields.len(), Slot::ABSENT);
-        let mut filled = 0;
+        let (mut present, mut filled) = (FieldBits::default(), 0);
         let mut reader = Reader::new(bytes);
         while let Some(tag) = reader.tag()? {
             let Some(index) = message.index_of(tag.number()) else {
@@ -125,6 +127,7 @@ impl<'m> Fields<'m> {
             match slot.last {
                 Place::NONE => {
                     slot.first = place;
+                    present.insert(index);
                     filled += usize::from(is_member(field, wire));
                 }
                 Place(last) => self.occurrences[last as usize].next = place,
@@ -132,7 +135,7 @@ impl<'m> Fields<'m> {
             slot.last = place;
             slot.count += 1;
         }
-        Ok(Frame { slots, occurrences, filled })
+        Ok(Frame { slots, occurrences, present, filled })
     }
 
     /// The slot of a message's field, by the field's index.
@@ -158,7 +161,12 @@ impl<'m> Fields<'m> {
 
     /// Where a message that would be opened now begins, for [`Fields::close`].
     pub fn mark(&self) -> Frame {
-        Frame { slots: self.slots.len(), occurrences: self.occurrences.len(), filled: 0 }
+        Frame {
+            slots: self.slots.len(),
+            occurrences: self.occurrences.len(),
+            present: FieldBits::default(),
+            filled: 0,
+        }
     }
 }
 

@@ -94,8 +94,8 @@ impl<'t, 'm> Printer<'t, 'm> {
     fn all_members(&mut self, id: MessageId, bytes: &'m [u8], depth: usize) -> Result<(), Stop> {
         let message = self.types.message(id);
         let frame = self.fields.open(message, bytes)?;
-        for (index, field) in message.fields.iter().enumerate() {
-            let slot = self.fields.slot(frame, index);
+        for index in frame.present.union(message.unasked) {
+            let (field, slot) = (&message.fields[index], self.fields.slot(frame, index));
             if field.inline {
                 self.inlined(field, slot, depth)?;
             } else {

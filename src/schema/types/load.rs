@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::markers::{FieldMarkers, MessageMarkers};
 use super::{
-    Absence, Cardinality, Field, FieldKind, Format, Member, Message, MessageId, Role, Types, kind_key,
+    Absence, Cardinality, Field, FieldBits, FieldKind, Format, Member, Message, MessageId, Role, Types,
+    kind_key,
 };
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::schema::names::api_version;
@@ -33,8 +34,12 @@ fn read(descriptors: &[u8]) -> Result<Types, protowire::Error> {
     let formats: Vec<Format> = messages.iter().map(|message| message.format).collect();
     for (message, members) in messages.iter_mut().zip(members) {
         message.members = members;
-        for field in &mut message.fields {
+        assert!(message.fields.len() <= FieldBits::MAX, "{} has more fields than a FieldBits", message.name);
+        for (index, field) in message.fields.iter_mut().enumerate() {
             field.absence = absence(field, &formats);
+            if field.inline || field.absence != Absence::Silent {
+                message.unasked.insert(index);
+            }
         }
     }
     let id_of = |kinds: &HashMap<String, String>| -> HashMap<String, MessageId> {
@@ -248,6 +253,7 @@ impl RawMessage {
             merging: self.markers.merging(),
             unions: self.markers.unions.as_slice().into(),
             fields,
+            unasked: FieldBits::default(),
             members: Box::default(),
             by_number,
             index,
