@@ -3,7 +3,7 @@
 //!
 //! What the fields of a kind are, says a tree of names, so that an object is walked once, and only where one may stand.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::ObjectMap;
 
