@@ -26,6 +26,8 @@ async fn fill(server: &TestServer) {
     server.remove("c-0001").await;
     server.remove("c-0002").await;
     server.create("c-0002", json!({"n": "again"})).await;
+    // Long enough to be packed.
+    server.set("c-0005", json!({"long": "again and ".repeat(500)})).await;
 }
 
 async fn items(server: &TestServer, path: &str) -> Value {

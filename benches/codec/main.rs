@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use clap::Parser;
-use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::codec::at_rest::{self, StorageMediaType, packed};
 use rowplane::codec::json_text::write_json;
 use rowplane::codec::object::Draft;
 use rowplane::codec::protobuf;
@@ -56,7 +56,8 @@ fn pod(containers: usize, duration: Duration) {
     let at_rest = |media| Draft::encode("default", "web", pod::pod("web", containers), media).value().clone();
     let json = at_rest(StorageMediaType::Json);
     let message = at_rest(StorageMediaType::Protobuf);
-    let envelope = protobuf::Envelope::parse(&message).expect("an envelope");
+    let raw = at_rest::open(&message).expect("an envelope").message;
+    let packed = packed::pack(&raw).expect("it repeats itself");
     let tree: Map = serde_json::from_slice(&json).expect("an object");
     println!(
         "Pod of {containers} containers: {} bytes of JSON, {} of protobuf at rest",
@@ -71,11 +72,11 @@ fn pod(containers: usize, duration: Duration) {
         write_json(&mut out, black_box(&tree));
         out
     };
-    let decode = || protobuf::decode("v1", "Pod", black_box(envelope.raw)).expect("decodes");
+    let decode = || protobuf::decode("v1", "Pod", black_box(&raw)).expect("decodes");
     let encode = || protobuf::encode("v1", "Pod", black_box(&tree)).expect("encodes");
     let object =
         |value: &bytes::Bytes| Draft::parse("default", "web", value.clone()).into_object(Revision(123_456));
-    let versioned = || protobuf::with_version(black_box(envelope.raw), Revision(123_456)).expect("a message");
+    let versioned = || protobuf::with_version(black_box(&raw), Revision(123_456)).expect("a message");
     let draft = |media| {
         Draft::encode("default", "web", black_box(&tree).clone(), media).into_object(Revision(123_456))
     };
@@ -93,6 +94,8 @@ fn pod(containers: usize, duration: Duration) {
             }),
         ),
         ("both, protobuf", measure(duration, || protobuf::encode("v1", "Pod", &decode()).expect("encodes"))),
+        ("pack a message", measure(duration, || packed::pack(black_box(&raw)))),
+        ("unpack it", measure(duration, || packed::unpack(black_box(&packed)))),
         ("stored JSON into memory", measure(duration, || object(&json))),
         ("stored protobuf into memory, as JSON", measure(duration, || object(&message))),
         ("stored protobuf for a client of protobuf", measure(duration, versioned)),

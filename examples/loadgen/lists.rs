@@ -11,7 +11,7 @@ use crate::reference_stream::Reference;
 use crate::report::{self, Table};
 use crate::scratch::{self, Collection, Scratch};
 use crate::stats::Latencies;
-use crate::{Context, Result};
+use crate::{Context, Result, kinds};
 
 const MIN_REPEATS: usize = 5;
 const PAGE: usize = 500;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 10;
 
 pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
     let mut whole = Table::new(
-        format!("Full LIST, {} bytes an object", context.args.object_bytes),
+        format!("Full LIST, {} bytes an object, Pods of 5 KB", context.args.object_bytes),
         &[
             "objects",
             "protocol",
@@ -52,23 +52,43 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
     );
     for &count in &context.args.objects {
         let collection = filled(context, scratch, count, &mut memory).await?;
+        let bytes = measure_forms(context, &collection, ("", count), &mut whole).await?;
         let probe = Connection::open(&context.target, context.protocol).await?;
-        let bytes = verified_bytes(&probe, &collection, count).await?;
-        for protocol in [Protocol::Http1, Protocol::Http2] {
-            measure_whole(context, &collection, (protocol, JSON), count, bytes, &mut whole).await?;
-        }
-        // After the first one all messages are there.
-        let probe_protobuf = Connection::open(&context.target, context.protocol).await?.accepting(PROTOBUF);
-        let protobuf_bytes = verified_bytes(&probe_protobuf, &collection, count).await?;
-        for protocol in [Protocol::Http1, Protocol::Http2] {
-            let form = (protocol, PROTOBUF);
-            measure_whole(context, &collection, form, count, protobuf_bytes, &mut whole).await?;
-        }
         measure_pages(context, &probe, &collection, count, &mut paged).await?;
         measure_selected(context, &probe, &collection, count, &mut selected).await?;
         measure_together(context, &collection, count, bytes, &mut together).await?;
     }
+    for &count in &context.args.pods {
+        let collection = scratch.namespace(context, &format!("pods-{count}")).await?.pods();
+        eprintln!("creating {count} Pods");
+        let pod = |i| kinds::pod(&scratch::name(i), "0", "");
+        scratch::fill_with(&context.target, &collection, count, pod).await?;
+        measure_forms(context, &collection, (" Pods", count), &mut whole).await?;
+    }
     Ok(vec![memory, whole, paged, selected, together])
+}
+
+/// The whole list in JSON and in protobuf, each over both protocols. Answers how long it is in JSON.
+async fn measure_forms(
+    context: &Context,
+    collection: &Collection,
+    (kind, count): (&str, usize),
+    table: &mut Table,
+) -> Result<usize> {
+    let mut json = 0;
+    for accept in [JSON, PROTOBUF] {
+        // After the first one all messages are there.
+        let probe = Connection::open(&context.target, context.protocol).await?.accepting(accept);
+        let bytes = verified_bytes(&probe, collection, count).await?;
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            let objects = format!("{count}{kind}");
+            measure_whole(context, collection, (protocol, accept), (objects, bytes), table).await?;
+        }
+        if accept == JSON {
+            json = bytes;
+        }
+    }
+    Ok(json)
 }
 
 async fn filled(
@@ -166,8 +186,7 @@ async fn measure_whole(
     context: &Context,
     collection: &Collection,
     (protocol, accept): (Protocol, &'static str),
-    count: usize,
-    bytes: usize,
+    (objects, bytes): (String, usize),
     table: &mut Table,
 ) -> Result<()> {
     let connection = Connection::open(&context.target, protocol).await?.accepting(accept);
@@ -180,7 +199,7 @@ async fn measure_whole(
     };
     let (first, total) = (list.first_bytes.summary(), list.totals.summary());
     let mut row = vec![
-        count.to_string(),
+        objects,
         format!("{protocol:?}{}", if accept == PROTOBUF { ", protobuf" } else { "" }),
         report::number(bytes as f64 / 1e6),
         report::number(list.gigabytes_per_second),

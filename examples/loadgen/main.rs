@@ -84,6 +84,9 @@ struct Args {
     /// Numbers of objects for `lists`
     #[arg(long, value_delimiter = ',', default_value = "10000,100000")]
     objects: Vec<usize>,
+    /// Numbers of Pods for `lists`
+    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    pods: Vec<usize>,
     /// Bytes of an object, about
     #[arg(long, default_value_t = 2048)]
     object_bytes: usize,

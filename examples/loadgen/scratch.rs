@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use crate::client::{Connection, JSON, Protocol};
@@ -22,13 +23,18 @@ pub struct Scratch {
     namespaces: Vec<String>,
 }
 
-/// The collection of ConfigMaps of one of our namespaces.
+/// A collection in one of our namespaces, mostly of ConfigMaps.
 #[derive(Clone)]
 pub struct Collection {
     pub path: Arc<str>,
 }
 
 impl Collection {
+    /// The Pods of the same namespace.
+    pub fn pods(&self) -> Self {
+        Self { path: self.path.replace("/configmaps", "/pods").into() }
+    }
+
     pub fn item(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
@@ -54,7 +60,9 @@ impl Scratch {
         for name in std::mem::take(&mut self.namespaces) {
             eprintln!("removing namespace {name}");
             let connection = Connection::open(&context.target, Protocol::Http1).await?;
-            empty(&connection, &format!("/api/v1/namespaces/{name}/configmaps")).await?;
+            for resource in ["configmaps", "pods"] {
+                empty(&connection, &format!("/api/v1/namespaces/{name}/{resource}")).await?;
+            }
             let path = format!("/api/v1/namespaces/{name}");
             let answer = connection.call(Method::DELETE, &path, None).await?;
             if answer.status != StatusCode::NOT_FOUND && answer.status != StatusCode::CONFLICT {
@@ -67,7 +75,7 @@ impl Scratch {
 
 async fn empty(connection: &Connection, path: &str) -> Result<()> {
     loop {
-        let page = format!("{path}?limit={DELETE_PAGE}");
+        let page = format!("{path}?limit={DELETE_PAGE}&gracePeriodSeconds=0");
         let answer = connection.call(Method::DELETE, &page, None).await?.success()?;
         if memchr::memmem::find(&answer.body, b"\"uid\":").is_none() {
             return Ok(());
@@ -83,7 +91,22 @@ pub fn name(i: usize) -> String {
 /// Creates `count` objects, one in a hundred of them with a label of its own.
 pub async fn fill(target: &Arc<Target>, collection: &Collection, count: usize, bytes: usize) -> Result<()> {
     eprintln!("creating {count} objects of about {bytes} bytes");
-    let (maker, next) = (Arc::new(Maker::new(bytes)), Arc::new(AtomicUsize::new(0)));
+    let maker = Maker::new(bytes);
+    let object = move |i: usize| {
+        let labels = if i.is_multiple_of(100) { LABEL_OF_ONE_IN_100 } else { "" };
+        maker.object(&name(i), labels, "0")
+    };
+    fill_with(target, collection, count, object).await
+}
+
+/// Creates the objects 0 to `count`.
+pub async fn fill_with(
+    target: &Arc<Target>,
+    collection: &Collection,
+    count: usize,
+    object: impl Fn(usize) -> Bytes + Send + Sync + 'static,
+) -> Result<()> {
+    let (object, next) = (Arc::new(object), Arc::new(AtomicUsize::new(0)));
     let mut connections = Vec::new();
     for _ in 0..FILLER_CONNECTIONS {
         connections.push(Arc::new(Connection::open(target, Protocol::Http2).await?));
@@ -91,16 +114,14 @@ pub async fn fill(target: &Arc<Target>, collection: &Collection, count: usize, b
     let mut fillers = tokio::task::JoinSet::new();
     for filler in 0..FILLERS {
         let connection = connections[filler % FILLER_CONNECTIONS].clone();
-        let (maker, next, collection) = (maker.clone(), next.clone(), collection.clone());
+        let (object, next, collection) = (object.clone(), next.clone(), collection.clone());
         fillers.spawn(async move {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 if i >= count {
                     return Ok(());
                 }
-                let labels = if i % 100 == 0 { LABEL_OF_ONE_IN_100 } else { "" };
-                let body = maker.object(&name(i), labels, "0");
-                connection.call(Method::POST, &collection.path, Some((JSON, body))).await?.success()?;
+                connection.call(Method::POST, &collection.path, Some((JSON, object(i)))).await?.success()?;
             }
         });
     }

@@ -1,9 +1,13 @@
 //! What stored values look like.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
-use super::protobuf::Envelope;
+use super::protobuf::{Envelope, Error};
 use crate::schema::defaults::LEVEL;
+
+pub mod packed;
 
 /// What stands behind JSON: as many line ends as tell which defaults the object has.
 const JSON_TAIL: [u8; LEVEL as usize] = [b'\n'; LEVEL as usize];
@@ -51,10 +55,37 @@ pub fn of_json(json: &[u8]) -> Bytes {
 /// Whether the object in a value has the defaults of this release. YAML does not tell.
 pub fn is_complete(value: &[u8]) -> bool {
     match StorageMediaType::of(value) {
-        StorageMediaType::Protobuf => value.ends_with(Envelope::TAIL_AT_REST),
+        StorageMediaType::Protobuf => value.ends_with(Envelope::END_AT_REST),
         StorageMediaType::Json => value.ends_with(&JSON_TAIL),
         StorageMediaType::Yaml => false,
     }
+}
+
+/// What is in an envelope: the message as it is on the wire.
+#[derive(Debug)]
+pub struct Opened<'v> {
+    pub api_version: String,
+    pub kind: String,
+    pub message: Cow<'v, [u8]>,
+}
+
+/// Opens a value in protobuf.
+pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
+    let (Envelope { api_version, kind, raw }, encoding) = Envelope::parse_encoded(value)?;
+    let message = if encoding.is_empty() {
+        raw.into()
+    } else if encoding == packed::ENCODING.as_bytes() {
+        packed::unpack(raw)?.into()
+    } else {
+        return Err(Error::ContentEncoding(String::from_utf8_lossy(encoding).into_owned()));
+    };
+    Ok(Opened { api_version, kind, message })
+}
+
+/// The value of an object whose message is packed, if that pays.
+pub fn packed(api_version: &str, kind: &str, message: &[u8]) -> Option<Bytes> {
+    let message = packed::pack(message)?;
+    Some(Envelope::wrap_encoded(api_version, kind, packed::ENCODING, &message).into())
 }
 
 #[cfg(test)]
@@ -80,5 +111,21 @@ mod tests {
         assert_eq!(StorageMediaType::of(b"k8s\0\x0a"), StorageMediaType::Protobuf);
         assert_eq!(StorageMediaType::of(b" {\"kind\":\"K\"}"), StorageMediaType::Json);
         assert_eq!(StorageMediaType::of(b"kind: K\n"), StorageMediaType::Yaml);
+    }
+
+    #[test]
+    fn only_known_encodings_are_opened() {
+        let message = [b"\x12\x82\x10".as_slice(), &[7; 2050]].concat();
+        let value = packed("v1", "Pod", &message).expect("it repeats itself");
+        assert!(value.len() < 100 && is_complete(&value), "{value:?}");
+        let opened = open(&value).expect("packed");
+        assert_eq!((&*opened.api_version, &*opened.kind), ("v1", "Pod"));
+        assert_eq!(*opened.message, message);
+        for (encoding, want) in
+            [("lz5", "unknown content encoding \"lz5\""), ("lz4", "lz4: 2049 bytes cannot hold 118522386")]
+        {
+            let value = Envelope::wrap_encoded("v1", "Pod", encoding, &message);
+            assert_eq!(open(&value).expect_err(encoding).to_string(), want);
+        }
     }
 }

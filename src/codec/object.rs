@@ -199,7 +199,18 @@ mod tests {
             "metadata": {"name": "a", "labels": {"on": "yes", "n": "1"}},
             "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "0.5"}}}]}});
         let pod = defaults::complete("v1", "Pod", pod.as_object().expect("object").clone()).expect("a Pod");
+        // Also of an object that is long enough to be packed.
+        let mut long = pod.clone();
+        long["metadata"]["annotations"] = json!({"long": "again and ".repeat(200)});
+        for pod in [pod, long] {
+            is_the_same_out_of_every_form(&pod);
+        }
+    }
+
+    fn is_the_same_out_of_every_form(pod: &Map) {
         let draft = |media| Draft::encode("ns", "a", pod.clone(), media);
+        let packed = draft(StorageMediaType::Protobuf).value().len() < 1024;
+        assert!(packed, "short, or packed");
         let want = draft(StorageMediaType::Protobuf).into_object(Revision(7));
         let json = want.json().expect("decodable");
         let amounts = br#""resources":{"limits":{"cpu":"500m"},"requests":{"cpu":"500m"}}"#;
@@ -279,6 +290,7 @@ mod tests {
             "\u{0}",
             "k8s\0",
             "k8s\0\u{12}",
+            "k8s\0\u{12}\u{5}\u{1}\0\0\0\0\u{1a}\u{3}lz4",
             "- a",
             "a: b",
         ] {

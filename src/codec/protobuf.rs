@@ -6,6 +6,7 @@
 
 use crate::tree::Map;
 
+use super::at_rest::packed;
 use super::json_text::write_string;
 use crate::protowire;
 use crate::quantity;
@@ -42,6 +43,8 @@ pub enum Error {
     EmptyBody,
     #[error("unknown content encoding {0:?}")]
     ContentEncoding(String),
+    #[error(transparent)]
+    Packed(#[from] packed::Error),
     #[error(transparent)]
     Wire(#[from] protowire::Error),
     #[error("proto: wrong wireType = {wire} for field {field}")]

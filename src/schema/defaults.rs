@@ -190,7 +190,7 @@ fn children<'a>(
 ) -> impl Iterator<Item = (Box<str>, Cardinality, MessageId)> + 'a {
     let fields = message.members.iter().map(|member| types.field(member));
     fields.filter_map(|field| match field.kind {
-        FieldKind::Message(id) => Some((field.json_name.clone(), field.cardinality, id)),
+        FieldKind::Message(id) => Some(((&*field.json_name).into(), field.cardinality, id)),
         _ => None,
     })
 }

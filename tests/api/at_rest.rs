@@ -1,7 +1,12 @@
 //! What is in the database: written in one form, read beside all others.
 
-use rowplane::codec::at_rest::StorageMediaType;
-use rowplane::codec::protobuf::{Envelope, decode};
+use http::Method;
+use rowplane::codec::at_rest::{StorageMediaType, packed};
+use rowplane::codec::protobuf::{Envelope, decode, encode, envelop};
+use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::{Format, Stale};
+use rowplane::tree::Map;
 use serde_json::{Value, json};
 
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, names, rv};
@@ -16,6 +21,8 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 on_both_databases! {
     every_server_reads_what_every_other_has_written,
     values_are_in_the_form_of_the_flag,
+    what_is_packed_is_read_beside_what_is_not,
+    clients_cannot_send_what_is_packed,
     what_is_not_of_its_types_is_read_and_deleted,
     a_patch_of_nothing_writes_nothing,
 }
@@ -153,6 +160,77 @@ async fn values_are_in_the_form_of_the_flag(mut setup: Setup) {
         let versions = "stored_version IN ('v1', 'apps/v1', 'autoscaling/v2', 'apiextensions.k8s.io/v1')";
         assert_eq!(setup.database.number(&format!("{of_it} AND {versions}")).await, 5);
     }
+}
+
+/// Long messages are packed at rest; those of earlier releases are not, and stay so until they are written again.
+async fn what_is_packed_is_read_beside_what_is_not(setup: Setup) {
+    let packed = if setup.is_sqlite() {
+        "instr(value, x'1a036c7a34') > 0"
+    } else {
+        "position('\\x1a036c7a34'::bytea in value) > 0"
+    };
+    let packed = |name: &str| format!("SELECT count(*) FROM objects WHERE name = '{name}' AND {packed}");
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let text = "again and ".repeat(300);
+    let mut made = Vec::new();
+    for (name, text) in [("new", &*text), ("old", &*text), ("short", "once")] {
+        made.push(server.create(name, json!({"k": text})).await);
+    }
+    let end = server.revision().await;
+    server.remove("short").await;
+    server.stop().await;
+    let database = &setup.database;
+    assert_eq!(database.number(&packed("new")).await, 1);
+    assert_eq!(database.number(&packed("short")).await, 0);
+    let long = "SELECT count(*) FROM objects WHERE name IN ('new', 'old') AND length(value) > 1500";
+    assert_eq!(database.number(long).await, 0);
+
+    let mut old: Map = serde_json::from_value(made[1].clone()).expect("an object");
+    old["metadata"].as_object_mut().expect("metadata").shift_remove("resourceVersion");
+    let plain = envelop("v1", "ConfigMap", &old).expect("of its types");
+    let plain: String = plain.iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain = if setup.is_sqlite() { format!("x'{plain}'") } else { format!("'\\x{plain}'::bytea") };
+    database.execute(&format!("UPDATE objects SET value = {plain} WHERE name = 'old'")).await;
+    assert_eq!(database.number(&packed("old")).await, 0);
+    assert_eq!(database.number(long).await, 1);
+
+    let server = setup.start().await;
+    for (name, object) in ["new", "old"].into_iter().zip(&made) {
+        let path = format!("{CONFIGMAPS}/{name}");
+        assert_eq!(&server.get(&path).await.ok(), object);
+        assert_eq!(&opened(&server.get(&path).accept(PROTOBUF).await.body), object);
+    }
+    let past = format!("{CONFIGMAPS}?resourceVersion={end}&resourceVersionMatch=Exact");
+    let list = server.get(&past).await.ok();
+    assert_eq!(names(&list), ["new", "old", "short"]);
+    assert_eq!(opened(&server.get(&past).accept(PROTOBUF).await.body)["items"], list["items"]);
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={start}")).await;
+    for object in &made {
+        assert_eq!(&watch.expect("ADDED").await, object);
+    }
+    // A migration has nothing to do, a write packs.
+    let resource =
+        server.backend.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id")[0];
+    let through = Revision(server.revision().await);
+    let stale = Stale { resource, api_version: "v1".into(), format: Format::Protobuf, through };
+    assert_eq!(server.backend.stale_count(&stale).await.expect("a count"), 0);
+    server.patch(format!("{CONFIGMAPS}/old"), &json!({"metadata": {"labels": {"l": "1"}}})).await.ok();
+    assert_eq!(database.number(&packed("old")).await, 1);
+}
+
+/// As kube-apiserver has no such encoding.
+async fn clients_cannot_send_what_is_packed(setup: Setup) {
+    let server = setup.start().await;
+    let sent = json!({"metadata": {"name": "a"}, "data": {"k": "again and ".repeat(300)}});
+    let message =
+        encode("v1", "ConfigMap", &serde_json::from_value(sent).expect("an object")).expect("of its types");
+    let value = packed("v1", "ConfigMap", &message).expect("it repeats itself");
+    let refused = server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, value).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.text().contains("unknown content encoding"), "{refused:?}");
+    let sent = Envelope::wrap("v1", "ConfigMap", &message);
+    server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, sent).await.expect(201);
 }
 
 /// As a release that did not know the types may have left it.

@@ -24,11 +24,11 @@ pub(super) fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
     }
     match (fields::object(spec, SOURCE).cloned(), reference) {
         (Some(source), None) => {
-            spec.insert(REFERENCE.to_owned(), Value::Object(source));
+            spec.insert(REFERENCE, Value::Object(source));
         }
         (None, Some(reference)) if fields::text(&reference, &["namespace"]).is_empty() => {
             let source: Map = reference.into_iter().filter(|(name, _)| name != "namespace").collect();
-            spec.insert(SOURCE.to_owned(), Value::Object(source));
+            spec.insert(SOURCE, Value::Object(source));
         }
         _ => {}
     }

@@ -3,9 +3,8 @@
 //!
 //! What the fields of a kind are, says a tree of names, so that an object is walked once, and only where one may stand.
 
-use crate::tree::Value;
-
 use crate::api::ObjectMap;
+use crate::tree::Value;
 
 mod fields;
 pub(super) use fields::fields;

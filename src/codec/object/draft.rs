@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::kept::keep;
 use super::layout::Layout;
 use super::{Object, joined_key, tree};
-use crate::codec::at_rest::{self, StorageMediaType};
+use crate::codec::at_rest::{self, Opened, StorageMediaType};
 use crate::codec::protobuf::{self, Envelope, with_version};
 use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
@@ -35,12 +35,12 @@ impl Draft {
             metadata.shift_remove("resourceVersion");
         }
         // Whatever the media type, the object becomes what upstream's types make of it.
-        let Ok((value, (json, message))) = typed(&object) else {
+        let Ok(Typed { api_version, kind, value, json, message }) = typed(&object) else {
             managed::open(&mut object);
             return Self::of_json(namespace, name, tree::encode(&object).into());
         };
         let value = match media {
-            StorageMediaType::Protobuf => value,
+            StorageMediaType::Protobuf => at_rest::packed(&api_version, &kind, &message).unwrap_or(value),
             StorageMediaType::Json => at_rest::of_json(&json),
             StorageMediaType::Yaml => match serde_json::from_slice(&json) {
                 Ok(object) => yaml::write(&object).into(),
@@ -56,7 +56,7 @@ impl Draft {
     pub fn parse(namespace: &str, name: &str, value: Bytes) -> Self {
         let complete = at_rest::is_complete(&value);
         let json = match StorageMediaType::of(&value) {
-            StorageMediaType::Protobuf if complete => open(&value).ok().map(|(json, _)| json),
+            StorageMediaType::Protobuf if complete => json_of(&value).ok(),
             StorageMediaType::Protobuf => message_of_old(&value),
             StorageMediaType::Json if complete => {
                 Some(value.slice(..value.trim_ascii_end().len())).filter(is_json)
@@ -115,14 +115,13 @@ fn is_json(text: &Bytes) -> bool {
 
 /// What is not of its types stays as it is.
 fn message_of_old(value: &Bytes) -> Option<Bytes> {
-    let envelope = Envelope::parse(value).ok()?;
-    let (api_version, kind) = (&*envelope.api_version, &*envelope.kind);
-    let members = protobuf::decode(api_version, kind, envelope.raw).ok()?;
-    let completed = defaults::complete(api_version, kind, members).and_then(|members| {
-        let value = protobuf::envelop(api_version, kind, &members).ok()?;
-        Some(open(&value.into()).ok()?.0)
+    let Opened { api_version, kind, message } = at_rest::open(value).ok()?;
+    let members = protobuf::decode(&api_version, &kind, &message).ok()?;
+    let completed = defaults::complete(&api_version, &kind, members).and_then(|members| {
+        let message = protobuf::encode(&api_version, &kind, &members).ok()?;
+        protobuf::print(&api_version, &kind, &message).ok()
     });
-    completed.or_else(|| open(value).ok().map(|(json, _)| json))
+    completed.or_else(|| protobuf::print(&api_version, &kind, &message).ok()).map(Bytes::from)
 }
 
 /// What has no types, or is not of them, stays as it is.
@@ -150,21 +149,30 @@ fn completed(object: Map) -> Option<Bytes> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     Types::built_in().kind(&api_version, &kind)?;
     let object = defaults::complete(&api_version, &kind, object)?;
-    let (_, (json, _)) = typed(&object).ok()?;
-    Some(json)
+    typed(&object).ok().map(|typed| typed.json)
 }
 
-/// An object in its envelope, and what [`open`] makes of that.
-fn typed(object: &Map) -> Result<(Bytes, (Bytes, Bytes)), protobuf::Error> {
+/// An object in all its forms.
+struct Typed {
+    api_version: String,
+    kind: String,
+    /// The message in its envelope.
+    value: Bytes,
+    json: Bytes,
+    message: Bytes,
+}
+
+fn typed(object: &Map) -> Result<Typed, protobuf::Error> {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let value = Bytes::from(protobuf::envelop(text("apiVersion"), text("kind"), object)?);
-    let opened = open(&value)?;
-    Ok((value, opened))
+    let Envelope { api_version, kind, raw } = Envelope::parse(&value)?;
+    let json = protobuf::print(&api_version, &kind, raw)?.into();
+    let message = value.slice_ref(raw);
+    Ok(Typed { api_version, kind, value, json, message })
 }
 
-/// The JSON of a value in an envelope, and its message.
-fn open(value: &Bytes) -> Result<(Bytes, Bytes), protobuf::Error> {
-    let envelope = Envelope::parse(value)?;
-    let json = protobuf::print(&envelope.api_version, &envelope.kind, envelope.raw)?;
-    Ok((json.into(), value.slice_ref(envelope.raw)))
+/// The JSON of a value in an envelope.
+fn json_of(value: &[u8]) -> Result<Bytes, protobuf::Error> {
+    let Opened { api_version, kind, message } = at_rest::open(value)?;
+    Ok(protobuf::print(&api_version, &kind, &message)?.into())
 }

@@ -28,6 +28,14 @@ impl<'a> Envelope<'a> {
 
     /// Opens it. As upstream, the content type is not looked at: the content is always protobuf.
     pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
+        match Self::parse_encoded(data)? {
+            (envelope, b"") => Ok(envelope),
+            (_, encoding) => Err(Error::ContentEncoding(utf8(encoding).into_owned())),
+        }
+    }
+
+    /// As [`parse`](Self::parse), with what it says of how `raw` is encoded, which is nothing in most.
+    pub fn parse_encoded(data: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         if data.is_empty() {
             return Err(Error::Empty);
         }
@@ -36,16 +44,17 @@ impl<'a> Envelope<'a> {
             return Err(Error::EmptyBody);
         }
         let mut envelope = Self::default();
+        let mut encoding = &b""[..];
         each(body, "Unknown", ["TypeMeta", "Raw", "ContentEncoding", "ContentType"], |number, value| {
             match number {
                 1 => envelope.type_meta(value)?,
                 2 => envelope.raw = value,
-                3 if !value.is_empty() => return Err(Error::ContentEncoding(utf8(value).into_owned())),
+                3 => encoding = value,
                 _ => {}
             }
             Ok(())
         })?;
-        Ok(envelope)
+        Ok((envelope, encoding))
     }
 
     fn type_meta(&mut self, message: &[u8]) -> Result<(), Error> {
@@ -61,8 +70,12 @@ impl Envelope<'_> {
     /// What stands behind the object: no content encoding, no content type.
     pub const TAIL: &'static [u8] = &[0x1a, 0, 0x22, 0];
 
-    /// The same at rest: a field that upstream's `Unknown` has not, and so skips, says which defaults the object has.
+    /// The same at rest.
     pub const TAIL_AT_REST: &'static [u8] = &[0x1a, 0, 0x22, 0, 15 << 3, LEVEL];
+
+    /// How a value at rest ends, however its message is encoded: a field that upstream's `Unknown` has not, and so
+    /// skips, says which defaults the object has.
+    pub const END_AT_REST: &'static [u8] = &[0x22, 0, 15 << 3, LEVEL];
 
     /// What stands before an object of so many bytes.
     pub fn head(api_version: &str, kind: &str, raw_length: usize) -> Vec<u8> {
@@ -80,6 +93,16 @@ impl Envelope<'_> {
         let mut out = Self::head(api_version, kind, raw.len());
         out.extend_from_slice(raw);
         out.extend_from_slice(Self::TAIL);
+        out
+    }
+
+    /// As it is at rest, of an object whose message is encoded.
+    pub fn wrap_encoded(api_version: &str, kind: &str, encoding: &str, raw: &[u8]) -> Vec<u8> {
+        let mut out = Self::head(api_version, kind, raw.len());
+        out.reserve_exact(raw.len() + size_of_bytes(3, encoding.len()) + Self::END_AT_REST.len());
+        out.extend_from_slice(raw);
+        append_bytes(&mut out, 3, encoding.as_bytes());
+        out.extend_from_slice(Self::END_AT_REST);
         out
     }
 
