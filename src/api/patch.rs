@@ -15,6 +15,9 @@ use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
 use crate::schema::types::{self, Types};
 
+/// Opening the managers is dear, and few patches are about them.
+const MANAGERS: &[&str] = &["metadata", "managedFields"];
+
 impl Api {
     /// Applies a JSON patch, a merge patch or a strategic merge patch.
     pub async fn patch(
@@ -34,7 +37,6 @@ impl Api {
             let (api_version, kind) = (definition.api_version(), &definition.kind);
             let mut new = patch.decode(&current.object, &api_version, kind, strictness)?;
             target.resource.default(&mut new);
-            managed::close(&mut new);
             check_place(target, &mut new)?;
             let manager = Some(options.write.manager());
             next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
@@ -48,6 +50,7 @@ pub(super) struct Patch {
     kind: PatchKind,
     body: Value,
     decoding: Decoding,
+    about_managers: bool,
     /// What strict decoding says of the body.
     problems: Vec<String>,
 }
@@ -68,10 +71,16 @@ impl Patch {
             Vec::new()
         };
         let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
-        Ok(Self { kind, body: value, decoding, problems })
+        let about_managers = match kind {
+            PatchKind::Json => json_patch::concerns(&value, MANAGERS),
+            PatchKind::Merge => merge::concerns(&value, MANAGERS),
+            PatchKind::StrategicMerge => strategic::concerns(&value, MANAGERS),
+            PatchKind::Apply => true,
+        };
+        Ok(Self { kind, body: value, decoding, about_managers, problems })
     }
 
-    /// The patched object, open, if it still is an object of the kind, which may be a subresource's.
+    /// The patched object, closed as the current one, if it still is an object of the kind, which may be a subresource's.
     pub(super) fn decode(
         &self,
         current: &ObjectMap,
@@ -79,7 +88,11 @@ impl Patch {
         kind: &str,
         strictness: Strictness<'_>,
     ) -> Result<ObjectMap, Error> {
-        let result = self.apply(managed::opened(current), api_version, kind)?;
+        let document = match self.about_managers {
+            true => managed::opened(current),
+            false => current.clone(),
+        };
+        let result = self.apply(document, api_version, kind)?;
         // What follows takes the result apart; who wants to show it makes it again.
         let again = || self.apply(managed::opened(current), api_version, kind);
         let refuse = |why: &str| match self.shown(again) {
@@ -107,6 +120,9 @@ impl Patch {
             problems.extend(self.result_problems(current, &again()?, api_version, kind));
         }
         strictness.judge(&problems).map_err(|why| refuse(&why))?;
+        if self.about_managers {
+            managed::close(&mut object);
+        }
         Ok(object)
     }
 
@@ -184,3 +200,6 @@ fn strategic_merge(
     }
     Ok(merged)
 }
+
+#[cfg(test)]
+mod tests;

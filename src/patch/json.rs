@@ -50,6 +50,15 @@ fn undecodable(value: &Value, kind: &str) -> PatchError {
     ))
 }
 
+/// Whether some operation is about the value at `place`, what holds it, or what it holds.
+pub fn concerns(patch: &Value, place: &[&str]) -> bool {
+    let about = |operation: &Value, field: &str| {
+        operation.get(field).and_then(Value::as_str).is_some_and(|path| pointer::meets(path, place))
+    };
+    let operations = patch.as_array().map_or(&[][..], Vec::as_slice);
+    operations.iter().any(|operation| about(operation, "path") || about(operation, "from"))
+}
+
 /// One operation; `None` if it fails, whatever the reason.
 fn step(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
     let operation = operation.as_object()?;

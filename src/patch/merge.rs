@@ -26,6 +26,13 @@ pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Va
     }
 }
 
+/// Whether `patch` says something of the member at `place`, of what holds it, or of what it holds.
+pub fn concerns(patch: &Value, place: &[&str]) -> bool {
+    let Some((first, rest)) = place.split_first() else { return true };
+    let Value::Object(members) = patch else { return true };
+    members.get(first).is_some_and(|below| concerns(below, rest))
+}
+
 fn merge_objects(object: &mut Map, patch: Map) {
     for (key, value) in patch {
         if value.is_null() {

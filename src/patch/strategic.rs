@@ -22,6 +22,18 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
 /// Applies `patch` to an object of the kind `message`.
+/// Whether `patch` says something of the member at `place`, of what holds it, or of what it holds.
+pub fn concerns(patch: &Value, place: &[&str]) -> bool {
+    let Some((first, rest)) = place.split_first() else { return true };
+    let Value::Object(members) = patch else { return true };
+    members.iter().any(|(name, below)| match &**name {
+        "$patch" | "$retainKeys" => true,
+        name if name == *first => concerns(below, rest),
+        // `$setElementOrder/list` and its like.
+        name => name.split_once('/').is_some_and(|(_, list)| list == *first),
+    })
+}
+
 pub fn apply(document: Map, patch: &Value, types: &Types, message: MessageId) -> Result<Map, PatchError> {
     match patch {
         Value::Object(patch) => {

@@ -84,16 +84,25 @@ async fn p3_p4_options(setup: Setup) {
     let long = server.put(format!("{c}?fieldManager={}", "m".repeat(129)), &json!({})).await;
     let too_long = "Too long: may not be more than 128 bytes";
     long.invalid_options("UpdateOptions", &[("FieldValueTooLong", "fieldManager", too_long)]);
+    let cased = server.put(format!("{c}?fieldValidation=strict"), &json!({})).await;
+    let unknown = r#"Unsupported value: "strict": supported values: "", "Ignore", "Strict", "Warn""#;
+    cased.invalid_options("UpdateOptions", &[("FieldValueNotSupported", "fieldValidation", unknown)]);
+    let empty = patch(&server, &format!("{c}?dryRun="), MERGE, &json!({})).await;
+    let unknown = r#"Unsupported value: [""]: supported values: "All""#;
+    empty.invalid_options("PatchOptions", &[("FieldValueNotSupported", "dryRun", unknown)]);
 }
 
 async fn p5_dry_run(setup: Setup) {
     let server = setup.start().await;
     let before = server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={}", rv(&before))).await;
     let tried =
         patch(&server, &format!("{c}?dryRun=All"), STRATEGIC, &json!({"data": {"a": "2"}})).await.ok();
     assert_eq!((&tried["data"]["a"], rv(&tried)), (&json!("2"), rv(&before)));
     assert_eq!(server.get(&c).await.ok(), before);
+    let marker = server.create("marker", json!({})).await;
+    assert_eq!(watch.expect("ADDED").await, marker, "the first event");
 }
 
 async fn p7_patches_without_a_version_never_conflict(setup: Setup) {
@@ -118,7 +127,11 @@ async fn p8_p9_preconditions_in_the_object(setup: Setup) {
     let c = format!("{CONFIGMAPS}/c");
     for format in [MERGE, STRATEGIC] {
         let with = |field: &str, value: &str| json!({"metadata": {field: value}});
-        assert_eq!(patch(&server, &c, format, &with("resourceVersion", "1")).await.failure()["code"], 409);
+        let stale = patch(&server, &c, format, &with("resourceVersion", "1")).await.failure();
+        assert_eq!((&stale["code"], &stale["reason"]), (&json!(409), &json!("Conflict")));
+        let lost =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        assert_eq!(stale["message"], format!("Operation cannot be fulfilled on configmaps \"c\": {lost}"));
         let current = rv(&server.get(&c).await.ok()).to_string();
         patch(&server, &c, format, &with("resourceVersion", &current)).await.ok();
         let renamed = patch(&server, &c, format, &with("name", "d")).await;
@@ -137,11 +150,14 @@ async fn p10_nothing_changes(setup: Setup) {
     let server = setup.start().await;
     let before = server.create("c", json!({"a": "1"})).await;
     let c = format!("{CONFIGMAPS}/c");
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={}", rv(&before))).await;
     for (format, body) in
         [(MERGE, json!({})), (STRATEGIC, json!({"data": {"a": "1", "b": null}})), (JSON, json!([]))]
     {
         assert_eq!(patch(&server, &c, format, &body).await.ok(), before, "{body}");
     }
+    let marker = server.create("marker", json!({})).await;
+    assert_eq!(watch.expect("ADDED").await, marker, "the first event");
 }
 
 async fn p12_p15_json_patches(setup: Setup) {

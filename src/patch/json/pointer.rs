@@ -27,6 +27,12 @@ pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> 
     }
 }
 
+/// Whether `path` leads to `place`, to something above or to something below it.
+pub fn meets(path: &str, place: &[&str]) -> bool {
+    let Some((_, steps)) = path.split_once('/') else { return true };
+    steps.split('/').zip(place).all(|(step, name)| decode(step) == *name)
+}
+
 fn child<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     match value {
         Value::Object(object) => object.get_mut(key),
