@@ -42,7 +42,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use serde_json::{Map, Value};
 
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
@@ -51,6 +50,7 @@ use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
 pub use crate::gotext::now;
 use crate::storage::{Key, ResourceId, Store};
+use crate::tree::{Map, Value};
 
 /// What verbs work with. Cheap to share behind an `Arc`.
 pub struct Api {

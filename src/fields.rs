@@ -1,9 +1,9 @@
 //! Fields of dynamic objects, as pure rules read and replace them; wrong types count as absent.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 /// A JSON object in some version of its kind.
-pub type ObjectMap = Map<String, Value>;
+pub type ObjectMap = Map;
 
 pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)
@@ -14,7 +14,7 @@ pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
 pub fn identical(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            let alike = |((name, value), (other_name, other)): ((&String, &Value), (&String, &Value))| {
+            let alike = |((name, value), (other_name, other)): ((&Text, &Value), (&Text, &Value))| {
                 name == other_name && identical(value, other)
             };
             one.len() == other.len() && one.iter().zip(other).all(alike)
@@ -45,7 +45,7 @@ pub fn text<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a str {
 
 pub fn at<'a>(parent: &'a ObjectMap, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(parent.get(*first)?, |value, key| value.get(*key))
+    rest.iter().try_fold(parent.get(first)?, |value, key| value.get(*key))
 }
 
 pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {

@@ -45,9 +45,9 @@ pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.
-pub fn json(value: &serde_json::Value) -> String {
+pub fn json(value: &crate::tree::Value) -> String {
     match value {
-        serde_json::Value::String(text) => json_string(text),
+        crate::tree::Value::String(text) => json_string(text),
         other => escaped(other.to_string()),
     }
 }
@@ -57,7 +57,7 @@ pub fn json_string(text: &str) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     match text.bytes().all(is_plain) {
         true => escaped(["\"", text, "\""].concat()),
-        false => escaped(serde_json::Value::from(text).to_string()),
+        false => escaped(crate::tree::Value::from(text).to_string()),
     }
 }
 
@@ -77,11 +77,11 @@ fn escaped(json: String) -> String {
 }
 
 /// What `fmt` prints for `%v` of a decoded value: `map[a:1 b:[x y]]`, keys sorted.
-pub fn display(value: &serde_json::Value) -> String {
-    use serde_json::Value;
+pub fn display(value: &crate::tree::Value) -> String {
+    use crate::tree::Value;
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(display).collect();
             format!("[{}]", items.join(" "))
@@ -92,7 +92,7 @@ pub fn display(value: &serde_json::Value) -> String {
 }
 
 /// As [`display`].
-pub fn display_map(object: &serde_json::Map<String, serde_json::Value>) -> String {
+pub fn display_map(object: &crate::tree::Map) -> String {
     let mut members: Vec<_> = object.iter().collect();
     members.sort_by_key(|(key, _)| *key);
     let members: Vec<String> =
@@ -101,8 +101,8 @@ pub fn display_map(object: &serde_json::Map<String, serde_json::Value>) -> Strin
 }
 
 /// What `encoding/json` calls a value of the wrong type.
-pub fn json_kind(value: &serde_json::Value) -> &'static str {
-    use serde_json::Value;
+pub fn json_kind(value: &crate::tree::Value) -> &'static str {
+    use crate::tree::Value;
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -266,7 +266,7 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(quote(text), want);
         }
-        assert_eq!(json(&serde_json::json!(["a<b", 1])), r#"["a\u003cb",1]"#);
+        assert_eq!(json(&crate::tree::json!(["a<b", 1])), r#"["a\u003cb",1]"#);
     }
 
     #[test]

@@ -26,4 +26,5 @@ pub mod pieces;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;
+pub mod tree;
 pub mod user;

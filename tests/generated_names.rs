@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use rowplane::api::error::{Error, Exists};
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::{Answer, Api};
+use rowplane::tree::{Value, json};
 use rowplane::user::User;
-use serde_json::{Value, json};
 
 use support::verbs::api_that_names;
 

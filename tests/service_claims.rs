@@ -6,8 +6,8 @@ mod support;
 use rowplane::api::Api;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::storage::{Change, Expect, Key, Mutation, Written};
+use rowplane::tree::{Value, json};
 use rowplane::user::User;
-use serde_json::{Value, json};
 
 use support::verbs::api_on;
 

@@ -18,7 +18,7 @@ use rowplane::codec::json_text::write_json;
 use rowplane::codec::object::Draft;
 use rowplane::codec::protobuf;
 use rowplane::revision::Revision;
-use serde_json::{Map, Value};
+use rowplane::tree::Map;
 
 use self::counting::Counting;
 use self::timing::{Measured, measure};
@@ -58,7 +58,7 @@ fn pod(containers: usize, duration: Duration) {
     let message = at_rest(StorageMediaType::Protobuf);
     let raw = at_rest::open(&message).expect("an envelope").message;
     let packed = packed::pack(&raw).expect("it repeats itself");
-    let tree: Map<String, Value> = serde_json::from_slice(&json).expect("an object");
+    let tree: Map = serde_json::from_slice(&json).expect("an object");
     println!(
         "Pod of {containers} containers: {} bytes of JSON, {} of protobuf at rest",
         json.len(),
@@ -66,7 +66,7 @@ fn pod(containers: usize, duration: Duration) {
     );
     println!("({:.2} of JSON)\n", message.len() as f64 / json.len() as f64);
 
-    let decode_json = || serde_json::from_slice::<Map<String, Value>>(black_box(&json)).expect("decodes");
+    let decode_json = || serde_json::from_slice::<Map>(black_box(&json)).expect("decodes");
     let encode_json = || {
         let mut out = Vec::with_capacity(2048);
         write_json(&mut out, black_box(&tree));

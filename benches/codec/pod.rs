@@ -1,9 +1,9 @@
 //! A Pod as a busy cluster has them: made by a ReplicaSet, scheduled, running, and owned by three managers.
 
-use serde_json::{Map, Value, json};
+use rowplane::tree::{Map, Value, json};
 
 /// About 5 KB of JSON with one container, about 14 KB with four.
-pub fn pod(name: &str, containers: usize) -> Map<String, Value> {
+pub fn pod(name: &str, containers: usize) -> Map {
     let containers: Vec<String> = (0..containers).map(|n| format!("server-{n}")).collect();
     let tolerations = ["not-ready", "unreachable"].map(|taint| {
         json!({"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
@@ -42,7 +42,7 @@ pub fn pod(name: &str, containers: usize) -> Map<String, Value> {
 }
 
 fn metadata(name: &str, containers: &[String]) -> Value {
-    let applied: Map<String, Value> = containers
+    let applied: Map = containers
         .iter()
         .map(|name| {
             let fields =
@@ -50,7 +50,7 @@ fn metadata(name: &str, containers: &[String]) -> Value {
             (format!("k:{{\"name\":\"{name}\"}}"), set(&fields))
         })
         .collect();
-    let conditions: Map<String, Value> = CONDITIONS
+    let conditions: Map = CONDITIONS
         .iter()
         .map(|kind| {
             let fields = [".", "f:lastProbeTime", "f:lastTransitionTime", "f:status", "f:type"];
@@ -83,7 +83,7 @@ fn metadata(name: &str, containers: &[String]) -> Value {
 }
 
 fn set(fields: &[&str]) -> Value {
-    fields.iter().map(|field| ((*field).to_owned(), json!({}))).collect::<Map<_, _>>().into()
+    fields.iter().map(|field| ((*field).to_owned(), json!({}))).collect::<Map>().into()
 }
 
 fn container(name: &str) -> Value {

@@ -9,8 +9,8 @@ use rowplane::patch::apply::nulls::without_nulls;
 use rowplane::patch::apply::ownership::{self, Acting, Conflicts, Refusal, Versions};
 use rowplane::patch::apply::schema::Schema;
 use rowplane::schema::types::Types;
+use rowplane::tree::Value;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::question::{Answer, Object, claims, message_of};
 

@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use rowplane::codec::protobuf::{self, Envelope};
 use rowplane::patch::strategic;
 use rowplane::schema::types::{MessageId, Types};
+use rowplane::tree::{Map, Value};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::apply::{Apply, Update};
 
-pub type Object = Map<String, Value>;
+pub type Object = Map;
 
 #[derive(Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
@@ -62,7 +62,7 @@ fn decode(envelope: &str) -> Result<Answer, String> {
     let envelope = Envelope::parse(&bytes).map_err(text)?;
     let members = protobuf::decode(&envelope.api_version, &envelope.kind, envelope.raw).map_err(text)?;
     let claims = [("kind", envelope.kind), ("apiVersion", envelope.api_version)];
-    let claims = claims.map(|(name, claim)| (name.to_owned(), claim.into()));
+    let claims = claims.map(|(name, claim)| (name.into(), claim.into()));
     let object = claims.into_iter().chain(members).collect();
     Ok(Answer { object: Some(object), ..Answer::default() })
 }

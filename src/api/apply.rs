@@ -119,7 +119,7 @@ fn created(
     let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
     let nothing: ObjectMap = ["kind", "apiVersion"]
         .iter()
-        .filter_map(|name| kind.zero().get_key_value(*name))
+        .filter_map(|name| kind.zero().get_key_value(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)

@@ -1,6 +1,6 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::error::{Cause, Error, Subject, aggregate};
 use super::modify::{Current, Next};
@@ -81,7 +81,7 @@ fn check_preconditions(target: Target<'_>, binding: &ObjectMap, pod: &ObjectMap)
 /// Labels and annotations of the binding become the pod's.
 fn assigned(mut pod: ObjectMap, binding: &ObjectMap) -> ObjectMap {
     let node = fields::text(binding, &["target", "name"]);
-    fields::object_mut(&mut pod, "spec").insert("nodeName".to_owned(), node.into());
+    fields::object_mut(&mut pod, "spec").insert("nodeName", node.into());
     for field in ["annotations", "labels"] {
         let added = fields::at(binding, &["metadata", field]).and_then(Value::as_object);
         if let Some(added) = added.filter(|added| !added.is_empty()) {

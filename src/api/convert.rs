@@ -56,7 +56,7 @@ impl Conversion {
             Step::AutoscalerToV1 => autoscaler::to_v1(object),
             Step::AutoscalerToV2 => autoscaler::to_v2(object),
         };
-        converted.insert("apiVersion".to_owned(), self.to.as_str().into());
+        converted.insert("apiVersion", self.to.as_str().into());
         converted
     }
 }

@@ -120,7 +120,7 @@ fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> Resul
     let metadata = metadata_mut(&mut object);
     meta::create::prepare(metadata, &Stamp { uid: &uid, now })?;
     if let Some(name) = generated {
-        metadata.insert("name".to_owned(), name.into());
+        metadata.insert("name", name.into());
     }
     meta::drop_empty(metadata);
     Ok(object)

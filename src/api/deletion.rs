@@ -4,13 +4,13 @@
 //! registry store. Options are validated and the object exists; then [`check`], then [`plan`].
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
 
 use super::error::{Error, Subject};
 use super::meta::{self, Metadata};
 use super::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
 use super::strategy::Strategy;
 use crate::schema::resource::{Behavior, ResourceDefinition};
+use crate::tree::{Map, Value};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -23,7 +23,7 @@ pub enum Plan {
     Remove,
     /// It stays as `object`; unless `changed`, that is what is stored.
     Keep {
-        object: Map<String, Value>,
+        object: Map,
         changed: bool,
     },
 }
@@ -37,7 +37,7 @@ pub struct Rules<'a> {
 
 /// Compares the preconditions; 409 if one does not hold. `object` shows its resourceVersion.
 pub fn check(
-    object: &Map<String, Value>,
+    object: &Map,
     preconditions: &Preconditions,
     definition: &ResourceDefinition,
     strategy: &Strategy,
@@ -74,7 +74,7 @@ pub fn check(
 }
 
 /// Decides on a DELETE of `object`.
-pub fn plan(object: &Map<String, Value>, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
+pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
     if let Some(begun) = rules.strategy.begin_deletion(object, options, &rfc3339(now)) {
         return keep(object, begun);
     }
@@ -92,11 +92,11 @@ pub fn plan(object: &Map<String, Value>, options: &DeleteOptions, rules: Rules<'
         _ => mark(&mut metadata, now),
     }
     let mut kept = object.clone();
-    kept.insert("metadata".to_owned(), Value::Object(metadata));
+    kept.insert("metadata", Value::Object(metadata));
     keep(object, kept)
 }
 
-fn keep(stored: &Map<String, Value>, object: Map<String, Value>) -> Plan {
+fn keep(stored: &Map, object: Map) -> Plan {
     let changed = object != *stored;
     Plan::Keep { object, changed }
 }
@@ -112,7 +112,7 @@ enum Grace {
 }
 
 fn grace(
-    object: &Map<String, Value>,
+    object: &Map,
     metadata: &mut Metadata,
     requested: Option<i64>,
     strategy: &Strategy,
@@ -171,7 +171,7 @@ fn mark(metadata: &mut Metadata, now: Timestamp) {
 /// The generation grows when a deletion begins, for kinds that have one.
 fn grow(metadata: &mut Metadata) {
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n > 0) {
-        metadata.insert("generation".to_owned(), generation.saturating_add(1).into());
+        metadata.insert("generation", generation.saturating_add(1).into());
     }
 }
 
@@ -193,7 +193,7 @@ fn set_collector_finalizers(metadata: &mut Metadata, dependents: Dependents, rul
     if finalizers.is_empty() {
         metadata.shift_remove("finalizers");
     } else {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
+        metadata.insert("finalizers", finalizers.into());
     }
 }
 
@@ -218,7 +218,7 @@ fn collector_finalizer(
     }
 }
 
-fn metadata_of(object: &Map<String, Value>) -> Option<&Metadata> {
+fn metadata_of(object: &Map) -> Option<&Metadata> {
     object.get("metadata").and_then(Value::as_object)
 }
 

@@ -2,7 +2,7 @@
 
 mod budget;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::error::{Cause, CauseReason, Error};
 use super::modify::Outcome;

@@ -10,14 +10,14 @@ pub mod types;
 pub mod update;
 
 use rand::{Rng, RngExt};
-use serde_json::{Map, Value};
 
 use super::error::{Cause, Error};
 use crate::gotext;
 use crate::schema::resource::Scope;
+use crate::tree::{Map, Value};
 
 /// The JSON object under `metadata`.
-pub type Metadata = Map<String, Value>;
+pub type Metadata = Map;
 
 /// The largest sum of annotation keys and values, in bytes.
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -73,7 +73,7 @@ pub fn ensure_namespace(metadata: &mut Metadata, namespace: Option<&str>) -> Res
     match (text(metadata, "namespace"), namespace) {
         (same, Some(namespace)) if same == namespace => {}
         ("", Some(namespace)) => {
-            metadata.insert("namespace".to_owned(), namespace.into());
+            metadata.insert("namespace", namespace.into());
         }
         (_, None) => {
             metadata.shift_remove("namespace");

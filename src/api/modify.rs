@@ -151,7 +151,7 @@ impl Api {
                 self.release_all(target, &current.object).await;
                 let last = answer.unwrap_or_else(|| {
                     let mut last = current.object;
-                    metadata_mut(&mut last).insert("resourceVersion".into(), revision.to_string().into());
+                    metadata_mut(&mut last).insert("resourceVersion", revision.to_string().into());
                     last
                 });
                 Ok(Modified { answer: unstored(last), outcome: Outcome::Deleted(revision) })

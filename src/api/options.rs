@@ -50,7 +50,7 @@ impl DryRun {
     /// Validates the values of `dryRun`: any number of `All`.
     pub(crate) fn validate(values: &[&str], causes: &mut Vec<Cause>) -> Self {
         if values.iter().any(|value| *value != "All") {
-            let value = gotext::json(&serde_json::json!(values));
+            let value = gotext::json(&crate::tree::json!(values));
             causes.push(Cause::not_supported("dryRun", value, &["All"]));
         }
         if values.is_empty() { Self::No } else { Self::Yes }

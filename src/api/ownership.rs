@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::part::Part;
 use super::resource::Resource;

@@ -1,6 +1,6 @@
 //! PATCH: a change computed from the current object, recomputed when somebody else was faster.
 
-use serde_json::Value;
+use crate::tree::{Text, Value};
 
 use super::error::Error;
 use super::modify::Modified;
@@ -153,7 +153,7 @@ impl Patch {
 const OPERATION_MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
 fn has_foreign_members(operation: &Value) -> bool {
-    let known = |name: &String| OPERATION_MEMBERS.contains(&name.as_str());
+    let known = |name: &Text| OPERATION_MEMBERS.contains(&name.as_str());
     operation.as_object().is_some_and(|members| !members.keys().all(known))
 }
 

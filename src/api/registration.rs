@@ -145,10 +145,10 @@ impl Api {
     fn new_object(&self, target: Target<'_>) -> Result<ObjectMap, Error> {
         let resource = target.resource;
         let mut object = ObjectMap::new();
-        object.insert("kind".to_owned(), (&*resource.definition.kind).into());
-        object.insert("apiVersion".to_owned(), resource.definition.api_version().into());
-        metadata_mut(&mut object).insert("name".to_owned(), target.name.into());
-        object.insert("spec".to_owned(), ObjectMap::new().into());
+        object.insert("kind", (&*resource.definition.kind).into());
+        object.insert("apiVersion", resource.definition.api_version().into());
+        metadata_mut(&mut object).insert("name", target.name.into());
+        object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
         create::prepared(self, target, object, &User::apiserver())
     }
@@ -208,9 +208,9 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     }
 }
 
-fn with_status(resource: &Resource, old: &ObjectMap, status: serde_json::Value) -> ObjectMap {
+fn with_status(resource: &Resource, old: &ObjectMap, status: crate::tree::Value) -> ObjectMap {
     let mut new = old.clone();
-    new.insert("status".to_owned(), status);
+    new.insert("status", status);
     let options = WriteOptions::default();
     let tracking = Tracking { manager: options.manager(), part: Part::Status };
     ownership::track_update(resource, old, &mut new, tracking);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::ObjectMap;
 use super::admission::plugins::Plugins;
@@ -163,7 +163,7 @@ impl Resource {
             let api_version = self.definition.api_version();
             let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
             let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
-            kind.map(|(name, value)| (name.to_owned(), value.into())).into_iter().chain(zero).collect()
+            kind.map(|(name, value)| (name.into(), value.into())).into_iter().chain(zero).collect()
         })
     }
 

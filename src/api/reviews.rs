@@ -8,13 +8,13 @@ mod identity;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::error::Error;
 use super::{ObjectMap, fields, meta};
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
 use crate::schema::resource::ResourceDefinition;
+use crate::tree::Value;
 use crate::user::User;
 
 /// For whom the tokens of this server are meant: upstream's `--api-audiences`, which follow the usual issuer.
@@ -112,7 +112,7 @@ fn like(question: &ObjectMap) -> ObjectMap {
             answer.insert(key.to_owned(), value.clone());
         }
     }
-    answer.insert("metadata".to_owned(), Value::Object(ObjectMap::new()));
+    answer.insert("metadata", Value::Object(ObjectMap::new()));
     answer
 }
 

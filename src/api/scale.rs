@@ -3,7 +3,7 @@
 //! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`); custom resources will
 //! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::error::{Cause, Error};
 use super::{ObjectMap, fields};
@@ -25,14 +25,14 @@ pub fn of(parent: &ObjectMap) -> ObjectMap {
     match number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS) {
         0 => {}
         replicas => {
-            spec.insert("replicas".to_owned(), replicas.into());
+            spec.insert("replicas", replicas.into());
         }
     }
     let mut status = ObjectMap::new();
-    status.insert("replicas".to_owned(), number(&["status", "replicas"]).unwrap_or(0).into());
+    status.insert("replicas", number(&["status", "replicas"]).unwrap_or(0).into());
     let selector = selector_text(parent);
     if !selector.is_empty() {
-        status.insert("selector".to_owned(), selector.into());
+        status.insert("selector", selector.into());
     }
     let scale = json!({
         "kind": "Scale",
@@ -58,7 +58,7 @@ pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<()
             causes: vec![Cause::invalid("spec.replicas", replicas, why)],
         });
     }
-    fields::object_mut(parent, "spec").insert("replicas".to_owned(), replicas.into());
+    fields::object_mut(parent, "spec").insert("replicas", replicas.into());
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::error::{Cause, Error};
 use super::options::DryRun;

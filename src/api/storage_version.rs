@@ -2,7 +2,7 @@
 //!
 //! The rules are those of upstream's `k8s.io/apiserver/pkg/storageversion`.
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use super::ObjectMap;
 
@@ -111,14 +111,14 @@ fn conditions(object: &ObjectMap, before: Option<&str>, after: Option<&str>, now
 fn condition(status: &str, generation: i64, since: Value) -> Value {
     let set = if status == "True" { ("Set", "set") } else { ("Unset", "unset") };
     let mut condition = Map::new();
-    condition.insert("type".to_owned(), ALL_EQUAL.into());
-    condition.insert("status".to_owned(), status.into());
+    condition.insert("type", ALL_EQUAL.into());
+    condition.insert("status", status.into());
     if generation != 0 {
-        condition.insert("observedGeneration".to_owned(), generation.into());
+        condition.insert("observedGeneration", generation.into());
     }
-    condition.insert("lastTransitionTime".to_owned(), since);
-    condition.insert("reason".to_owned(), format!("CommonEncodingVersion{}", set.0).into());
-    condition.insert("message".to_owned(), format!("Common encoding version {}", set.1).into());
+    condition.insert("lastTransitionTime", since);
+    condition.insert("reason", format!("CommonEncodingVersion{}", set.0).into());
+    condition.insert("message", format!("Common encoding version {}", set.1).into());
     Value::Object(condition)
 }
 

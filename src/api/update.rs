@@ -1,6 +1,6 @@
 //! PUT: a new version of an object, or of a part of it.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::error::{Cause, Error};
 use super::meta;
@@ -118,7 +118,7 @@ pub(super) fn next_version(
     meta::drop_empty(metadata);
     meta::update::prepare(metadata, old_metadata);
     // Metadata of the new version says what it was made from; the store replaces it.
-    metadata.insert("resourceVersion".into(), current.stored.revision().to_string().into());
+    metadata.insert("resourceVersion", current.stored.revision().to_string().into());
     let writer = Writer { user: change.user, now: &now() };
     if change.part == Part::Main {
         resource.plugins.update(&mut new, &current.object);

@@ -1,7 +1,7 @@
 //! How deep values nest. Everything that walks a value recurses, decoders give up at a fixed depth, and so what is
 //! stored must stay clear of both.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 /// The deepest object that is stored. The decoder takes 127 levels; lists, tables and events add some of their own.
 pub const MAX_DEPTH: usize = 120;
@@ -16,13 +16,13 @@ pub fn depth(value: &Value) -> usize {
 }
 
 /// [`depth`] of an object.
-pub fn of_object(object: &Map<String, Value>) -> usize {
+pub fn of_object(object: &Map) -> usize {
     object.values().map(depth).max().unwrap_or(0) + 1
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

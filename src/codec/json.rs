@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
 
 mod literals;
 mod node;
@@ -16,6 +15,7 @@ pub use surrogates::first as first_surrogate;
 pub use whole::{whole, whole_numbers};
 
 use crate::gotext;
+use crate::tree::{Map, Number, Text, Value};
 
 /// A value, and whether something of it was lost.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl<'de> Visitor<'de> for Watching<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
+        while let Some(name) = members.next_key::<Text>()? {
             let mut value = members.next_value_seed(self)?;
             if let Repetition::Merges = self.repetition
                 && let Some(earlier) = object.get_mut(&name)

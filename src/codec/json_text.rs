@@ -120,7 +120,7 @@ fn escaped(text: &[u8]) -> Option<([u8; 6], usize)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use crate::tree::{Value, json};
 
     use super::*;
 

@@ -9,16 +9,16 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::{depth, json, scan};
+use crate::tree::{Map, Text, Value};
 
 const FIELDS: &str = "fieldsV1";
 /// The object, its metadata, the list and an entry.
 const LEVELS_ABOVE: usize = 4;
 
 /// Reads a stored object, closed.
-pub fn read(text: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
+pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     if let Ok(Value::Object(object)) = Place::Object.deserialize(&mut deserializer)
         && deserializer.end().is_ok()
@@ -32,14 +32,14 @@ pub fn read(text: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
 }
 
 /// Makes text of the sets of an object that is open.
-pub fn close(object: &mut Map<String, Value>) {
+pub fn close(object: &mut Map) {
     for fields in sets(object).filter(|fields| !fields.is_null()) {
-        *fields = Value::String(fields.to_string());
+        *fields = fields.to_string().into();
     }
 }
 
 /// Makes trees of the sets of an object that is closed.
-pub fn open(object: &mut Map<String, Value>) {
+pub fn open(object: &mut Map) {
     for fields in sets(object) {
         if let Value::String(text) = fields {
             *fields = json::parse(text.as_bytes()).map_or(Value::Null, |parsed| parsed.value);
@@ -48,14 +48,14 @@ pub fn open(object: &mut Map<String, Value>) {
 }
 
 /// A copy of a closed object that is open.
-pub fn opened(object: &Map<String, Value>) -> Map<String, Value> {
+pub fn opened(object: &Map) -> Map {
     let mut object = object.clone();
     open(&mut object);
     object
 }
 
 /// Levels of an object that is closed, as [`depth::of_object`] counts them in one that is open.
-pub fn depth(object: &Map<String, Value>) -> usize {
+pub fn depth(object: &Map) -> usize {
     let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     let texts = entries.and_then(Value::as_array).into_iter().flatten();
     let texts = texts.filter_map(|entry| entry.get(FIELDS)?.as_str());
@@ -63,7 +63,7 @@ pub fn depth(object: &Map<String, Value>) -> usize {
     deepest.unwrap_or_default().max(depth::of_object(object))
 }
 
-fn sets(object: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+fn sets(object: &mut Map) -> impl Iterator<Item = &mut Value> {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     let entries = metadata.and_then(|metadata| metadata.get_mut("managedFields")?.as_array_mut());
     entries.into_iter().flatten().filter_map(|entry| entry.get_mut(FIELDS))
@@ -106,13 +106,13 @@ impl<'de> Visitor<'de> for Place {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
+        while let Some(name) = members.next_key::<Text>()? {
             let value = match (self, &*name) {
                 (Self::Object, "metadata") => members.next_value_seed(Self::Metadata)?,
                 (Self::Metadata, "managedFields") => members.next_value_seed(Self::Entries)?,
                 (Self::Entry, FIELDS) => match members.next_value::<&RawValue>()?.get() {
                     "null" => Value::Null,
-                    text => Value::String(text.to_owned()),
+                    text => text.into(),
                 },
                 _ => members.next_value()?,
             };
@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for Place {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 
@@ -139,7 +139,7 @@ mod tests {
             closed["metadata"]["managedFields"],
             json!([{"manager":"m","fieldsV1":set},{"manager":"n"}])
         );
-        let open: Map<String, Value> = serde_json::from_str(text).unwrap();
+        let open: Map = serde_json::from_str(text).unwrap();
         assert_eq!(closed["spec"], open["spec"]);
         assert_eq!(opened(&closed), open);
         let mut again = open.clone();
@@ -152,7 +152,7 @@ mod tests {
     fn managers_that_are_none_are_read_too() {
         for managers in ["null", "3", "{}", r#"[{"fieldsV1":null}]"#, "[null,3]", r#"[{"fieldsV1":"{}"}]"#] {
             let text = format!(r#"{{"metadata":{{"managedFields":{managers}}}}}"#);
-            let open: Map<String, Value> = serde_json::from_str(&text).unwrap();
+            let open: Map = serde_json::from_str(&text).unwrap();
             let closed = read(text.as_bytes()).unwrap();
             assert_eq!(opened(&closed), open, "{text}");
         }

@@ -13,7 +13,7 @@ mod tree;
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use crate::tree::Map;
 
 use self::kept::{Kept, keep};
 use self::layout::Layout;
@@ -79,12 +79,12 @@ impl Object {
     }
 
     /// Parses the object; costs what a parse costs.
-    pub fn to_map(&self) -> Result<Map<String, Value>, Undecodable> {
+    pub fn to_map(&self) -> Result<Map, Undecodable> {
         self.json().and_then(|json| serde_json::from_slice(json).map_err(|_| self.undecodable()))
     }
 
     /// As [`Object::to_map`], [closed](crate::codec::managed): the sets of managers are not parsed.
-    pub fn to_closed_map(&self) -> Result<Map<String, Value>, Undecodable> {
+    pub fn to_closed_map(&self) -> Result<Map, Undecodable> {
         self.json().and_then(|json| managed::read(json).map_err(|_| self.undecodable()))
     }
 
@@ -159,11 +159,11 @@ pub fn joined_key(namespace: &str, name: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use serde_json::json;
 
     use super::*;
     use crate::codec::at_rest::StorageMediaType;
     use crate::schema::defaults;
+    use crate::tree::{Value, json};
 
     fn object(value: Value, revision: u64) -> Object {
         let map = value.as_object().expect("object").clone();
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    fn is_the_same_out_of_every_form(pod: &Map<String, Value>) {
+    fn is_the_same_out_of_every_form(pod: &Map) {
         let draft = |media| Draft::encode("ns", "a", pod.clone(), media);
         let packed = draft(StorageMediaType::Protobuf).value().len() < 1024;
         assert!(packed, "short, or packed");

@@ -4,7 +4,7 @@
 //! the bytes that upstream would write after reading the same JSON (spec/wire.md, 2.1 and 3). Nothing here trusts its
 //! input: depth and the number of values are bounded, and there is no way to panic.
 
-use serde_json::{Map, Value};
+use crate::tree::Map;
 
 use super::at_rest::packed;
 use super::json_text::write_string;
@@ -74,19 +74,19 @@ pub enum Error {
 }
 
 /// The members of an object of `kind`, without kind and apiVersion; `raw` is what its envelope holds.
-pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map<String, Value>, Error> {
+pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
     let types = Types::built_in();
     Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
 }
 
 /// The message of an object of `kind`; kind and apiVersion among its members are not written.
-pub fn encode(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
+pub fn encode(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     Encoder::new(types).encode(find(types, api_version, kind)?, members)
 }
 
 /// As [`encode`], in its envelope, of an object that has its defaults.
-pub fn envelop(api_version: &str, kind: &str, members: &Map<String, Value>) -> Result<Vec<u8>, Error> {
+pub fn envelop(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     Encoder::new(types).envelop(find(types, api_version, kind)?, (api_version, kind), members)
 }

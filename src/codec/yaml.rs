@@ -1,9 +1,9 @@
 //! YAML 1.1 in and out, as sigs.k8s.io/yaml converts it from and to JSON.
 
-use serde_json::Value;
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::json::{Parsed, whole_numbers};
+use crate::tree::Value;
 
 mod emit;
 mod escapes;

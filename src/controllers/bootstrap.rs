@@ -1,7 +1,7 @@
 //! The objects that exist from the start: namespaces, the classes of the system's Pods, and what stands for the server
 //! itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
@@ -15,6 +14,7 @@ use crate::api::{Api, Target};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::revision::Revision;
+use crate::tree::Value;
 
 /// An object is never looked at again sooner than this.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -96,7 +96,7 @@ async fn expire(api: &Api, events: &Arc<Resource>, due: &mut Due) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

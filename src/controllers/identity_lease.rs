@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::IdentityLeases;
@@ -18,6 +17,7 @@ use crate::api::part::Part;
 use crate::api::resource::Resource;
 use crate::api::{Answer, Api, ObjectMap, Target, metadata_mut};
 use crate::identity::ServerIdentity;
+use crate::tree::{Value, json};
 use crate::user::User;
 
 /// Of what the endpoints of the Service `kubernetes` are made.
@@ -120,7 +120,7 @@ impl Heartbeat<'_> {
             }
             Err(Error::NotFound { .. }) => {
                 let mut lease = ObjectMap::new();
-                metadata_mut(&mut lease).insert("name".to_owned(), self.identity.id().into());
+                metadata_mut(&mut lease).insert("name", self.identity.id().into());
                 self.renewed(&mut lease);
                 let (options, user) = (WriteOptions::default(), User::apiserver());
                 stored(self.api.create(self.resource, NAMESPACE, lease, &options, &user).await?)
@@ -151,8 +151,8 @@ impl Heartbeat<'_> {
     }
 
     fn renewed(&self, lease: &mut ObjectMap) {
-        lease.insert("apiVersion".to_owned(), "coordination.k8s.io/v1".into());
-        lease.insert("kind".to_owned(), "Lease".into());
+        lease.insert("apiVersion", "coordination.k8s.io/v1".into());
+        lease.insert("kind", "Lease".into());
         let labels = metadata_mut(lease).entry("labels").or_insert_with(|| json!({}));
         labels[IDENTITY_LABEL] = COMPONENT.into();
         labels[HOSTNAME_LABEL] = self.identity.hostname().into();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
@@ -15,6 +14,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
+use crate::tree::Value;
 
 /// Where the leases of servers are.
 pub const NAMESPACE: &str = "kube-system";
@@ -107,7 +107,7 @@ fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

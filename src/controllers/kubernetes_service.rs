@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::bootstrap::{self, Place};
 use super::identity_lease_gc::live_servers;
@@ -19,6 +18,7 @@ use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
 use crate::api::{Api, ObjectMap, Target, fields};
+use crate::tree::{Value, json};
 use crate::user::User;
 
 const NAMESPACE: &str = "default";
@@ -123,8 +123,7 @@ async fn put(
     let Some(mut object) = found else { return bootstrap::create(api, place, NAMESPACE, wanted).await };
     let labels = |object: &ObjectMap| fields::at(object, &["metadata", "labels"]).cloned();
     let Value::Object(wanted) = wanted else { return Ok(()) };
-    if members.iter().all(|name| object.get(*name) == wanted.get(*name)) && labels(&object) == labels(&wanted)
-    {
+    if members.iter().all(|name| object.get(name) == wanted.get(name)) && labels(&object) == labels(&wanted) {
         return Ok(());
     }
     for name in members {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -19,6 +18,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
 use crate::revision::Revision;
+use crate::tree::{Value, json};
 use crate::user::User;
 
 const LEASE: &str = "rowplane-controllers";
@@ -185,7 +185,7 @@ impl Candidate<'_> {
 
     async fn create(&self) -> Result<(), Error> {
         let mut lease = self.mine(ObjectMap::new());
-        metadata_mut(&mut lease).insert("name".to_owned(), LEASE.into());
+        metadata_mut(&mut lease).insert("name", LEASE.into());
         let (options, user) = (WriteOptions::default(), User::apiserver());
         self.api.create(self.resource, NAMESPACE, lease, &options, &user).await.map(drop)
     }

@@ -6,7 +6,7 @@ mod remains;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use self::remains::Remains;
 use crate::api::error::Error;
@@ -147,7 +147,7 @@ async fn report(
     conditions: Vec<Value>,
 ) -> Result<(), Error> {
     if let Some(status) = namespace.entry("status").or_insert_with(|| json!({})).as_object_mut() {
-        status.insert("conditions".to_owned(), conditions.into());
+        status.insert("conditions", conditions.into());
     }
     write(api, target, Part::Status, &namespace).await
 }
@@ -157,7 +157,7 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
     let others: Vec<&Value> =
         finalizers.into_iter().flatten().filter(|finalizer| *finalizer != FINALIZER).collect();
     let spec = json!({"finalizers": others});
-    namespace.insert("spec".to_owned(), spec);
+    namespace.insert("spec", spec);
     write(api, target, Part::Finalize, &namespace).await
 }
 

@@ -1,7 +1,7 @@
 //! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses until somebody adds
 //! others (`pkg/controlplane/controller/defaultservicecidr`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::bootstrap::{self, Place};
 use crate::api::apply::Applier;
@@ -45,7 +45,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
     }
     let own: Vec<&str> = fields::items(&found, &["spec", "cidrs"]).iter().filter_map(Value::as_str).collect();
     if own.len() == 1 && networks.len() == 2 && own[0] == networks[0] {
-        fields::object_mut(&mut found, "spec").insert("cidrs".to_owned(), json!(networks));
+        fields::object_mut(&mut found, "spec").insert("cidrs", json!(networks));
         api.update(target, Part::Main, || Ok(found.clone()), &WriteOptions::default(), &User::apiserver())
             .await?;
     } else if own != networks {

@@ -8,7 +8,6 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use metrics::Counter;
-use serde_json::Value;
 
 use super::encode::{Encoder, Item, encode};
 use super::metrics::LongRunning;
@@ -20,6 +19,7 @@ use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
 use crate::protowire::write::{append_bytes, size_of_bytes};
+use crate::tree::Value;
 
 /// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;

@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
 
 use super::document::Document;
 use super::encode::enveloped;
 use crate::codec::yaml;
 use crate::schema::registry::Registry;
+use crate::tree::{Value, json};
 
 pub mod aggregated;
 pub mod index;

@@ -1,8 +1,9 @@
 //! A document that is encoded once and served many times.
 
 use bytes::Bytes;
-use serde_json::Value;
 use sha2::{Digest, Sha512};
+
+use crate::tree::Value;
 
 #[derive(Clone, Debug)]
 pub struct Document {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::negotiate::{MediaType, MetaVersion, Negotiated, Transform};
 use super::status::Failure;
@@ -24,6 +23,7 @@ use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::pieces;
 use crate::revision::Revision;
+use crate::tree::{Value, json};
 
 pub use protobuf::{Item, enveloped};
 

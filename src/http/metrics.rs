@@ -68,7 +68,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// `version` is the document of `/version`: it becomes `kubernetes_build_info`.
-    pub fn new(version: &serde_json::Value) -> Result<Self, BuildError> {
+    pub fn new(version: &crate::tree::Value) -> Result<Self, BuildError> {
         let recorder = Arc::new(builder()?.build_recorder());
         describe(&recorder);
         let metrics = Self {
@@ -210,7 +210,7 @@ fn in_flight(recorder: &PrometheusRecorder, kind: RequestKind) -> Gauge {
     gauge(recorder, "apiserver_current_inflight_requests", labels)
 }
 
-fn build_labels(version: &serde_json::Value) -> Vec<Label> {
+fn build_labels(version: &crate::tree::Value) -> Vec<Label> {
     const FIELDS: [(&str, &str); 9] = [
         ("build_date", "buildDate"),
         ("compiler", "compiler"),

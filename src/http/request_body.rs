@@ -4,7 +4,6 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::Value;
 
 use self::claims::{check_claims, claim, mismatch, well_formed};
 use super::negotiate::{MediaType, body_type};
@@ -17,6 +16,7 @@ use crate::codec::yaml;
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::types::{self, Fit};
+use crate::tree::Value;
 
 mod claims;
 
@@ -181,7 +181,7 @@ fn delete_options(body: &[u8]) -> Result<Value, Error> {
 
 fn with_claims(kind: &str, api_version: &str, members: ObjectMap) -> ObjectMap {
     let claims = [("kind", kind), ("apiVersion", api_version)];
-    claims.into_iter().map(|(name, claim)| (name.to_owned(), claim.into())).chain(members).collect()
+    claims.into_iter().map(|(name, claim)| (name.into(), claim.into())).chain(members).collect()
 }
 
 fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
@@ -267,7 +267,7 @@ mod tests {
         let object = decode(b"k8s\0\x12\x05\x0a\x03\x0a\x01a").expect("decodes");
         assert_eq!(
             Value::Object(object),
-            serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
+            crate::tree::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
         );
         let cases: [(&[u8], &str); 5] = [
             (b"", "(must be of type ConfigMap): empty data (<empty>)"),

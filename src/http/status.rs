@@ -1,6 +1,6 @@
 //! The one door from [`Error`] to HTTP: code, `Status` body and `Retry-After`.
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use crate::api::error::{Cause, CauseReason, Error, Exists, Refuser, Subject};
 use crate::schema::names::{GroupKind, GroupResource};
@@ -29,9 +29,9 @@ impl From<&Error> for Failure {
         put_text(&mut body, "message", &error.to_string());
         put_text(&mut body, "reason", reason);
         if let Some(details) = details {
-            body.insert("details".to_owned(), details.into_json());
+            body.insert("details", details.into_json());
         }
-        body.insert("code".to_owned(), code.into());
+        body.insert("code", code.into());
         Self { code, reason, body: Value::Object(body), retry_after }
     }
 }
@@ -40,23 +40,23 @@ impl From<&Error> for Failure {
 pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Value {
     let details = Details { uid: uid.to_owned(), ..Details::of(resource, name) };
     let mut body = status(json!({}), "Success");
-    body.insert("details".to_owned(), details.into_json());
+    body.insert("details", details.into_json());
     Value::Object(body)
 }
 
 /// The answer to a POST that made no object.
 pub fn done() -> Value {
     let mut body = status(json!({}), "Success");
-    body.insert("code".to_owned(), 201.into());
+    body.insert("code", 201.into());
     Value::Object(body)
 }
 
-fn status(metadata: Value, outcome: &str) -> Map<String, Value> {
+fn status(metadata: Value, outcome: &str) -> Map {
     let mut body = Map::new();
-    body.insert("kind".to_owned(), "Status".into());
-    body.insert("apiVersion".to_owned(), "v1".into());
-    body.insert("metadata".to_owned(), metadata);
-    body.insert("status".to_owned(), outcome.into());
+    body.insert("kind", "Status".into());
+    body.insert("apiVersion", "v1".into());
+    body.insert("metadata", metadata);
+    body.insert("status", outcome.into());
     body
 }
 
@@ -111,10 +111,10 @@ impl Details {
         put_text(&mut details, "kind", &self.kind);
         put_text(&mut details, "uid", &self.uid);
         if !self.causes.is_empty() {
-            details.insert("causes".to_owned(), self.causes.into());
+            details.insert("causes", self.causes.into());
         }
         if self.retry_after > 0 {
-            details.insert("retryAfterSeconds".to_owned(), self.retry_after.into());
+            details.insert("retryAfterSeconds", self.retry_after.into());
         }
         Value::Object(details)
     }
@@ -128,7 +128,7 @@ fn cause(reason: &str, message: &str, field: &str) -> Value {
     Value::Object(cause)
 }
 
-fn put_text(object: &mut Map<String, Value>, key: &str, text: &str) {
+fn put_text(object: &mut Map, key: &str, text: &str) {
     if !text.is_empty() {
         object.insert(key.to_owned(), text.into());
     }

@@ -12,10 +12,10 @@ mod text;
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
 
 use super::negotiate::MetaVersion;
 use crate::api::error::Error;
+use crate::tree::{Map, Value, json};
 
 /// The annotation of the bookmark that ends the initial events of a watch.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -120,9 +120,9 @@ pub fn table(
 /// The row of one object; clones no more of it than `include` asks for.
 pub fn row(printer: &Printer, object: &Value, options: &RowOptions) -> Value {
     let mut row = Map::new();
-    row.insert("cells".to_owned(), Value::Array((printer.cells)(object, options.now)));
+    row.insert("cells", Value::Array((printer.cells)(object, options.now)));
     if let Some(conditions) = printer.conditions.and_then(|conditions| conditions(object)) {
-        row.insert("conditions".to_owned(), conditions);
+        row.insert("conditions", conditions);
     }
     let partial = || partial_object_metadata(options.version, object);
     let included = match options.include {
@@ -132,7 +132,7 @@ pub fn row(printer: &Printer, object: &Value, options: &RowOptions) -> Value {
         IncludeObject::None if ends_initial_events(object) => partial(),
         IncludeObject::None => Value::Null,
     };
-    row.insert("object".to_owned(), included);
+    row.insert("object", included);
     Value::Object(row)
 }
 
@@ -154,12 +154,12 @@ pub fn rows<'a>(
 /// The metadata of a Table that answers a LIST.
 pub fn list_metadata(resource_version: &str, continue_token: Option<&str>, remaining: Option<u64>) -> Value {
     let mut metadata = Map::new();
-    metadata.insert("resourceVersion".to_owned(), resource_version.into());
+    metadata.insert("resourceVersion", resource_version.into());
     if let Some(token) = continue_token {
-        metadata.insert("continue".to_owned(), token.into());
+        metadata.insert("continue", token.into());
     }
     if let Some(remaining) = remaining {
-        metadata.insert("remainingItemCount".to_owned(), remaining.into());
+        metadata.insert("remainingItemCount", remaining.into());
     }
     Value::Object(metadata)
 }

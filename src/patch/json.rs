@@ -5,7 +5,7 @@
 
 mod pointer;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::PatchError;
 use crate::codec::depth::{MAX_DEPTH, depth};
@@ -75,7 +75,7 @@ fn step(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<(
     }
 }
 
-fn from(operation: &Map<String, Value>) -> Option<&str> {
+fn from(operation: &Map) -> Option<&str> {
     operation.get("from")?.as_str()
 }
 

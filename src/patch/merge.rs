@@ -1,6 +1,6 @@
 //! Merge patch (RFC 7386) with the habits of evanphx/json-patch v4, which upstream uses.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::{Decoding, PatchError};
 use crate::gotext;
@@ -26,7 +26,7 @@ pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Va
     }
 }
 
-fn merge_objects(object: &mut Map<String, Value>, patch: Map<String, Value>) {
+fn merge_objects(object: &mut Map, patch: Map) {
     for (key, value) in patch {
         if value.is_null() {
             object.shift_remove(&key);
@@ -64,7 +64,7 @@ fn without_nulls(value: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod list;
 mod lookup;
 mod order;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use super::PatchError;
 use crate::gotext;
@@ -22,12 +22,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
 /// Applies `patch` to an object of the kind `message`.
-pub fn apply(
-    document: Map<String, Value>,
-    patch: &Value,
-    types: &Types,
-    message: MessageId,
-) -> Result<Map<String, Value>, PatchError> {
+pub fn apply(document: Map, patch: &Value, types: &Types, message: MessageId) -> Result<Map, PatchError> {
     match patch {
         Value::Object(patch) => {
             merge_objects(document, patch.clone(), Shape::of_message(types, message), types)
@@ -41,11 +36,11 @@ pub fn apply(
 }
 
 fn merge_objects(
-    mut original: Map<String, Value>,
-    mut patch: Map<String, Value>,
+    mut original: Map,
+    mut patch: Map,
     shape: Shape<'_>,
     types: &Types,
-) -> Result<Map<String, Value>, PatchError> {
+) -> Result<Map, PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => {
@@ -72,8 +67,8 @@ fn merge_objects(
 }
 
 fn merge_member(
-    original: &mut Map<String, Value>,
-    key: String,
+    original: &mut Map,
+    key: Text,
     patch: Value,
     shape: Shape<'_>,
     types: &Types,
@@ -106,7 +101,7 @@ fn merge_member(
 
 /// Removes values of a list of scalars, whatever the list's strategy is.
 fn delete_from_list(
-    original: &mut Map<String, Value>,
+    original: &mut Map,
     key: &str,
     values: Value,
     shape: Shape<'_>,
@@ -124,7 +119,7 @@ fn delete_from_list(
 }
 
 /// Checks and consumes `$retainKeys`, which tells everything that stays.
-fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), PatchError> {
+fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     let Some(keys) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || malformed("invalid patch format of retainKeys");
     let Value::Array(keys) = keys else { return Err(bad()) };
@@ -160,7 +155,7 @@ fn malformed(text: &str) -> PatchError {
     PatchError::Malformed(text.to_owned())
 }
 
-fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
+fn unknown_directive(directive: &Value, patch: &Map) -> PatchError {
     PatchError::Failed(format!(
         "unknown patch type: {} in map: {}",
         gotext::display(directive),

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use crate::tree::{Text, Value};
 
 use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types, conform};
 use crate::fields::ObjectMap;
@@ -113,12 +113,12 @@ impl Plan {
             }
         }
         for name in &step.resources {
-            if let Some(Value::Object(amounts)) = object.get_mut(&**name) {
+            if let Some(Value::Object(amounts)) = object.get_mut(name) {
                 set::round_up(amounts);
             }
         }
         for (name, cardinality, child) in &step.below {
-            let Some(value) = object.get_mut(&**name) else { continue };
+            let Some(value) = object.get_mut(name) else { continue };
             match (cardinality, value) {
                 (Cardinality::Single, Value::Object(value)) => self.apply(*child, value),
                 (Cardinality::List, Value::Array(items)) => {
@@ -223,10 +223,10 @@ fn in_order(types: &Types, message: &Message, object: &mut ObjectMap) {
     if ordered {
         return;
     }
-    let mut members: Vec<(usize, String, Value)> =
+    let mut members: Vec<(usize, Text, Value)> =
         std::mem::take(object).into_iter().map(|(name, value)| (place(&name, 0), name, value)).collect();
     members.sort_by_key(|(place, ..)| *place);
-    *object = members.into_iter().map(|(_, name, value)| (name, value)).collect::<Map<_, _>>();
+    *object = members.into_iter().map(|(_, name, value)| (name, value)).collect();
 }
 
 #[cfg(test)]

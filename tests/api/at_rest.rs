@@ -6,6 +6,7 @@ use rowplane::codec::protobuf::{Envelope, decode, encode, envelop};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Format, Stale};
+use rowplane::tree::Map;
 use serde_json::{Value, json};
 
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, names, rv};
@@ -65,9 +66,9 @@ async fn written(server: &TestServer, media: StorageMediaType) -> Vec<(String, V
 fn opened(message: &[u8]) -> Value {
     let envelope = Envelope::parse(message).expect("an envelope");
     let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
-    object.insert("kind".to_owned(), envelope.kind.into());
-    object.insert("apiVersion".to_owned(), envelope.api_version.into());
-    Value::Object(object)
+    object.insert("kind", envelope.kind.into());
+    object.insert("apiVersion", envelope.api_version.into());
+    serde_json::to_value(object).expect("JSON")
 }
 
 /// From memory, which a start has filled from the database, and from the table, past and present.
@@ -185,8 +186,8 @@ async fn what_is_packed_is_read_beside_what_is_not(setup: Setup) {
     let long = "SELECT count(*) FROM objects WHERE name IN ('new', 'old') AND length(value) > 1500";
     assert_eq!(database.number(long).await, 0);
 
-    let mut old = made[1].as_object().expect("an object").clone();
-    old["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
+    let mut old: Map = serde_json::from_value(made[1].clone()).expect("an object");
+    old["metadata"].as_object_mut().expect("metadata").shift_remove("resourceVersion");
     let plain = envelop("v1", "ConfigMap", &old).expect("of its types");
     let plain: String = plain.iter().map(|byte| format!("{byte:02x}")).collect();
     let plain = if setup.is_sqlite() { format!("x'{plain}'") } else { format!("'\\x{plain}'::bytea") };
@@ -222,7 +223,8 @@ async fn what_is_packed_is_read_beside_what_is_not(setup: Setup) {
 async fn clients_cannot_send_what_is_packed(setup: Setup) {
     let server = setup.start().await;
     let sent = json!({"metadata": {"name": "a"}, "data": {"k": "again and ".repeat(300)}});
-    let message = encode("v1", "ConfigMap", sent.as_object().expect("an object")).expect("of its types");
+    let message =
+        encode("v1", "ConfigMap", &serde_json::from_value(sent).expect("an object")).expect("typed");
     let value = packed("v1", "ConfigMap", &message).expect("it repeats itself");
     let refused = server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, value).await;
     assert_eq!(refused.status, 400, "{refused:?}");

@@ -227,9 +227,10 @@ async fn aggregation_in_every_encoding(setup: Setup) {
                     (&*envelope.api_version, &*envelope.kind),
                     ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList")
                 );
-                Value::Object(decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes"))
+                let members = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+                serde_json::to_value(members).expect("JSON")
             } else {
-                yaml::parse(&answer.body).expect("YAML")
+                serde_json::to_value(yaml::parse(&answer.body).expect("YAML")).expect("JSON")
             };
             found["kind"] = printed["kind"].clone();
             found["apiVersion"] = printed["apiVersion"].clone();

@@ -31,16 +31,17 @@ on_both_databases! {
 fn envelope(object: &Value) -> Vec<u8> {
     let text = |name: &str| object[name].as_str().expect("a kind and an apiVersion");
     let (version, kind) = (text("apiVersion"), text("kind"));
-    let raw = encode(version, kind, object.as_object().expect("an object")).expect("encodes");
+    let raw =
+        encode(version, kind, &serde_json::from_value(object.clone()).expect("an object")).expect("encodes");
     Envelope::wrap(version, kind, &raw)
 }
 
 fn open(bytes: &[u8]) -> Value {
     let envelope = Envelope::parse(bytes).expect("an envelope");
     let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
-    object.insert("kind".to_owned(), envelope.kind.into());
-    object.insert("apiVersion".to_owned(), envelope.api_version.into());
-    Value::Object(object)
+    object.insert("kind", envelope.kind.into());
+    object.insert("apiVersion", envelope.api_version.into());
+    serde_json::to_value(object).expect("JSON")
 }
 
 /// The type and the object of a watch event.

@@ -200,7 +200,7 @@ async fn w34_numbers_and_names_of_ports(setup: Setup) {
     let created = server.post(path, &service).await.expect(201);
     let targets = |service: &Value| [0, 1].map(|index| service["spec"]["ports"][index]["targetPort"].clone());
     assert_eq!(targets(&created), [json!(80), json!("web")]);
-    let raw = encode("v1", "Service", created.as_object().expect("an object")).expect("encodes");
+    let raw = encode("v1", "Service", &serde_json::from_value(created).expect("an object")).expect("encodes");
     let request = server.request(http::Method::PUT, format!("{path}/s"));
     let updated = request.body(PROTOBUF, Envelope::wrap("v1", "Service", &raw)).await.ok();
     assert_eq!(targets(&updated), [json!(80), json!("web")]);

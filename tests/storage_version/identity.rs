@@ -175,7 +175,7 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
     let (options, user) = (WriteOptions::default(), User::apiserver());
     let create = async || {
-        let Value::Object(lease) = lease("late", expired()) else { unreachable!("made an object") };
+        let lease = serde_json::from_value(lease("late", expired())).expect("an object");
         api.create(&leases, "kube-system", lease, &options, &user).await.expect("create");
     };
     let read = async || api.get(target, GetOptions { at: ReadAt::Latest }).await;

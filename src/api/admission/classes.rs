@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};

@@ -1,7 +1,7 @@
 //! LimitRanger: what containers need that do not say so, and bounds of what they may need
 //! (`plugin/pkg/admission/limitranger`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::usage::{self, Amounts};
 use super::view::{Place, View};
@@ -103,7 +103,7 @@ fn fill(resources: &mut ObjectMap, list: &str, defaults: &ObjectMap) -> Vec<Stri
         let own = fields::object_mut(resources, list);
         if !own.contains_key(name) {
             own.insert(name.clone(), amount.clone());
-            set.push(name.clone());
+            set.push(name.to_string());
         }
     }
     if !set.is_empty() {

@@ -1,6 +1,6 @@
 //! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};
@@ -36,11 +36,11 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
     }
     if let Some(class) = &class {
         let name = fields::text(class, &["metadata", "name"]);
-        spec.insert("priorityClassName".to_owned(), name.into());
+        spec.insert("priorityClassName", name.into());
     }
-    spec.insert("priority".to_owned(), priority.into());
+    spec.insert("priority", priority.into());
     if !policy.is_empty() {
-        spec.insert("preemptionPolicy".to_owned(), policy.into());
+        spec.insert("preemptionPolicy", policy.into());
     }
     Ok(())
 }

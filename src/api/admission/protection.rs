@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection: volumes wait for those who use them. Who takes the finalizers off is
 //! kube-controller-manager.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::tolerations::list_mut;
 use super::view::View;

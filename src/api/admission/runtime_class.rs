@@ -1,6 +1,6 @@
 //! RuntimeClass: what running Pods in a certain way costs, and where that is possible.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::tolerations::list_mut;
 use super::view::{Place, View};
@@ -33,7 +33,7 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
             );
         }
         (Some(fixed), _) => {
-            spec.insert("overhead".to_owned(), fixed.into());
+            spec.insert("overhead", fixed.into());
         }
     }
     match class.as_ref().and_then(|class| fields::object(class, "scheduling")) {

@@ -1,7 +1,7 @@
 //! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and nothing
 //! goes to a Node before it is ready.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::view::View;
 use crate::api::{ObjectMap, fields};

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::{ObjectMap, fields};
 use crate::quantity;
@@ -18,7 +18,11 @@ pub(super) struct Amounts(BTreeMap<String, String>);
 impl Amounts {
     pub fn of(list: Option<&ObjectMap>) -> Self {
         let entries = list.into_iter().flatten();
-        Self(entries.filter_map(|(name, amount)| Some((name.clone(), amount.as_str()?.to_owned()))).collect())
+        Self(
+            entries
+                .filter_map(|(name, amount)| Some((name.to_string(), amount.as_str()?.to_owned())))
+                .collect(),
+        )
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -37,7 +41,7 @@ impl Amounts {
             let more =
                 self.get(name).is_none_or(|own| quantity::compare(amount, own) == Ok(Ordering::Greater));
             if more {
-                self.0.insert(name.clone(), amount.clone());
+                self.0.insert(name.to_string(), amount.clone());
             }
         }
     }

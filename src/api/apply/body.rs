@@ -1,6 +1,6 @@
 //! The body of an apply: YAML, of which JSON is a part.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::ObjectMap;
 use crate::api::error::Error;

@@ -1,6 +1,6 @@
 //! kubectl's own record of what it applied, before the server kept one: an annotation that holds the body.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::meta::{ANNOTATIONS_MAX, pairs};
 use crate::api::ownership::Kind;

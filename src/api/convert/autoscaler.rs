@@ -1,7 +1,7 @@
 //! Autoscalers: `autoscaling/v1` knows the utilization of CPU only and keeps all else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Text, Value, json};
 
 use super::metrics;
 use crate::api::{ObjectMap, fields};
@@ -35,7 +35,7 @@ fn spec_to_v1(object: &mut ObjectMap) {
     });
     if let Some((at, target)) = cpu {
         metrics.remove(at);
-        spec.insert("targetCPUUtilizationPercentage".to_owned(), target);
+        spec.insert("targetCPUUtilizationPercentage", target);
     }
     annotate_items(object, METRICS, &metrics, metrics::flat_specs);
     if let Some(behavior) = behavior {
@@ -48,7 +48,7 @@ fn status_to_v1(object: &mut ObjectMap) {
     let current = take_items(status, "currentMetrics");
     let conditions = take_items(status, "conditions");
     for utilization in current.iter().filter_map(|metric| metrics::cpu_utilization(metric, "current")) {
-        status.insert("currentCPUUtilizationPercentage".to_owned(), utilization.clone());
+        status.insert("currentCPUUtilizationPercentage", utilization.clone());
     }
     for required in ["currentReplicas", "desiredReplicas"] {
         status.entry(required).or_insert_with(|| 0.into());
@@ -77,12 +77,12 @@ fn spec_to_v2(spec: &mut ObjectMap, others: Option<Value>, behavior: Option<Valu
         let target = json!({"type": "Utilization", "averageUtilization": cpu.unwrap_or(DEFAULT_CPU.into())});
         metrics.push(json!({"type": "Resource", "resource": {"name": "cpu", "target": target}}));
     }
-    spec.insert("metrics".to_owned(), metrics.into());
+    spec.insert("metrics", metrics.into());
     let behavior = behavior.map(|behavior| with_keys(behavior, char::to_ascii_lowercase));
     // One that says nothing is none.
     let says_something = |behavior: &Value| behavior.as_object().is_some_and(|object| !object.is_empty());
     if let Some(behavior) = behavior.filter(says_something) {
-        spec.insert("behavior".to_owned(), behavior);
+        spec.insert("behavior", behavior);
     }
 }
 
@@ -93,9 +93,9 @@ fn status_to_v2(status: &mut ObjectMap, current: Option<Value>, conditions: Opti
     };
     let current = items_of(current).map(|items| metrics::nested_statuses(&items));
     let current = current.or_else(|| cpu.map(of_field)).map_or(Value::Null, Value::from);
-    status.insert("currentMetrics".to_owned(), current);
+    status.insert("currentMetrics", current);
     if let Some(conditions) = items_of(conditions) {
-        status.insert("conditions".to_owned(), conditions.into());
+        status.insert("conditions", conditions.into());
     }
     // Printed in v1 even if zero, in v2 not.
     if status.get("currentReplicas").is_some_and(|replicas| replicas == 0) {
@@ -145,9 +145,9 @@ fn annotate(object: &mut ObjectMap, name: &str, value: &Value) {
 fn with_keys(value: Value, first: fn(&char) -> char) -> Value {
     match value {
         Value::Object(object) => {
-            let rename = |key: String| {
+            let rename = |key: Text| {
                 let mut rest = key.chars();
-                rest.next().map(|c| first(&c)).into_iter().chain(rest).collect::<String>()
+                rest.next().map(|c| first(&c)).into_iter().chain(rest).collect::<Text>()
             };
             let present = object.into_iter().filter(|(_, value)| !value.is_null());
             present.map(|(key, value)| (rename(key), with_keys(value, first))).collect::<ObjectMap>().into()

@@ -1,6 +1,7 @@
 //! Events differ in the names of their fields (`pkg/apis/events/v1/conversion.go`).
 
 use crate::api::ObjectMap;
+use crate::tree::Text;
 
 /// In the core group, in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
@@ -25,8 +26,8 @@ pub(super) fn to_core(object: ObjectMap) -> ObjectMap {
 fn renamed(object: ObjectMap, names: [(&str, &str); 7]) -> ObjectMap {
     let foreign = |key: &str| names.iter().any(|(_, to)| *to == key);
     let entries = object.into_iter().filter(|(key, _)| !foreign(key));
-    let rename = |key: String| match names.iter().find(|(from, _)| *from == key) {
-        Some((_, to)) => (*to).to_owned(),
+    let rename = |key: Text| match names.iter().find(|(from, _)| *from == key) {
+        Some((_, to)) => (*to).into(),
         None => key,
     };
     entries.map(|(key, value)| (rename(key), value)).collect()

@@ -1,7 +1,7 @@
 //! Metrics of autoscalers: nested in `autoscaling/v2`, flat in the annotations of `autoscaling/v1`
 //! (`pkg/apis/autoscaling/v1/conversion.go`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::{ObjectMap, fields};
 
@@ -95,7 +95,7 @@ fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
         let Some(flat) = fields::object(metric, source) else { continue };
         let mut nested = ObjectMap::new();
         for (name, path) in fields.iter() {
-            if let Some(value) = flat.get(*name).filter(|value| !value.is_null()) {
+            if let Some(value) = flat.get(name).filter(|value| !value.is_null()) {
                 set(&mut nested, path, value.clone());
             }
         }
@@ -113,7 +113,7 @@ fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
 fn nested_spec(metric: &ObjectMap) -> ObjectMap {
     let mut out = nested(metric, SPECS, "target");
     for (name, _) in SPECS {
-        let Some(source) = out.get_mut(*name).and_then(Value::as_object_mut) else { continue };
+        let Some(source) = out.get_mut(name).and_then(Value::as_object_mut) else { continue };
         let target = fields::object_mut(source, "target");
         let kind = if target.contains_key("averageUtilization") {
             "Utilization"
@@ -124,7 +124,7 @@ fn nested_spec(metric: &ObjectMap) -> ObjectMap {
         } else {
             "AverageValue"
         };
-        target.insert("type".to_owned(), kind.into());
+        target.insert("type", kind.into());
     }
     out
 }

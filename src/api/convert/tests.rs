@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::*;
 use crate::codec::protobuf;
@@ -94,7 +94,7 @@ fn autoscalers_there_and_back() {
         json!({"observedGeneration": 3, "currentReplicas": 2, "desiredReplicas": 3, "currentCPUUtilizationPercentage": 50})
     );
     let annotation = |name: &str| -> Value {
-        let text = v1["metadata"]["annotations"][format!("autoscaling.alpha.kubernetes.io/{name}")].as_str();
+        let text = v1["metadata"]["annotations"][&format!("autoscaling.alpha.kubernetes.io/{name}")].as_str();
         serde_json::from_str(text.unwrap()).unwrap()
     };
     assert_eq!(

@@ -1,4 +1,4 @@
-use serde_json::json;
+use crate::tree::json;
 
 use super::*;
 use crate::schema::builtin;

@@ -1,6 +1,6 @@
 //! What a PodDisruptionBudget says to an eviction.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::still_processed;
 use crate::api::error::{Cause, CauseReason, Error};
@@ -63,7 +63,7 @@ impl Budget {
         let mut object = self.object;
         let observed = fields::at(&object, &["status", "observedGeneration"]).cloned();
         let status = fields::object_mut(&mut object, "status");
-        status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
+        status.insert("disruptionsAllowed", (allowed - 1).into());
         if allowed == 1 {
             set_exhausted(status, observed, now);
         }

@@ -23,8 +23,8 @@ pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) -> Result<(), Error> 
     for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.shift_remove(field);
     }
-    metadata.insert("uid".to_owned(), stamp.uid.into());
-    metadata.insert("creationTimestamp".to_owned(), stamp.now.into());
+    metadata.insert("uid", stamp.uid.into());
+    metadata.insert("creationTimestamp", stamp.now.into());
     Ok(())
 }
 

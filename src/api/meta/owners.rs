@@ -1,6 +1,6 @@
 //! `metadata.ownerReferences` (apimachinery `ValidateOwnerReferences`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::{Metadata, text};
 use crate::api::error::Cause;

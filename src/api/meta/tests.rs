@@ -1,9 +1,9 @@
 use rand::SeedableRng;
-use serde_json::json;
 
 use super::*;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
+use crate::tree::json;
 
 fn meta(value: Value) -> Metadata {
     value.as_object().cloned().unwrap()

@@ -1,6 +1,6 @@
 //! The types of the fields of `metadata`, for bodies that no schema has checked.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::Metadata;
 use crate::api::{ObjectMap, metadata};

@@ -1,6 +1,6 @@
 //! Metadata of an object about to be changed, beside what is stored.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::{Metadata, NameFormat, finalizers, is_set, is_terminating, refuse, text, validate_common};
 use crate::api::error::{Cause, Error, Subject};

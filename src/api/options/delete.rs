@@ -1,6 +1,6 @@
 //! Options of DELETE and deletecollection: from the body, or from the query if there is no body.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::DryRun;
 use super::query::Query;
@@ -135,7 +135,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-fn text<'a>(body: &'a Map<String, Value>, key: &str, kind: &str) -> Result<Option<&'a str>, String> {
+fn text<'a>(body: &'a Map, key: &str, kind: &str) -> Result<Option<&'a str>, String> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -143,21 +143,21 @@ fn text<'a>(body: &'a Map<String, Value>, key: &str, kind: &str) -> Result<Optio
     }
 }
 
-fn integer(body: &Map<String, Value>, key: &str) -> Result<Option<i64>, String> {
+fn integer(body: &Map, key: &str) -> Result<Option<i64>, String> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_i64().map(Some).ok_or_else(|| mismatch(value, key, "int64")),
     }
 }
 
-fn boolean(body: &Map<String, Value>, key: &str) -> Result<Option<bool>, String> {
+fn boolean(body: &Map, key: &str) -> Result<Option<bool>, String> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value.as_bool().map(Some).ok_or_else(|| mismatch(value, key, "bool")),
     }
 }
 
-fn strings<'a>(body: &'a Map<String, Value>, key: &str) -> Result<Vec<&'a str>, String> {
+fn strings<'a>(body: &'a Map, key: &str) -> Result<Vec<&'a str>, String> {
     match body.get(key) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => {
@@ -182,7 +182,7 @@ fn mismatch(value: &Value, key: &str, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! May they? (`pkg/registry/authorization/*`, `pkg/apis/authorization/validation`)
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use super::{Sources, like};
 use crate::api::error::{Cause, Error};
@@ -55,8 +55,8 @@ pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Resul
         json!({"resourceRules": [], "nonResourceRules": [], "incomplete": false})
     };
     let mut answer = like(question);
-    answer.insert("spec".to_owned(), Value::Object(Map::new()));
-    answer.insert("status".to_owned(), status);
+    answer.insert("spec", Value::Object(Map::new()));
+    answer.insert("status", status);
     Ok(answer)
 }
 
@@ -141,7 +141,7 @@ fn subject(question: &ObjectMap) -> User {
         uid: fields::text(question, &["spec", "uid"]).to_owned(),
         groups: texts(fields::items(question, &["spec", "groups"])),
         extra: extra
-            .map(|(key, values)| (key.clone(), texts(values.as_array().map_or(&[], Vec::as_slice))))
+            .map(|(key, values)| (key.to_string(), texts(values.as_array().map_or(&[], Vec::as_slice))))
             .collect(),
     }
 }
@@ -154,7 +154,7 @@ fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) ->
         Decision::Deny { reason } if reason.is_empty() => json!({"allowed": false}),
         Decision::Deny { reason } => json!({"allowed": false, "reason": reason}),
     };
-    question.insert("status".to_owned(), status);
+    question.insert("status", status);
     question
 }
 

@@ -1,6 +1,6 @@
 //! Who is it? (`pkg/registry/authentication/{tokenreview,selfsubjectreview}`)
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::{Sources, like};
 use crate::api::error::Error;
@@ -28,7 +28,7 @@ pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Re
             status
         }
     };
-    question.insert("status".to_owned(), status);
+    question.insert("status", status);
     Ok(question)
 }
 
@@ -46,8 +46,8 @@ fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a 
 /// Nothing of the question but its version and kind comes back.
 pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let mut answer = like(question);
-    answer.insert("metadata".to_owned(), json!({"creationTimestamp": sources.now}));
-    answer.insert("status".to_owned(), json!({"userInfo": user_info(sources.user)}));
+    answer.insert("metadata", json!({"creationTimestamp": sources.now}));
+    answer.insert("status", json!({"userInfo": user_info(sources.user)}));
     answer
 }
 
@@ -55,16 +55,16 @@ pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> Object
 fn user_info(user: &User) -> Value {
     let mut info = ObjectMap::new();
     if !user.name.is_empty() {
-        info.insert("username".to_owned(), user.name.as_str().into());
+        info.insert("username", user.name.as_str().into());
     }
     if !user.uid.is_empty() {
-        info.insert("uid".to_owned(), user.uid.as_str().into());
+        info.insert("uid", user.uid.as_str().into());
     }
     if !user.groups.is_empty() {
-        info.insert("groups".to_owned(), json!(user.groups));
+        info.insert("groups", json!(user.groups));
     }
     if !user.extra.is_empty() {
-        info.insert("extra".to_owned(), json!(user.extra));
+        info.insert("extra", json!(user.extra));
     }
     Value::Object(info)
 }

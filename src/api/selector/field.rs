@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::selectable::SelectableFields;
 use crate::api::error::Error;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::gotext;
 
@@ -190,7 +190,7 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::super::field::FieldSelector;
     use super::*;

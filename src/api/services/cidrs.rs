@@ -2,7 +2,7 @@
 //! (`pkg/registry/core/service/ipallocator/cidrallocator.go`). One of these is made of what the flags say; while it is
 //! not there, the flags count.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::ranges::{Family, Network};
 use crate::api::{Api, ObjectMap, fields};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::ranges::{Family, candidate_ports};
 use super::wants::Want;

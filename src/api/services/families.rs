@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::Config;
 use super::ranges::Family;
@@ -39,7 +39,7 @@ pub(super) fn complete(
             before => before,
         };
         let policy = Value::from(policy);
-        spec.insert("ipFamilyPolicy".to_owned(), policy);
+        spec.insert("ipFamilyPolicy", policy);
     }
     let policy = fields::text(spec, &["ipFamilyPolicy"]).to_owned();
     if let Some(old) = old.filter(|_| policy == SINGLE) {
@@ -65,7 +65,7 @@ pub(super) fn complete(
         families.push(first.other());
     }
     let families: Vec<&str> = families.into_iter().map(Family::as_str).collect();
-    spec.insert("ipFamilies".to_owned(), json!(families));
+    spec.insert("ipFamilies", json!(families));
     Ok(())
 }
 
@@ -117,7 +117,7 @@ fn follow_addresses(spec: &mut ObjectMap, config: &Config) -> Result<(), Vec<Cau
     }
     if !families.is_empty() {
         let families: Vec<&str> = families.into_iter().map(Family::as_str).collect();
-        spec.insert("ipFamilies".to_owned(), json!(families));
+        spec.insert("ipFamilies", json!(families));
     }
     Ok(())
 }

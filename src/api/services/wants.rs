@@ -1,6 +1,6 @@
 //! What a Service needs that nobody has given it yet, and what it holds.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::families::{families, texts};
 use super::ranges::Family;
@@ -37,7 +37,7 @@ impl Place {
             (Self::Address(index), Claim::Address(address)) => {
                 let text = Value::from(address.to_string());
                 if index == 0 {
-                    spec.insert("clusterIP".to_owned(), text.clone());
+                    spec.insert("clusterIP", text.clone());
                 }
                 let list = spec.entry("clusterIPs").or_insert_with(|| json!([]));
                 if !list.is_array() {
@@ -51,11 +51,11 @@ impl Place {
             }
             (Self::Port(index), Claim::Port(number)) => {
                 if let Some(port) = ports_mut(spec).nth(index) {
-                    port.insert("nodePort".to_owned(), number.into());
+                    port.insert("nodePort", number.into());
                 }
             }
             (Self::HealthCheckPort, Claim::Port(number)) => {
-                spec.insert("healthCheckNodePort".to_owned(), number.into());
+                spec.insert("healthCheckNodePort", number.into());
             }
             _ => {}
         }
@@ -148,7 +148,7 @@ pub(super) fn share_ports(spec: &mut ObjectMap) {
         if number(port.get("nodePort")).is_none() {
             let shared = numbers.iter().find(|(own, _)| port.get("port") == Some(own));
             if let Some((_, number)) = shared {
-                port.insert("nodePort".to_owned(), (*number).into());
+                port.insert("nodePort", (*number).into());
             }
         }
     }

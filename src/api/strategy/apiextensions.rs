@@ -1,7 +1,7 @@
 //! Definitions of further kinds (apiextensions-apiserver `customresourcedefinition/strategy.go`, kube-aggregator
 //! `apiservice/strategy.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::{ObjectMap, fields};
 
@@ -15,7 +15,7 @@ pub(super) fn remember_stored_version(object: &mut ObjectMap) {
     let mut stored = fields::items(object, &["status", "storedVersions"]).to_vec();
     if !stored.contains(name) {
         stored.push(name.clone());
-        fields::object_mut(object, "status").insert("storedVersions".to_owned(), stored.into());
+        fields::object_mut(object, "status").insert("storedVersions", stored.into());
     }
 }
 
@@ -31,5 +31,5 @@ pub(super) fn prepare_service(object: &mut ObjectMap, now: &str) {
         "reason": "Local",
         "message": "Local APIServices are always available",
     });
-    fields::object_mut(object, "status").insert("conditions".to_owned(), vec![condition].into());
+    fields::object_mut(object, "status").insert("conditions", vec![condition].into());
 }

@@ -1,7 +1,7 @@
 //! Certificate signing requests (`pkg/registry/certificates/certificates/strategy.go`): who asks is not for the
 //! client to say, and neither is the approval.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
@@ -13,15 +13,15 @@ pub(super) fn prepare_create(object: &mut ObjectMap, user: &User) {
     for key in ["username", "uid", "groups", "extra"] {
         spec.shift_remove(key);
     }
-    spec.insert("username".to_owned(), user.name.as_str().into());
+    spec.insert("username", user.name.as_str().into());
     if !user.uid.is_empty() {
-        spec.insert("uid".to_owned(), user.uid.as_str().into());
+        spec.insert("uid", user.uid.as_str().into());
     }
     if !user.groups.is_empty() {
-        spec.insert("groups".to_owned(), json!(user.groups));
+        spec.insert("groups", json!(user.groups));
     }
     if !user.extra.is_empty() {
-        spec.insert("extra".to_owned(), json!(user.extra));
+        spec.insert("extra", json!(user.extra));
     }
 }
 
@@ -50,16 +50,16 @@ pub(super) fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) 
     let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
     for condition in conditions.filter_map(Value::as_object_mut) {
         if fields::text(condition, &["lastUpdateTime"]).is_empty() {
-            condition.insert("lastUpdateTime".to_owned(), now.into());
+            condition.insert("lastUpdateTime", now.into());
         }
         if fields::text(condition, &["lastTransitionTime"]).is_empty() {
             let same = |other: &&ObjectMap| {
-                ["type", "status"].iter().all(|field| other.get(*field) == condition.get(*field))
+                ["type", "status"].iter().all(|field| other.get(field) == condition.get(field))
             };
             let since = stored.iter().filter_map(Value::as_object).filter(same);
             let since =
                 since.map(|other| fields::text(other, &["lastTransitionTime"])).find(|at| !at.is_empty());
-            condition.insert("lastTransitionTime".to_owned(), since.unwrap_or(now).into());
+            condition.insert("lastTransitionTime", since.unwrap_or(now).into());
         }
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
     fields::restore(new, old, "status");
     let status = fields::object_mut(new, "status");
     match conditions {
-        Some(conditions) => status.insert("conditions".to_owned(), conditions),
+        Some(conditions) => status.insert("conditions", conditions),
         None => status.shift_remove("conditions"),
     };
 }

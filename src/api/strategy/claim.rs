@@ -1,6 +1,6 @@
 //! Claims of volumes say twice where their data comes from (`pkg/api/persistentvolumeclaim/util.go`).
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use crate::api::{ObjectMap, fields};
 
@@ -22,7 +22,7 @@ pub(super) fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
             spec.insert(REFERENCE.to_owned(), Value::Object(source));
         }
         (None, Some(reference)) if fields::text(&reference, &["namespace"]).is_empty() => {
-            let source: Map<_, _> = reference.into_iter().filter(|(name, _)| name != "namespace").collect();
+            let source: Map = reference.into_iter().filter(|(name, _)| name != "namespace").collect();
             spec.insert(SOURCE.to_owned(), Value::Object(source));
         }
         _ => {}
@@ -41,7 +41,7 @@ fn is_old_source(source: &ObjectMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Conditions that the server itself sets.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::{ObjectMap, fields};
 

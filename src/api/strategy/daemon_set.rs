@@ -1,8 +1,6 @@
 //! Daemon sets count the changes of their template apart, in an annotation since `apps/v1` has no field for it
 //! (`pkg/registry/apps/daemonset/strategy.go`, `pkg/apis/apps/v1/conversion.go`).
 
-use serde_json::Value;
-
 use crate::api::{ObjectMap, fields};
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
@@ -31,5 +29,5 @@ fn template_generation(object: &ObjectMap) -> i64 {
 fn set(object: &mut ObjectMap, number: i64) {
     let metadata = fields::object_mut(object, "metadata");
     let annotations = fields::object_mut(metadata, "annotations");
-    annotations.insert(ANNOTATION.to_owned(), Value::String(number.to_string()));
+    annotations.insert(ANNOTATION, number.to_string().into());
 }

@@ -1,6 +1,6 @@
 //! What is told of the devices of a claim goes when the devices do.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::{ObjectMap, fields};
 

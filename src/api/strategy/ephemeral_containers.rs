@@ -1,7 +1,7 @@
 //! `pods/ephemeralcontainers`: containers that are added to a running pod, never changed and never removed
 //! (`pkg/registry/core/pod/strategy.go`, `ValidatePodEphemeralContainersUpdate`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::resize::MIRROR;
 use crate::api::error::Cause;

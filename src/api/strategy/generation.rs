@@ -1,6 +1,6 @@
 //! `metadata.generation`: who counts, and what counts as a change.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use crate::api::{ObjectMap, fields};
 
@@ -21,7 +21,7 @@ pub(super) enum Generation {
 impl Generation {
     pub(super) fn create(self, object: &mut ObjectMap) {
         if self != Generation::Untouched {
-            fields::object_mut(object, "metadata").insert("generation".to_owned(), 1.into());
+            fields::object_mut(object, "metadata").insert("generation", 1.into());
         }
     }
 
@@ -30,7 +30,7 @@ impl Generation {
         if self.changed(new, old) {
             let before = fields::at(old, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
             let after = before.saturating_add(1).into();
-            fields::object_mut(new, "metadata").insert("generation".to_owned(), after);
+            fields::object_mut(new, "metadata").insert("generation", after);
         }
     }
 
@@ -50,7 +50,7 @@ impl Generation {
 
 fn same_content(new: &ObjectMap, old: &ObjectMap) -> bool {
     let counts = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata" | "status");
-    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    let gone = old.keys().filter(|key| !new.contains_key(key));
     new.keys().chain(gone).filter(|key| counts(key)).all(|key| same(new.get(key), old.get(key)))
 }
 
@@ -83,7 +83,7 @@ fn present(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
 }
 
-fn same_objects(left: &Map<String, Value>, right: &Map<String, Value>) -> bool {
+fn same_objects(left: &Map, right: &Map) -> bool {
     left.iter().all(|(key, value)| same(Some(value), right.get(key)))
         && right.keys().all(|key| left.contains_key(key) || same(None, right.get(key)))
 }

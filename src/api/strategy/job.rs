@@ -1,6 +1,6 @@
 //! Jobs find their pods by the job's uid (`pkg/registry/batch/job/strategy.go`, `generateSelector`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::{ObjectMap, fields};
 

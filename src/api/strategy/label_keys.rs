@@ -1,7 +1,7 @@
 //! Terms of scheduling that name labels of the pod itself: what the pod has there is written into their selectors when
 //! the pod is created (`pkg/registry/core/pod/strategy.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::{ObjectMap, fields};
 
@@ -47,7 +47,7 @@ fn select(term: &mut ObjectMap, keys: &[(&str, &str)], labels: &ObjectMap) {
     match selector.get_mut("matchExpressions") {
         Some(Value::Array(expressions)) => expressions.extend(requirements),
         _ => {
-            selector.insert("matchExpressions".to_owned(), requirements.into());
+            selector.insert("matchExpressions", requirements.into());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Namespaces: their finalizers live in the spec, and they end in two steps (`pkg/registry/core/namespace`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::{ObjectMap, fields};
@@ -14,7 +14,7 @@ pub(super) fn prepare_create(object: &mut ObjectMap) {
         match spec.get_mut("finalizers").and_then(Value::as_array_mut) {
             Some(finalizers) => finalizers.push(KUBERNETES.into()),
             None => {
-                spec.insert("finalizers".to_owned(), vec![KUBERNETES].into());
+                spec.insert("finalizers", vec![KUBERNETES].into());
             }
         }
     }
@@ -49,9 +49,9 @@ pub(super) fn begin_deletion(object: &ObjectMap, options: &DeleteOptions, now: &
         return has_finalizers(object).then(|| object.clone());
     }
     let mut object = object.clone();
-    fields::object_mut(&mut object, "status").insert("phase".to_owned(), "Terminating".into());
+    fields::object_mut(&mut object, "status").insert("phase", "Terminating".into());
     let metadata = fields::object_mut(&mut object, "metadata");
-    metadata.insert("deletionTimestamp".to_owned(), now.into());
+    metadata.insert("deletionTimestamp", now.into());
     set_finalizer(metadata, "orphan", wants_orphans(options));
     set_finalizer(metadata, "foregroundDeletion", wants_foreground(options));
     Some(object)
@@ -86,6 +86,6 @@ fn set_finalizer(metadata: &mut ObjectMap, name: &str, wanted: Option<bool>) {
     if finalizers.is_empty() {
         metadata.shift_remove("finalizers");
     } else {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
+        metadata.insert("finalizers", finalizers.into());
     }
 }

@@ -1,6 +1,6 @@
 //! Pods (`pkg/registry/core/pod/strategy.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::{label_keys, qos};
 use crate::api::{ObjectMap, fields};
@@ -10,7 +10,7 @@ const DEFAULT_GRACE: i64 = 30;
 
 pub(super) fn prepare_create(object: &mut ObjectMap) {
     let class = qos::class(object);
-    fields::object_mut(object, "status").insert("qosClass".to_owned(), class.into());
+    fields::object_mut(object, "status").insert("qosClass", class.into());
     label_keys::apply(object);
     if fields::items(object, &["spec", "schedulingGates"]).is_empty() {
         return;
@@ -21,7 +21,7 @@ pub(super) fn prepare_create(object: &mut ObjectMap) {
         "reason": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     });
-    fields::object_mut(object, "status").insert("conditions".to_owned(), vec![condition].into());
+    fields::object_mut(object, "status").insert("conditions", vec![condition].into());
 }
 
 /// What an old kubelet forgets to send stays.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use crate::tree::{Text, Value};
 
 use crate::api::{ObjectMap, fields};
 use crate::quantity;
@@ -40,7 +40,7 @@ impl Needs {
         sum_up(&mut self.requests, amounts("requests"));
         sum_up(&mut self.limits, amounts("limits"));
         let limits = fields::object(resources, "limits");
-        let is_limited = |name: &&str| limits.and_then(|limits| limits.get(*name)).is_some_and(is_positive);
+        let is_limited = |name: &&str| limits.and_then(|limits| limits.get(name)).is_some_and(is_positive);
         self.limited &= COMPUTE.iter().all(is_limited);
     }
 
@@ -60,12 +60,11 @@ impl Needs {
     }
 }
 
-fn sum_up<'a>(sums: &mut ObjectMap, amounts: impl Iterator<Item = (&'a String, &'a Value)>) {
-    let counted =
-        |(name, amount): &(&String, &Value)| COMPUTE.contains(&name.as_str()) && is_positive(amount);
+fn sum_up<'a>(sums: &mut ObjectMap, amounts: impl Iterator<Item = (&'a Text, &'a Value)>) {
+    let counted = |(name, amount): &(&Text, &Value)| COMPUTE.contains(&name.as_str()) && is_positive(amount);
     for (name, amount) in amounts.filter(counted) {
         let sum = match (sums.get(name).and_then(Value::as_str), amount.as_str()) {
-            (Some(sum), Some(amount)) => quantity::sum(sum, amount).ok().map(Value::String),
+            (Some(sum), Some(amount)) => quantity::sum(sum, amount).ok().map(Value::from),
             _ => None,
         };
         sums.insert(name.clone(), sum.unwrap_or_else(|| amount.clone()));
@@ -82,7 +81,7 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

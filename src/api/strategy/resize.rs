@@ -1,7 +1,7 @@
 //! `pods/resize`: processor time and memory of containers that run (`pkg/registry/core/pod/strategy.go`,
 //! `ValidatePodResize`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::qos;
 use crate::api::error::Cause;
@@ -121,7 +121,7 @@ fn removed(list: &str, at: usize, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause
     let gone = |part: &&str| {
         let names = |container: &ObjectMap| -> Vec<String> {
             let resources = fields::at(container, &["resources", part]).and_then(Value::as_object);
-            resources.into_iter().flat_map(|resources| resources.keys().cloned()).collect()
+            resources.into_iter().flat_map(|resources| resources.keys().map(ToString::to_string)).collect()
         };
         let left = names(new);
         names(old).iter().any(|name| !left.contains(name))

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::{ObjectMap, fields};
 
@@ -12,7 +12,7 @@ pub fn begin_create(service: &mut ObjectMap) {
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
     if has(spec, "clusterIP") && !has(spec, "clusterIPs") {
         let addresses = json!([spec["clusterIP"]]);
-        spec.insert("clusterIPs".to_owned(), addresses);
+        spec.insert("clusterIPs", addresses);
     }
 }
 
@@ -45,8 +45,8 @@ fn drop_what_the_type_had(new: &mut ObjectMap, old: &ObjectMap) {
             continue;
         }
         for group in groups {
-            if group.iter().all(|name| new.get(*name) == old.get(*name)) {
-                group.iter().for_each(|name| drop(new.shift_remove(*name)));
+            if group.iter().all(|name| new.get(name) == old.get(name)) {
+                group.iter().for_each(|name| drop(new.shift_remove(name)));
             }
         }
     }
@@ -76,7 +76,7 @@ fn take_over(new: &mut ObjectMap, old: &ObjectMap) {
             let known = by_name.get(&name(&value)).copied().unwrap_or(0);
             let used = before.contains(&known) && now.contains(&known);
             if node_port(&value) == 0 && known != 0 && !used {
-                port.insert("nodePort".to_owned(), known.into());
+                port.insert("nodePort", known.into());
             }
         }
     }
@@ -96,7 +96,7 @@ fn normalize(new: &mut ObjectMap, old: &ObjectMap) {
     } else if same && now.is_empty() {
         new.shift_remove("clusterIPs");
     } else if same {
-        new.insert("clusterIPs".to_owned(), json!([now]));
+        new.insert("clusterIPs", json!([now]));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `status`: who may set it, and what a write to `/status` may change besides.
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use crate::api::{ObjectMap, fields};
 
@@ -25,7 +25,7 @@ impl StatusRule {
             }
             StatusRule::Reset(text) => {
                 let value = serde_json::from_str(text).unwrap_or_else(|_| json!({}));
-                object.insert("status".to_owned(), value);
+                object.insert("status", value);
             }
         }
     }
@@ -75,7 +75,7 @@ fn close(new: &mut ObjectMap, old: &ObjectMap) {
     for field in ["managedFields", "resourceVersion"] {
         fields::restore(&mut metadata, &sent, field);
     }
-    new.insert("metadata".to_owned(), Value::Object(metadata));
+    new.insert("metadata", Value::Object(metadata));
 }
 
 /// `new` keeps of its own only `apiVersion`, `kind`, `metadata` and `status`.

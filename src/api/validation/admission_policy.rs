@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::condition;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 static NULL: Value = Value::Null;
 

@@ -1,6 +1,6 @@
 //! Autoscalers of pods, as `autoscaling/v2` has them.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::errors::Errors;

@@ -1,6 +1,6 @@
 //! Claims of persistent volumes, and the templates of claims in other kinds.
 
-use serde_json::Value;
+use crate::tree::{Map, Value};
 
 use super::at::At;
 use super::errors::Errors;
@@ -87,9 +87,9 @@ fn data_sources(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
         ["apiGroup", "kind", "name"].iter().all(|name| source.get(name).text() == reference.get(name).text());
     if !namespace.text().is_empty() {
         let why = "may not be specified when dataSourceRef.namespace is specified";
-        errors.invalid(spec, &Value::Object(serde_json::Map::new()), why);
+        errors.invalid(spec, &Value::Object(Map::new()), why);
     } else if !equal {
-        errors.invalid(spec, &Value::Object(serde_json::Map::new()), "must match dataSourceRef");
+        errors.invalid(spec, &Value::Object(Map::new()), "must match dataSourceRef");
     }
 }
 
@@ -163,7 +163,7 @@ fn with_allowed_changes(new: &ObjectMap, old: &ObjectMap, bound: bool, errors: &
             let storage = before.dig(&["resources", "requests", "storage"]).value().clone();
             let requests = munged.get_mut("resources").and_then(|value| value.get_mut("requests"));
             if let Some(requests) = requests.and_then(Value::as_object_mut) {
-                requests.insert("storage".to_owned(), storage);
+                requests.insert("storage", storage);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The errors of fields, collected in the order in which they are found.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::format::Check;

@@ -1,7 +1,7 @@
 //! Events, in both of their versions (`pkg/apis/core/validation/events.go`). Errors name the fields of the internal
 //! form.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::errors::{Errors, Verbatim};

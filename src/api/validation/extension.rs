@@ -10,7 +10,7 @@ mod structural;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::errors::Errors;

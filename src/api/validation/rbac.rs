@@ -33,7 +33,7 @@ pub fn cluster_role(object: &ObjectMap, errors: &mut Errors) {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         errors.required(&selectors, why);
     }
-    let nothing = serde_json::Value::Null;
+    let nothing = crate::tree::Value::Null;
     for one in selectors.items() {
         selector::validate(&one, errors);
         if selector::matches(&one, &At::root(&nothing)).is_none() {

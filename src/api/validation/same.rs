@@ -1,7 +1,7 @@
 //! Whether two values mean the same (apimachinery `equality.Semantic`): nothing, null and empty lists are one, and so
 //! are different spellings of an amount.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::at::At;
 use super::errors::Errors;
@@ -60,10 +60,10 @@ fn equal(left: Option<&Value>, right: Option<&Value>, amounts: Amounts) -> bool 
     }
 }
 
-fn equal_objects(left: &Map<String, Value>, right: &Map<String, Value>, amounts: Amounts) -> bool {
+fn equal_objects(left: &Map, right: &Map, amounts: Amounts) -> bool {
     let kind = |key: &str| if AMOUNTS.contains(&key) { Amounts::Yes } else { amounts };
     let member = |key: &str| {
-        let value = |map: &'_ Map<String, Value>| -> bool { nothing(key, map.get(key)) };
+        let value = |map: &'_ Map| -> bool { nothing(key, map.get(key)) };
         (value(left) && value(right)) || equal(left.get(key), right.get(key), kind(key))
     };
     left.keys().all(|key| member(key)) && right.keys().all(|key| left.contains_key(key) || member(key))

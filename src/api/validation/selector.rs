@@ -1,6 +1,6 @@
 //! Label selectors and labels (apimachinery `meta/v1/validation`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::at::At;
 use super::errors::{Errors, Verbatim};

@@ -108,15 +108,15 @@ fn check_certificates(text: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
 }
 
-fn usages(list: &At<'_, '_>, old: Option<&serde_json::Value>, errors: &mut Errors) {
+fn usages(list: &At<'_, '_>, old: Option<&crate::tree::Value>, errors: &mut Errors) {
     if list.is_empty() {
         errors.required(list, "");
     }
     let old: Vec<&str> = old
-        .and_then(serde_json::Value::as_array)
+        .and_then(crate::tree::Value::as_array)
         .into_iter()
         .flatten()
-        .filter_map(serde_json::Value::as_str)
+        .filter_map(crate::tree::Value::as_str)
         .collect();
     let unknown_before = old.iter().any(|usage| !USAGES.contains(usage));
     let repeated_before = old.iter().collect::<BTreeSet<_>>().len() < old.len();
@@ -181,7 +181,7 @@ fn change(new: &ObjectMap, old: &ObjectMap, settable: Certificate, errors: &mut 
     validate(new, Some(old), errors);
     let (status, before) = (At::member(new, "status"), At::member(old, "status"));
     let (list, old_list) = (status.get("conditions"), before.get("conditions"));
-    let of = |list: &At<'_, '_>, kind: &str| -> Vec<serde_json::Value> {
+    let of = |list: &At<'_, '_>, kind: &str| -> Vec<crate::tree::Value> {
         list.items().filter(|one| one.get("type").text() == kind).map(|one| one.value().clone()).collect()
     };
     for kind in ["Approved", "Denied", "Failed"] {

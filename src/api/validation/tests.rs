@@ -5,7 +5,6 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::Rules;
 use crate::api::error::Cause;
@@ -14,6 +13,7 @@ use crate::api::strictness::conform;
 use crate::api::{ObjectMap, meta, metadata, metadata_mut};
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::{builtin, defaults};
+use crate::tree::Value;
 use crate::user::User;
 
 /// A valid object, and what upstream says of it after each change.
@@ -106,7 +106,7 @@ const LOST: [&str; 4] = [
 ];
 
 fn is_empty(value: &Value) -> bool {
-    [serde_json::json!([]), serde_json::json!({}), "".into()].contains(value)
+    [crate::tree::json!([]), crate::tree::json!({}), "".into()].contains(value)
 }
 
 fn shown(verdict: &Verdict) -> Verdict {

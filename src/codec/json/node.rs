@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 
 use super::literals::Literals;
+use crate::tree::{Text, Value};
 
 /// The shape of a value; what scalars say is left out, but for numbers that can be spelled in several ways.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Node {
-    Object(Vec<(String, Node)>),
+    Object(Vec<(Text, Node)>),
     Array(Vec<Node>),
     /// A number that is no plain integer of 64 bits, as it is spelled.
     Number(Box<str>),
@@ -55,7 +55,7 @@ impl Node {
     fn ordered(value: &Value, before: Option<&Value>) -> Self {
         match value {
             Value::Object(members) => {
-                let node = |(name, value): (&String, &Value)| {
+                let node = |(name, value): (&Text, &Value)| {
                     let before = before.map(|before| before.get(name).unwrap_or(&Value::Null));
                     (name.clone(), Self::ordered(value, before))
                 };
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for Shape<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
         let mut object = Vec::new();
-        while let Some(name) = members.next_key::<String>()? {
+        while let Some(name) = members.next_key::<Text>()? {
             object.push((name, members.next_value_seed(self)?));
         }
         Ok(Node::Object(object))

@@ -1,6 +1,6 @@
 //! Floating-point numbers as Go's JSON prints them: integral ones have no fraction.
 
-use serde_json::{Number, Value};
+use crate::tree::{Number, Value};
 
 pub fn whole(number: &mut Number) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -23,7 +23,7 @@ pub fn whole_numbers(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! Values on their way into the database and out of it.
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 
 use super::kept::keep;
 use super::layout::Layout;
@@ -12,6 +11,7 @@ use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
 use crate::schema::defaults;
 use crate::schema::types::Types;
+use crate::tree::{Map, Value};
 
 /// A value at rest, ready to be written or to become an [`Object`].
 #[derive(Clone, Debug)]
@@ -30,12 +30,7 @@ pub struct Draft {
 impl Draft {
     /// Encodes an object for storage, closed or open; a resourceVersion in it is left out. What a kind has no types for,
     /// or what is not of its types, is JSON in every case.
-    pub fn encode(
-        namespace: &str,
-        name: &str,
-        mut object: Map<String, Value>,
-        media: StorageMediaType,
-    ) -> Self {
+    pub fn encode(namespace: &str, name: &str, mut object: Map, media: StorageMediaType) -> Self {
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.shift_remove("resourceVersion");
         }
@@ -149,7 +144,7 @@ fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
 }
 
 /// An object with its defaults as it is printed; `None` if it is none of a kind that has types.
-fn completed(object: Map<String, Value>) -> Option<Bytes> {
+fn completed(object: Map) -> Option<Bytes> {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     Types::built_in().kind(&api_version, &kind)?;
@@ -167,7 +162,7 @@ struct Typed {
     message: Bytes,
 }
 
-fn typed(object: &Map<String, Value>) -> Result<Typed, protobuf::Error> {
+fn typed(object: &Map) -> Result<Typed, protobuf::Error> {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let value = Bytes::from(protobuf::envelop(text("apiVersion"), text("kind"), object)?);
     let Envelope { api_version, kind, raw } = Envelope::parse(&value)?;

@@ -20,7 +20,7 @@ impl Object {
             return Ok(made);
         }
         let map = self.to_map()?;
-        let text = |name| map.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let text = |name| map.get(name).and_then(crate::tree::Value::as_str).unwrap_or_default();
         let made = protobuf::encode(text("apiVersion"), text("kind"), &map).map_err(|reason| {
             Unencodable::Types {
                 namespace: self.namespace().to_owned(),

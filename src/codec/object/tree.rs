@@ -1,6 +1,6 @@
 //! Objects of kinds without types as JSON: their trees in the order in which upstream prints objects.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use crate::codec::json_text::{write_json, write_string};
 
@@ -19,7 +19,7 @@ const AFTER_VERSION: [&str; 8] = [
 ];
 
 /// Kind, apiVersion and metadata first, metadata in upstream's order, without resourceVersion, managedFields last.
-pub(super) fn encode(object: &Map<String, Value>) -> Vec<u8> {
+pub(super) fn encode(object: &Map) -> Vec<u8> {
     let mut out = Vec::with_capacity(2048);
     out.push(b'{');
     let mut writer = MemberWriter { out: &mut out, first: true };
@@ -40,7 +40,7 @@ pub(super) fn encode(object: &Map<String, Value>) -> Vec<u8> {
     out
 }
 
-fn encode_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) {
+fn encode_metadata(out: &mut Vec<u8>, metadata: &Map) {
     out.push(b'{');
     let mut writer = MemberWriter { out, first: true };
     for name in BEFORE_VERSION.iter().chain(&AFTER_VERSION) {
@@ -61,7 +61,7 @@ struct MemberWriter<'a> {
 }
 
 impl MemberWriter<'_> {
-    fn copy(&mut self, from: &Map<String, Value>, name: &str) {
+    fn copy(&mut self, from: &Map, name: &str) {
         if let Some(value) = from.get(name) {
             self.member(name, value);
         }

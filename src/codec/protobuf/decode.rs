@@ -1,6 +1,6 @@
 //! Messages to JSON as Go's `encoding/json` prints the structs they are.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::fields::{Fields, Frame, Slot, Wire, wire_of, wrong_type};
 use super::format;
@@ -22,7 +22,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
     }
 
     /// The members of a top-level object.
-    pub fn members_of(&mut self, id: MessageId, bytes: &'m [u8]) -> Result<Map<String, Value>, Error> {
+    pub fn members_of(&mut self, id: MessageId, bytes: &'m [u8]) -> Result<Map, Error> {
         self.object(self.types.message(id), bytes, 1)
     }
 
@@ -45,12 +45,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(())
     }
 
-    fn object(
-        &mut self,
-        message: &'t Message,
-        bytes: &'m [u8],
-        depth: usize,
-    ) -> Result<Map<String, Value>, Error> {
+    fn object(&mut self, message: &'t Message, bytes: &'m [u8], depth: usize) -> Result<Map, Error> {
         let frame = self.fields.open(message, bytes)?;
         let mut members = Map::with_capacity(frame.filled);
         self.members(message, frame, depth, &mut members)?;
@@ -63,7 +58,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         message: &'t Message,
         frame: Frame,
         depth: usize,
-        into: &mut Map<String, Value>,
+        into: &mut Map,
     ) -> Result<(), Error> {
         for (index, field) in message.fields.iter().enumerate() {
             let slot = self.fields.slot(frame, index);
@@ -79,13 +74,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(())
     }
 
-    fn inlined(
-        &mut self,
-        field: &'t Field,
-        slot: Slot,
-        depth: usize,
-        into: &mut Map<String, Value>,
-    ) -> Result<(), Error> {
+    fn inlined(&mut self, field: &'t Field, slot: Slot, depth: usize, into: &mut Map) -> Result<(), Error> {
         let FieldKind::Message(id) = field.kind else { return Ok(()) };
         if slot.is_absent() && field.pointer {
             return Ok(());
@@ -186,7 +175,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
     }
 
     /// Sorted, as Go prints maps. Of a key that is there twice the last one counts.
-    fn map(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Map<String, Value>, Error> {
+    fn map(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Map, Error> {
         let mut map = Map::with_capacity(self.values_left.min(slot.count as usize));
         let mut sorted = true;
         let mut before: Option<&[u8]> = None;

@@ -5,7 +5,6 @@
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::Error;
 use super::envelope::Envelope;
@@ -13,6 +12,7 @@ use crate::gotext::decode_base64;
 use crate::protowire::write::Writer;
 use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
+use crate::tree::{Map, Text, Value};
 
 /// Encodes one object, whose members are `'v`.
 pub(super) struct Encoder<'t, 'v> {
@@ -23,7 +23,7 @@ pub(super) struct Encoder<'t, 'v> {
 }
 
 static ABSENT: Value = Value::Null;
-static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static EMPTY: LazyLock<Map> = LazyLock::new(Map::new);
 
 impl<'t, 'v> Encoder<'t, 'v> {
     pub fn new(types: &'t Types) -> Self {
@@ -31,7 +31,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
     }
 
     /// The bytes of a top-level object.
-    pub fn encode(mut self, id: MessageId, members: &'v Map<String, Value>) -> Result<Vec<u8>, Error> {
+    pub fn encode(mut self, id: MessageId, members: &'v Map) -> Result<Vec<u8>, Error> {
         self.members(self.types.message(id), members)?;
         Ok(self.out.finish())
     }
@@ -41,7 +41,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         mut self,
         id: MessageId,
         (api_version, kind): (&str, &str),
-        members: &'v Map<String, Value>,
+        members: &'v Map,
     ) -> Result<Vec<u8>, Error> {
         self.out.raw(Envelope::TAIL_AT_REST);
         let end = self.out.close();
@@ -51,7 +51,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(self.out.finish())
     }
 
-    fn members(&mut self, message: &'t Message, members: &'v Map<String, Value>) -> Result<(), Error> {
+    fn members(&mut self, message: &'t Message, members: &'v Map) -> Result<(), Error> {
         let slots = self.slots.len();
         self.place(message, members);
         for index in message.indices_by_number().rev() {
@@ -71,7 +71,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
 
     /// Lays the members out by field. Most objects have them in about the order of the fields, so that each is found
     /// near the one before.
-    fn place(&mut self, message: &Message, members: &'v Map<String, Value>) {
+    fn place(&mut self, message: &Message, members: &'v Map) {
         let slots = self.slots.len();
         self.slots.resize(slots + message.fields.len(), &ABSENT);
         let mut next = 0;
@@ -118,8 +118,8 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(())
     }
 
-    fn entries(&mut self, field: &Field, entries: &'v Map<String, Value>) -> Result<(), Error> {
-        let mut entries: Vec<(&String, &Value)> = entries.iter().collect();
+    fn entries(&mut self, field: &Field, entries: &'v Map) -> Result<(), Error> {
+        let mut entries: Vec<(&Text, &Value)> = entries.iter().collect();
         entries.sort_unstable_by_key(|(key, _)| *key);
         for (key, value) in entries.into_iter().rev() {
             let end = self.out.close();

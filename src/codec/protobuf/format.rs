@@ -5,7 +5,6 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Number, Value};
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
@@ -15,6 +14,7 @@ use crate::codec::json;
 use crate::gotext::utf8;
 use crate::quantity;
 use crate::schema::types::{Cardinality, FieldKind, Format, Message};
+use crate::tree::{Number, Value};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
 const ZERO_TIME: i64 = -62_135_596_800;
@@ -125,7 +125,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         let value = self.value(id, envelope.raw, depth)?;
         let Value::Object(members) = value else { return Ok(value) };
         let claims = [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)];
-        let claims = claims.map(|(name, claim)| (name.to_owned(), Value::from(claim.as_str())));
+        let claims = claims.map(|(name, claim)| (name.into(), Value::from(claim.as_str())));
         Ok(Value::Object(claims.into_iter().chain(members).collect()))
     }
 }

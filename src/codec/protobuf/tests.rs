@@ -2,7 +2,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
 
 use super::*;
 use crate::codec::at_rest::StorageMediaType;
@@ -11,6 +10,7 @@ use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::schema::resource::Storage;
 use crate::schema::{builtin, defaults, types};
+use crate::tree::{Value, json};
 
 /// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
 const GOLDEN: &str = include_str!("golden.tsv");
@@ -25,8 +25,8 @@ fn golden() -> impl Iterator<Item = (Vec<u8>, Value)> {
 fn open(bytes: &[u8]) -> Result<Value, Error> {
     let envelope = Envelope::parse(bytes)?;
     let mut members = decode(&envelope.api_version, &envelope.kind, envelope.raw)?;
-    members.insert("kind".to_owned(), envelope.kind.into());
-    members.insert("apiVersion".to_owned(), envelope.api_version.into());
+    members.insert("kind", envelope.kind.into());
+    members.insert("apiVersion", envelope.api_version.into());
     Ok(Value::Object(members))
 }
 
@@ -103,7 +103,7 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
     let definitions = builtin::definitions();
     let is_stored = |object: &Value| {
         let mut definitions = definitions.iter();
-        definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && *each.kind == object["kind"])
+        definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && object["kind"] == *each.kind)
     };
     for printed in golden().map(|(_, printed)| printed).filter(is_stored) {
         let (version, kind) = (&printed["apiVersion"], &printed["kind"]);
@@ -138,8 +138,8 @@ fn written(envelope: &Envelope<'_>) -> Result<String, String> {
     let members = decode(&envelope.api_version, &envelope.kind, envelope.raw);
     let members = members.map_err(|error| error.to_string())?;
     let claims = [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)]
-        .map(|(name, claim)| (name.to_owned(), Value::from(claim.as_str())));
-    let object: Map<String, Value> = claims.into_iter().chain(members).collect();
+        .map(|(name, claim)| (name.into(), Value::from(claim.as_str())));
+    let object: Map = claims.into_iter().chain(members).collect();
     let mut text = Vec::new();
     write_json(&mut text, &object);
     Ok(String::from_utf8(text).expect("UTF-8"))
@@ -150,8 +150,8 @@ fn members_stand_in_upstream_order() {
     for (line, (bytes, want)) in GOLDEN.lines().zip(golden()) {
         let envelope = Envelope::parse(&bytes).expect("parses");
         let got = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
-        let names: Vec<&String> = got.keys().collect();
-        let wanted: Vec<&String> = want.as_object().expect("object").keys().skip(2).collect();
+        let names: Vec<_> = got.keys().collect();
+        let wanted: Vec<_> = want.as_object().expect("object").keys().skip(2).collect();
         assert_eq!(names, wanted, "{line}");
     }
 }

@@ -57,14 +57,14 @@ fn place(message: &[u8], number: i32) -> Option<Place> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value, json};
+    use crate::tree::{Map, Value, json};
 
     use super::super::{decode, encode};
     use super::*;
     use crate::schema::builtin;
     use crate::schema::resource::Storage;
 
-    fn members(value: Value) -> Map<String, Value> {
+    fn members(value: Value) -> Map {
         value.as_object().expect("an object").clone()
     }
 

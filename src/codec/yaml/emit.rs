@@ -1,6 +1,6 @@
 //! The layout: two spaces a level, dashes under the key they belong to.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use super::scalar::{self, Place};
 
@@ -42,8 +42,8 @@ fn put(out: &mut String, value: &Value, indent: usize, lead: Lead) {
     }
 }
 
-fn object(out: &mut String, fields: &Map<String, Value>, indent: usize, lead: Lead) {
-    let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+fn object(out: &mut String, fields: &Map, indent: usize, lead: Lead) {
+    let mut sorted: Vec<(&Text, &Value)> = fields.iter().collect();
     sorted.sort_by_key(|(key, _)| *key);
     if matches!(lead, Lead::Key) {
         out.push('\n');

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;

@@ -126,7 +126,7 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
     use crate::codec::object::Draft;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::svm::{self, Step};
 use crate::api::error::Error;

@@ -3,10 +3,10 @@
 //! Conditions, reasons and messages are those of upstream's `pkg/controller/storageversionmigrator`.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
 
 use crate::api::{ObjectMap, meta, metadata};
 use crate::schema::names::GroupResource;
+use crate::tree::{Map, Value, json};
 
 /// So long a resource may take to be served.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
@@ -143,7 +143,7 @@ fn running(progress: Option<Progress>, hindrance: Option<&str>) -> String {
     message
 }
 
-fn status(object: &mut ObjectMap) -> &mut Map<String, Value> {
+fn status(object: &mut ObjectMap) -> &mut Map {
     let status = object.entry("status").or_insert_with(|| json!({}));
     if !status.is_object() {
         *status = json!({});
@@ -175,7 +175,7 @@ fn set(object: &mut ObjectMap, kind: &str, to: &str, reason: &str, message: &str
         Some(at) => all[at] = condition,
         None => all.push(condition),
     }
-    status(object).insert("conditions".to_owned(), all.into());
+    status(object).insert("conditions", all.into());
 }
 
 #[cfg(test)]

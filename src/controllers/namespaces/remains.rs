@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};

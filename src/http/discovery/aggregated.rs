@@ -1,6 +1,6 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`): all resources of `/api` or `/apis` in one answer.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::{insert_nonempty, verbs};
 use crate::schema::registry::{Group, GroupVersion, Origin};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::schema::registry::Registry;
 

@@ -2,12 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{insert_nonempty, verbs};
 use crate::schema::registry::{Group, GroupVersion, Registry};
 use crate::schema::resource::{ForeignKind, ResourceDefinition, Storage, Subresource};
+use crate::tree::{Value, json};
 
 /// `/api`: the versions of the core group.
 pub fn versions(registry: &Registry, server_address: &str) -> Value {

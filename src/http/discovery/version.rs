@@ -2,7 +2,7 @@
 
 use std::env::consts;
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 pub const MAJOR: &str = "1";
 pub const MINOR: &str = "37";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use super::Encoder;
 use super::Form;
@@ -15,6 +14,7 @@ use crate::codec::object::{Object, Unencodable};
 use crate::codec::protobuf::{self, Envelope, watch_frame};
 use crate::http::status::Failure;
 use crate::http::table::Columns;
+use crate::tree::Value;
 
 /// The message of an item of a list.
 pub enum Item {

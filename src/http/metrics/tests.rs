@@ -1,6 +1,6 @@
 //! What `/metrics` says.
 
-use serde_json::json;
+use crate::tree::json;
 
 use super::*;
 

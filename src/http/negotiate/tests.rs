@@ -107,7 +107,7 @@ fn the_router_checks_first() {
         failure.body["message"],
         "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch"
     );
-    assert_eq!(failure.body["details"], serde_json::json!({}));
+    assert_eq!(failure.body["details"], crate::tree::json!({}));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn content_types() {
     }
     let failure = Failure::from(&patch_kind(None, PatchTarget::BuiltIn).unwrap_err());
     assert_eq!(failure.body["message"], "415: Unsupported Media Type");
-    assert_eq!(failure.body["details"], serde_json::json!({}));
+    assert_eq!(failure.body["details"], crate::tree::json!({}));
 }
 
 /// Whatever is sent, the answer is a form that is offered or a refusal.

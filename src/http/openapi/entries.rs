@@ -2,7 +2,8 @@
 //! because trees of all of them would take many times the memory of their text.
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+
+use crate::tree::Value;
 
 /// Values by name, from a function that begins to make them.
 pub(super) struct Entries<F>(pub F);

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 mod form;
 mod v2;
 mod v3;
 
 use crate::protowire::write::{Mark, Writer};
+use crate::tree::{Map, Text, Value};
 use form::{Form, Member, Message};
 
 /// Encodes the JSON form of a document of v2.
@@ -177,7 +177,7 @@ fn list(value: &Value) -> std::slice::Iter<'_, Value> {
     value.as_array().map_or(&[][..], Vec::as_slice).iter()
 }
 
-fn fields(value: &Value) -> impl DoubleEndedIterator<Item = (&String, &Value)> {
+fn fields(value: &Value) -> impl DoubleEndedIterator<Item = (&Text, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 

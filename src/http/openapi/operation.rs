@@ -1,6 +1,6 @@
 //! What can be done at a path, in terms that v2 and v3 both render.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::names;
 use super::parameters::Parameter;
@@ -36,9 +36,9 @@ impl PathItem {
         parameter: impl Fn(&Parameter) -> Value,
     ) -> Value {
         let operations = self.operations.iter().map(|op| (op.method.to_owned(), operation(op)));
-        let mut rendered: Map<String, Value> = operations.collect();
+        let mut rendered: Map = operations.collect();
         if !self.parameters.is_empty() {
-            rendered.insert("parameters".to_owned(), self.parameters.iter().map(parameter).collect());
+            rendered.insert("parameters", self.parameters.iter().map(parameter).collect());
         }
         rendered.sort_keys();
         rendered.into()

@@ -82,7 +82,7 @@ impl Write for Packer {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
     use crate::http::document::hash;

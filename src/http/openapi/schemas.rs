@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use super::names;
 use super::operation::PathItem;
@@ -183,7 +183,7 @@ fn version_info(dialect: Dialect) -> Value {
         true if dialect == Dialect::V3 => json!({"type": "string", "default": ""}),
         _ => json!({"type": "string"}),
     };
-    let mut properties: Map<String, Value> =
+    let mut properties: Map =
         ALWAYS.iter().chain(&MORE).map(|&name| (name.to_owned(), property(name))).collect();
     properties.sort_keys();
     json!({"type": "object", "required": ALWAYS, "properties": properties})

@@ -6,13 +6,14 @@ use std::collections::hash_map::Entry;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
-use serde_json::{Map, Value, json};
+
+use crate::tree::{Map, Value, json};
 
 /// The shared parameters of a document.
 pub(super) struct Shared {
     /// By the text of the parameter.
     names: HashMap<String, String>,
-    pub definitions: Map<String, Value>,
+    pub definitions: Map,
 }
 
 impl Shared {
@@ -78,7 +79,7 @@ mod tests {
         let dry_run = json!({"uniqueItems": true, "type": "string", "name": "dryRun", "in": "query"});
         let all = [&patch, &log, &pod, &patch, &dry_run];
         let shared = Shared::of(all.into_iter().cloned());
-        let names: Vec<&String> = shared.definitions.keys().collect();
+        let names: Vec<_> = shared.definitions.keys().collect();
         assert_eq!(names, ["body-78PwaGsr", "logpath-Noq7euwC"]);
         assert_eq!(shared.definitions["body-78PwaGsr"], patch);
         assert_eq!(shared.refer(log), json!({"$ref": "#/parameters/logpath-Noq7euwC"}));

@@ -1,7 +1,6 @@
 //! OpenAPI 2.0 (Swagger): one document for all group versions.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
 use super::operation::{Operation, PathItem};
@@ -12,6 +11,7 @@ use super::shared::Shared;
 use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
+use crate::tree::{Map, Value, json};
 
 /// A document that is written part by part.
 pub(super) struct Swagger<'a> {
@@ -89,8 +89,8 @@ fn operation(op: &Operation, parameters: Vec<Value>) -> Value {
     let answer = |(code, text): &(u16, &str)| {
         (code.to_string(), json!({"description": text, "schema": Dialect::V2.reference(&op.returns)}))
     };
-    let mut responses: Map<String, Value> = op.codes.iter().map(answer).collect();
-    responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    let mut responses: Map = op.codes.iter().map(answer).collect();
+    responses.insert("401", json!({"description": "Unauthorized"}));
     let mut rendered = json!({
         "consumes": consumes,
         "produces": op.produces,

@@ -1,7 +1,6 @@
 //! OpenAPI 3.0: an index, and a document per group version.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
 
 use super::entries::Entries;
 use super::operation::{Operation, PathItem};
@@ -11,6 +10,7 @@ use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
 use crate::schema::registry::{GroupVersion, Origin, Registry};
+use crate::tree::{Map, Value, json};
 
 /// The forms that the PATCH of a built-in kind takes.
 pub(super) const PATCH_TYPES: &[&str] = &[
@@ -22,7 +22,7 @@ pub(super) const PATCH_TYPES: &[&str] = &[
 
 /// `hashes` by path without leading slash.
 pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
-    let paths: Map<String, Value> = hashes
+    let paths: Map = hashes
         .map(|(path, hash)| (path.clone(), json!({"serverRelativeURL": OpenApi::v3_url(path, hash)})))
         .collect();
     json!({"paths": paths})
@@ -100,9 +100,9 @@ fn operation(library: &Library, op: &Operation) -> Value {
     if let Some(body) = request_body(op) {
         rendered["requestBody"] = body;
     }
-    let mut responses: Map<String, Value> =
+    let mut responses: Map =
         op.codes.iter().map(|(code, text)| (code.to_string(), response(text, op))).collect();
-    responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    responses.insert("401", json!({"description": "Unauthorized"}));
     rendered["responses"] = responses.into();
     if let Some(subject) = &op.subject {
         rendered["x-kubernetes-action"] = json!(subject.action);

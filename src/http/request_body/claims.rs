@@ -1,6 +1,6 @@
 //! The kind and the apiVersion that a body claims, and what is said of those that do not fit.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::ObjectMap;
 use crate::api::error::Error;
@@ -70,7 +70,7 @@ pub(super) fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Resul
     match object.get(field) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) if text.is_empty() => {}
-        Some(Value::String(text)) => return Ok(text.clone()),
+        Some(Value::String(text)) => return Ok(text.to_string()),
         Some(other) => {
             let found = gotext::json_kind(other);
             return Err(format!(

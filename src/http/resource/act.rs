@@ -1,6 +1,6 @@
 //! POST of what is no object but something to be done: bindings and evictions.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::Context;
 use crate::api::error::Error;

@@ -2,7 +2,6 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
 
 use super::Context;
 use crate::api::error::Error;
@@ -16,6 +15,7 @@ use crate::http::metrics::LongRunning;
 use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
 use crate::http::{body, documents, encode, response};
 use crate::schema::names::GroupResource;
+use crate::tree::Value;
 
 impl Context<'_> {
     pub async fn get(&self) -> Result<Response, Error> {

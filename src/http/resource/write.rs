@@ -3,7 +3,6 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
 
 use super::Context;
 use super::action::Action;
@@ -22,6 +21,7 @@ use crate::http::request_body::{Encoded, header_text, media_type, object, option
 use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
 use crate::patch::PatchKind;
+use crate::tree::Value;
 
 impl Context<'_> {
     pub async fn create(&self, body: Body) -> Result<Response, Error> {

@@ -1,7 +1,8 @@
 //! Durations as people read them: two or three significant figures.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+
+use crate::tree::Value;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

@@ -1,13 +1,13 @@
 //! What printers are written with: column constructors and lenient readers of JSON fields.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{Column, EmptyRows, Printer, age};
+use crate::tree::Value;
 
 /// Builds the cells of a row from anything a [`Value`] can be made from.
 macro_rules! cells {
-    ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
+    ($($cell:expr),* $(,)?) => { vec![$(crate::tree::Value::from($cell)),*] };
 }
 pub(super) use cells;
 
@@ -80,7 +80,7 @@ pub fn optional_text<'a>(value: &'a Value, default: &'a str) -> &'a str {
 /// A quantity or an IntOrString: either has a string and a number form.
 pub fn scalar_text(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(text.to_string()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

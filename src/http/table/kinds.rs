@@ -21,7 +21,7 @@ mod service;
 mod storage;
 mod volume;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::age;
 use super::cell::{NAME, PLAIN, cells, date_column, name};

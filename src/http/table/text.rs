@@ -1,6 +1,6 @@
 //! Cell texts that several kinds share: labels, selectors, containers, shortened lists.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::cell::{count, list, text};
 
@@ -126,7 +126,7 @@ fn pairs(map: &Value) -> Vec<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

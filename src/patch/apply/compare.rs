@@ -1,6 +1,6 @@
 //! What changed between two versions of an object.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use super::fields::FieldSet;
 use super::items::{self, Group};
@@ -40,7 +40,7 @@ impl Comparison {
 }
 
 /// Compares two objects of the schema's kind.
-pub fn compare(schema: &Schema, old: &Map<String, Value>, new: &Map<String, Value>) -> Comparison {
+pub fn compare(schema: &Schema, old: &Map, new: &Map) -> Comparison {
     match &schema.atom(schema.root()).map {
         Some(map) => Walk { schema }.members(map, Some(old), Some(new)).collect(),
         None => Comparison::default(),
@@ -144,7 +144,7 @@ impl Walk<'_> {
     fn whole(self, id: TypeId, value: &Value) -> FieldSet {
         match (self.schema.form(id, value), value) {
             (Form::Map(map), Value::Object(object)) if !map.atomic => {
-                let member = |(name, value): (&String, &Value)| {
+                let member = |(name, value): (&Text, &Value)| {
                     let (step, id) = map.step(name);
                     (step, true, self.whole(id, value))
                 };
@@ -170,7 +170,7 @@ impl Walk<'_> {
             Form::Scalar(_) => None,
             Form::Map(map) => {
                 let (old, new) = (old.as_object(), new.as_object());
-                let empty = |side: Option<&Map<String, Value>>| side.is_none_or(Map::is_empty);
+                let empty = |side: Option<&Map>| side.is_none_or(Map::is_empty);
                 let leaf = map.atomic || (empty(old) && empty(new));
                 (!leaf).then(|| self.members(map, old, new))
             }
@@ -188,12 +188,7 @@ impl Walk<'_> {
         }
     }
 
-    fn members(
-        self,
-        map: &MapType,
-        old: Option<&Map<String, Value>>,
-        new: Option<&Map<String, Value>>,
-    ) -> Level {
+    fn members(self, map: &MapType, old: Option<&Map>, new: Option<&Map>) -> Level {
         let mut level = Level::default();
         let mut add = |name: &str, old, new| {
             let found = self.node(map.member(name), old, new);

@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value};
 
 use super::fields::{Entry, FieldSet};
 use super::path::{PathElement, Plain};
 use crate::codec::scan;
 use crate::gotext;
+use crate::tree::{Map, Value};
 
 const SELF: &str = ".";
 
@@ -23,7 +23,7 @@ const SELF: &str = ".";
 pub struct Malformed(pub String);
 
 /// Reads a set; keys may stand in any order.
-pub fn parse(fields: &Map<String, Value>) -> Result<FieldSet, Malformed> {
+pub fn parse(fields: &Map) -> Result<FieldSet, Malformed> {
     let steps = fields.iter().filter(|(key, _)| *key != SELF);
     steps.filter_map(|(key, value)| parse_step(key, value).transpose()).collect()
 }
@@ -147,7 +147,7 @@ fn write(set: &FieldSet, itself: bool, text: &mut String) {
                 }
                 text.push_str("}\"");
             }
-            element => text.push_str(&Value::String(encode_element(element)).to_string()),
+            element => text.push_str(&Value::from(encode_element(element)).to_string()),
         }
         text.push(':');
         write(below, member && !below.is_empty(), text);

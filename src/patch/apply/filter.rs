@@ -60,7 +60,7 @@ fn match_step(pattern: &'static [Step], element: &PathElement) -> Option<&'stati
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
     use crate::patch::apply::fields_v1;
@@ -77,7 +77,7 @@ mod tests {
         });
         let set = fields_v1::parse(set.as_object().unwrap()).unwrap();
         let filter = Filter::Include(&[&[Some("spec"), Some("containers"), None, Some("resources")]]);
-        let passed: serde_json::Value = serde_json::from_str(&fields_v1::encode(&filter.pass(set))).unwrap();
+        let passed: crate::tree::Value = serde_json::from_str(&fields_v1::encode(&filter.pass(set))).unwrap();
         let want = json!({"f:spec": {".": {}, "f:containers": {
             "k:{\"name\":\"a\"}": {".": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}}}});
         assert_eq!(passed, want);

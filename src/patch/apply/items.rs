@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::path::{PathElement, Plain};
 use super::schema::{ListType, Relation, Schema};

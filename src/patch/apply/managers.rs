@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::compare::Comparison;
 use super::fields::{FieldSet, field_paths};
@@ -72,13 +72,13 @@ impl Identity {
     /// As upstream's map of managers has it, which orders messages.
     pub fn key(&self) -> String {
         let mut key = Map::new();
-        key.insert("manager".to_owned(), self.name.as_str().into());
-        key.insert("operation".to_owned(), self.operation.as_str().into());
+        key.insert("manager", self.name.as_str().into());
+        key.insert("operation", self.operation.as_str().into());
         if self.operation == Operation::Update {
-            key.insert("apiVersion".to_owned(), self.api_version.as_str().into());
+            key.insert("apiVersion", self.api_version.as_str().into());
         }
         if !self.subresource.is_empty() {
-            key.insert("subresource".to_owned(), self.subresource.as_str().into());
+            key.insert("subresource", self.subresource.as_str().into());
         }
         gotext::json(&Value::Object(key))
     }

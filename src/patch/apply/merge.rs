@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::items;
 use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
 /// `live` with what `config` says.
-pub fn merge(schema: &Schema, live: &Map<String, Value>, config: &Map<String, Value>) -> Map<String, Value> {
+pub fn merge(schema: &Schema, live: &Map, config: &Map) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, live, config),
         None => config.clone(),
@@ -40,12 +40,7 @@ fn node(schema: &Schema, id: TypeId, live: &Value, config: &Value) -> Value {
     }
 }
 
-fn members(
-    schema: &Schema,
-    map: &MapType,
-    live: &Map<String, Value>,
-    config: &Map<String, Value>,
-) -> Map<String, Value> {
+fn members(schema: &Schema, map: &MapType, live: &Map, config: &Map) -> Map {
     let mut merged = Map::with_capacity(live.len() + config.len());
     for (name, value) in live {
         let value = match config.get(name) {
@@ -54,7 +49,7 @@ fn members(
         };
         merged.insert(name.clone(), value);
     }
-    for (name, value) in config.iter().filter(|(name, _)| !live.contains_key(*name)) {
+    for (name, value) in config.iter().filter(|(name, _)| !live.contains_key(name)) {
         merged.insert(name.clone(), value.clone());
     }
     merged

@@ -1,18 +1,18 @@
 //! Nulls of a configuration: typed kinds take them for absence.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::schema::{DEDUCED, Form, MapType, Schema, TypeId};
 
 /// `object` without null fields, wherever fields are declared.
-pub fn without_nulls(schema: &Schema, object: Map<String, Value>) -> Map<String, Value> {
+pub fn without_nulls(schema: &Schema, object: Map) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object),
         None => object,
     }
 }
 
-fn members(schema: &Schema, map: &MapType, object: Map<String, Value>) -> Map<String, Value> {
+fn members(schema: &Schema, map: &MapType, object: Map) -> Map {
     let kept = object.into_iter().filter(|(name, value)| !(value.is_null() && map.declares(name)));
     kept.map(|(name, value)| {
         let value = node(schema, map.member(&name), value);

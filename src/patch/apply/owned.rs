@@ -1,6 +1,6 @@
 //! What a configuration claims.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use super::fields::FieldSet;
 use super::items::{self, Group};
@@ -8,7 +8,7 @@ use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
 /// The leaves of an object, the elements of its lists, and keys of its maps that are no declared fields.
-pub fn owned(schema: &Schema, object: &Map<String, Value>) -> FieldSet {
+pub fn owned(schema: &Schema, object: &Map) -> FieldSet {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object),
         None => FieldSet::default(),
@@ -32,8 +32,8 @@ fn node(schema: &Schema, id: TypeId, value: &Value) -> (bool, FieldSet) {
     }
 }
 
-fn members(schema: &Schema, map: &MapType, object: &Map<String, Value>) -> FieldSet {
-    let member = |(name, value): (&String, &Value)| {
+fn members(schema: &Schema, map: &MapType, object: &Map) -> FieldSet {
+    let member = |(name, value): (&Text, &Value)| {
         let (step, id) = map.step(name);
         let (leaf, below) = node(schema, id, value);
         let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);

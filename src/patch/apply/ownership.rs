@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
@@ -16,7 +16,7 @@ use super::remove::remove;
 use super::schema::Schema;
 use super::validate::validate;
 
-type Object = Map<String, Value>;
+type Object = Map;
 
 /// The versions of a kind. Managers keep their sets in the version they wrote in.
 pub trait Versions {

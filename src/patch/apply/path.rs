@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use crate::gotext;
 
@@ -57,7 +57,7 @@ fn compare(one: &Value, other: &Value) -> Ordering {
             pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let sorted = |object: &Map<String, Value>| {
+            let sorted = |object: &Map| {
                 let mut members: Vec<_> =
                     object.iter().map(|(key, value)| (key.clone(), Plain(value.clone()))).collect();
                 members.sort();
@@ -93,8 +93,8 @@ pub fn same(one: &Value, other: &Value) -> bool {
 }
 
 /// As [`same`].
-pub fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let has = |(key, value)| other.get(key).is_some_and(|other| same(value, other));
+pub fn same_members(one: &Map, other: &Map) -> bool {
+    let has = |(key, value): (&Text, &Value)| other.get(key).is_some_and(|other| same(value, other));
     one.len() == other.len() && one.iter().all(has)
 }
 

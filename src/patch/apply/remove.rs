@@ -1,6 +1,6 @@
 //! Taking paths out of an object.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::fields::FieldSet;
 use super::items;
@@ -8,7 +8,7 @@ use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
 /// `object` without the members of `paths` and all that is below them.
-pub fn remove(schema: &Schema, object: &Map<String, Value>, paths: &FieldSet) -> Map<String, Value> {
+pub fn remove(schema: &Schema, object: &Map, paths: &FieldSet) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object, paths),
         None => object.clone(),
@@ -31,12 +31,7 @@ fn node(schema: &Schema, id: TypeId, value: &Value, paths: &FieldSet) -> Value {
     }
 }
 
-fn members(
-    schema: &Schema,
-    map: &MapType,
-    object: &Map<String, Value>,
-    paths: &FieldSet,
-) -> Map<String, Value> {
+fn members(schema: &Schema, map: &MapType, object: &Map, paths: &FieldSet) -> Map {
     let mut left = Map::with_capacity(object.len());
     for (name, value) in object {
         let element = PathElement::Field(name.as_str().into());

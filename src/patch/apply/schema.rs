@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::path::PathElement;
 use crate::gotext;

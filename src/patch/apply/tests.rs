@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::conflict;
 use super::fields_v1;
@@ -16,6 +15,7 @@ use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
 use super::schema::Schema;
 use crate::codec::protobuf;
 use crate::schema::types::Types;
+use crate::tree::{Map, Value};
 
 mod properties;
 
@@ -35,17 +35,17 @@ struct Case {
     before: Option<Before>,
     writes: Vec<Write>,
     /// Without apiVersion and kind.
-    object: Option<Map<String, Value>>,
+    object: Option<Map>,
     /// By name, with ` (Update)` behind those who did not apply.
-    managers: Option<BTreeMap<String, Map<String, Value>>>,
+    managers: Option<BTreeMap<String, Map>>,
 }
 
 /// An object as it is stored, and the sets of its managers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Before {
-    object: Map<String, Value>,
-    managers: BTreeMap<String, Map<String, Value>>,
+    object: Map,
+    managers: BTreeMap<String, Map>,
 }
 
 /// One of `apply`, `force` and `update` names the manager.
@@ -55,7 +55,7 @@ struct Write {
     apply: Option<String>,
     force: Option<String>,
     update: Option<String>,
-    body: Map<String, Value>,
+    body: Map,
     /// What the write is refused with.
     refused: Option<String>,
 }
@@ -71,7 +71,7 @@ pub(super) struct Kind {
 /// An object and who owns what of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
-    pub object: Map<String, Value>,
+    pub object: Map,
     pub managers: Managers,
 }
 
@@ -83,14 +83,14 @@ impl Kind {
         Self { schema, api_version: api_version.to_owned(), kind: kind.to_owned(), filter }
     }
 
-    fn claimed(&self, body: &Map<String, Value>) -> Map<String, Value> {
+    fn claimed(&self, body: &Map) -> Map {
         let claims = [("kind", &self.kind), ("apiVersion", &self.api_version)];
-        let claims = claims.map(|(name, claim)| (name.to_owned(), claim.as_str().into()));
+        let claims = claims.map(|(name, claim)| (name.into(), claim.as_str().into()));
         claims.into_iter().chain(body.clone()).collect()
     }
 
     /// The object as it comes back from its types, with all that is always there.
-    fn stored(&self, object: &Map<String, Value>) -> Map<String, Value> {
+    fn stored(&self, object: &Map) -> Map {
         let raw = protobuf::encode(&self.api_version, &self.kind, object).unwrap();
         protobuf::decode(&self.api_version, &self.kind, &raw).unwrap()
     }
@@ -117,7 +117,7 @@ impl Kind {
         &self,
         state: &State,
         manager: &str,
-        body: &Map<String, Value>,
+        body: &Map,
         conflicts: Conflicts,
     ) -> Result<State, String> {
         let (live, config) = (self.claimed(&state.object), self.claimed(body));
@@ -131,7 +131,7 @@ impl Kind {
         Ok(State { object: bare(object), managers: applied.managers })
     }
 
-    pub fn update(&self, state: &State, manager: &str, body: &Map<String, Value>) -> State {
+    pub fn update(&self, state: &State, manager: &str, body: &Map) -> State {
         let (old, new) = (self.claimed(&state.object), self.claimed(body));
         let acting = self.acting(manager, Operation::Update);
         let managers = ownership::update(self, &old, &new, &state.managers, &acting);
@@ -160,7 +160,7 @@ impl Versions for Kind {
         (api_version == self.api_version).then_some(&self.schema)
     }
 
-    fn convert(&self, object: &Map<String, Value>, _: &str) -> Map<String, Value> {
+    fn convert(&self, object: &Map, _: &str) -> Map {
         object.clone()
     }
 
@@ -169,13 +169,13 @@ impl Versions for Kind {
     }
 }
 
-fn bare(mut object: Map<String, Value>) -> Map<String, Value> {
+fn bare(mut object: Map) -> Map {
     object.retain(|name, _| name != "kind" && name != "apiVersion");
     object
 }
 
 impl State {
-    fn sets(&self) -> BTreeMap<String, Map<String, Value>> {
+    fn sets(&self) -> BTreeMap<String, Map> {
         let managers = self.managers.0.iter().map(|manager| {
             let name = match manager.identity.operation {
                 Operation::Apply => manager.identity.name.clone(),
@@ -230,12 +230,12 @@ fn run(kind: &Kind, case: &Case) {
 #[test]
 fn an_update_of_what_one_owns_alone_moves_only_the_time() {
     let kind = Kind::new("v1", "ConfigMap");
-    let body = |text: &str| serde_saphyr::from_str::<Map<String, Value>>(text).unwrap();
+    let body = |text: &str| serde_saphyr::from_str::<Map>(text).unwrap();
     let empty = State::default();
     let first = kind.apply(&empty, "b", &body("data: {y: '1'}"), Conflicts::Refuse).unwrap();
     let mut state = kind.update(&first, "a", &body("data: {x: '1', y: '1'}"));
     // Defaults and plugins leave what nobody owns, and an update may not have it.
-    state.object.insert("immutable".to_owned(), true.into());
+    state.object.insert("immutable", true.into());
     let Some(Value::Array(entries)) = state.managers.encode() else { panic!("no managers") };
     let retouched = |manager: &str, text: &str| {
         let (old, new) = (kind.claimed(&state.object), kind.claimed(&body(text)));

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::items;
 use super::path::PathElement;
 use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar, shown};
 
 /// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
-pub fn validate(schema: &Schema, config: &Map<String, Value>) -> Result<(), String> {
+pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {
     let mut walk = Walk { schema, errors: Vec::new() };
     if let Some(map) = &schema.atom(schema.root()).map {
         walk.members(map, config, &Path::Root);
@@ -61,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    fn members(&mut self, map: &MapType, object: &Map<String, Value>, path: &Path<'_>) {
+    fn members(&mut self, map: &MapType, object: &Map, path: &Path<'_>) {
         for (name, value) in object {
             let below = Path::Member(path, name);
             match map.fields.get(name.as_str()).map(|field| field.id).or(map.element) {

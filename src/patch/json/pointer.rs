@@ -1,10 +1,10 @@
 //! Paths of a JSON patch.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 /// The last step of a path: where it is taken, and its name.
 pub enum Target<'a> {
-    Member(&'a mut Map<String, Value>, String),
+    Member(&'a mut Map, String),
     Element(&'a mut Vec<Value>, String),
 }
 

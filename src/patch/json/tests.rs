@@ -1,7 +1,7 @@
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
 
 use super::*;
+use crate::tree::json;
 
 fn patched(document: &Value, patch: Value) -> Result<Value, PatchError> {
     apply(document.clone(), &patch)

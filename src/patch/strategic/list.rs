@@ -1,6 +1,6 @@
 //! Lists on both sides.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::lookup::{Found, Shape};
 use super::order::{self, Sides};

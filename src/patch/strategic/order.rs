@@ -1,6 +1,6 @@
 //! The order of merged lists: that of the patch for what the patch names, that of the live list for the rest.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Text, Value};
 
 use super::list::{ListPatch, element_kind};
 use super::lookup::Shape;
@@ -44,13 +44,12 @@ pub(super) fn interleave(mut sides: Sides, named: &[Value], live: &[Value], merg
 
 /// Consumes every `$setElementOrder/<list>` together with the patch of its list.
 pub(super) fn merge_ordered_lists(
-    original: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
+    original: &mut Map,
+    patch: &mut Map,
     shape: Shape<'_>,
     types: &Types,
 ) -> Result<(), PatchError> {
-    let directives: Vec<String> =
-        patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
+    let directives: Vec<Text> = patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
     for directive in directives {
         let order = expect_list(patch.shift_remove(&directive).unwrap_or_default())?;
         let key = listed(&directive, ELEMENT_ORDER).flatten();

@@ -1,9 +1,9 @@
 //! The cases in `testdata/strategic`.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 use super::*;
+use crate::tree::{Map, Value};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,9 +17,9 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    live: Map<String, Value>,
+    live: Map,
     patch: Value,
-    result: Option<Map<String, Value>>,
+    result: Option<Map>,
     /// The class of the error, as in `PatchError`, and its text where it has one.
     error: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! What extends the server: webhooks, admission policies, custom resources (`pkg/apis/admissionregistration/v1` and
 //! apiextensions-apiserver's `defaults.go`).
 
-use serde_json::json;
+use crate::tree::json;
 
 use super::set::{empty, if_absent, if_zero, text};
 use crate::fields::{self, ObjectMap};

@@ -1,6 +1,6 @@
 //! Autoscalers (`pkg/apis/autoscaling/{v1,v2}/defaults.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::set::{if_absent, if_zero, part};
 use crate::fields::{self, ObjectMap};

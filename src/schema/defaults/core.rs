@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 
 use super::set::{complete, if_zero, is_absent, part, structs, text};
 use crate::fields::{self, ObjectMap};
+use crate::tree::{Value, json};
 
 /// `stringData` is a way to write `data`.
 pub(super) fn secret(secret: &mut ObjectMap) {
@@ -29,7 +29,7 @@ pub(super) fn namespace(namespace: &mut ObjectMap) {
     let name = fields::text(namespace, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
         let labels = fields::object_mut(fields::object_mut(namespace, "metadata"), "labels");
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+        labels.insert("kubernetes.io/metadata.name", name.into());
     }
 }
 
@@ -42,12 +42,12 @@ pub(super) fn node(spec: &mut ObjectMap) {
     let first = fields::items(spec, &["podCIDRs"]).first().and_then(Value::as_str).map(str::to_owned);
     match (text(spec, "podCIDR"), first) {
         ("", Some(first)) if !first.is_empty() => {
-            spec.insert("podCIDR".to_owned(), first.into());
+            spec.insert("podCIDR", first.into());
         }
         ("", _) => {}
         (own, first) if first.as_deref() != Some(own) => {
             let own = json!([own]);
-            spec.insert("podCIDRs".to_owned(), own);
+            spec.insert("podCIDRs", own);
         }
         _ => {}
     }
@@ -57,7 +57,7 @@ pub(super) fn node_status(status: &mut ObjectMap) {
     if is_absent(status, "allocatable")
         && let Some(capacity) = status.get("capacity").cloned()
     {
-        status.insert("allocatable".to_owned(), capacity);
+        status.insert("allocatable", capacity);
     }
 }
 

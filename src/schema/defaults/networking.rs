@@ -1,6 +1,6 @@
 //! Network policies, ingress classes, endpoint slices (`pkg/apis/{networking,discovery}/v1/defaults.go`).
 
-use serde_json::json;
+use crate::tree::json;
 
 use super::set::{if_absent, is_zero, part};
 use crate::fields::ObjectMap;
@@ -13,7 +13,7 @@ pub(super) fn policy(policy: &mut ObjectMap) {
     let Some(spec) = part(policy, "spec") else { return };
     if is_zero(spec, "policyTypes") {
         let types = if is_zero(spec, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
-        spec.insert("policyTypes".to_owned(), types);
+        spec.insert("policyTypes", types);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pods and what they are made of (`pkg/apis/core/v1/defaults.go` and `conversion.go`).
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::set::{complete, empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
 use super::{image, pod_resources};
@@ -33,7 +33,7 @@ pub(super) fn pod(pod: &mut ObjectMap) {
     }
     let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
     if grace.is_some_and(|grace| grace < 0) {
-        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+        spec.insert("terminationGracePeriodSeconds", 1.into());
     }
 }
 
@@ -79,8 +79,8 @@ pub(super) fn spec(spec: &mut ObjectMap) {
     };
     if !account.is_empty() {
         let account = Value::from(account);
-        spec.insert("serviceAccountName".to_owned(), account.clone());
-        spec.insert("serviceAccount".to_owned(), account);
+        spec.insert("serviceAccountName", account.clone());
+        spec.insert("serviceAccount", account);
     }
 }
 
@@ -90,12 +90,12 @@ pub(super) fn status(status: &mut ObjectMap) {
         fields::items(status, &["podIPs"]).first().map(|first| first.get("ip").cloned().unwrap_or_default());
     match (text(status, "podIP"), first) {
         ("", Some(Value::String(first))) if !first.is_empty() => {
-            status.insert("podIP".to_owned(), first.into());
+            status.insert("podIP", first.into());
         }
         ("", _) => {}
         (own, first) if first.as_ref().and_then(Value::as_str) != Some(own) => {
             let own = json!([{"ip": own}]);
-            status.insert("podIPs".to_owned(), own);
+            status.insert("podIPs", own);
         }
         _ => {}
     }
@@ -104,7 +104,7 @@ pub(super) fn status(status: &mut ObjectMap) {
 pub(super) fn container(container: &mut ObjectMap) {
     if is_zero(container, "imagePullPolicy") {
         let policy = pull_policy(text(container, "image"));
-        container.insert("imagePullPolicy".to_owned(), policy.into());
+        container.insert("imagePullPolicy", policy.into());
     }
     if_zero(container, "terminationMessagePath", "/dev/termination-log");
     if_zero(container, "terminationMessagePolicy", "File");
@@ -130,12 +130,12 @@ pub(super) fn http_get(action: &mut ObjectMap) {
 pub(super) fn volume(volume: &mut ObjectMap) {
     let has_source = volume.iter().any(|(name, source)| name != "name" && !source.is_null());
     if !has_source {
-        volume.insert("emptyDir".to_owned(), empty());
+        volume.insert("emptyDir", empty());
     }
     let Some(image) = part(volume, "image") else { return };
     if is_zero(image, "pullPolicy") {
         let policy = pull_policy(text(image, "reference"));
-        image.insert("pullPolicy".to_owned(), policy.into());
+        image.insert("pullPolicy", policy.into());
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn token_projection(source: &mut ObjectMap) {
 
 pub(super) fn host_path(source: &mut ObjectMap) {
     if is_absent(source, "type") {
-        source.insert("type".to_owned(), "".into());
+        source.insert("type", "".into());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::set::text;
 use crate::fields::{self, ObjectMap};
@@ -32,7 +32,7 @@ pub(super) fn complete(spec: &mut ObjectMap) {
         }
         for (name, amount) in &limits {
             if matches!(&**name, "cpu" | "memory") || name.starts_with(HUGE_PAGES) {
-                requests.entry(name).or_insert_with(|| amount.clone());
+                requests.entry(name.clone()).or_insert_with(|| amount.clone());
             }
         }
     }
@@ -80,7 +80,7 @@ fn add(sums: &mut ObjectMap, amounts: &ObjectMap) {
             Some(sum) => both(sum, amount).and_then(|(sum, amount)| quantity::sum(sum, amount).ok()),
             None => None,
         };
-        sums.insert(name.clone(), sum.map_or_else(|| amount.clone(), Value::String));
+        sums.insert(name.clone(), sum.map_or_else(|| amount.clone(), Value::from));
     }
 }
 

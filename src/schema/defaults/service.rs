@@ -1,6 +1,6 @@
 //! Services (`pkg/apis/core/v1/defaults.go`). What is allocated is not here.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use super::set::{if_absent, if_zero, is_zero, is_zero_value, part, structs, text};
 use crate::fields::{self, ObjectMap};
@@ -46,7 +46,7 @@ fn affinity(spec: &mut ObjectMap) {
             let seconds = fields::at(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"]);
             if seconds.is_none_or(Value::is_null) {
                 let config = json!({"clientIP": {"timeoutSeconds": CLIENT_IP_SECONDS}});
-                spec.insert("sessionAffinityConfig".to_owned(), config);
+                spec.insert("sessionAffinityConfig", config);
             }
         }
         _ => {}
@@ -56,7 +56,7 @@ fn affinity(spec: &mut ObjectMap) {
 fn port(port: &mut ObjectMap) {
     if port.get("targetPort").is_none_or(is_zero_value) {
         let number = port.get("port").cloned().unwrap_or_else(|| 0.into());
-        port.insert("targetPort".to_owned(), number);
+        port.insert("targetPort", number);
     }
     if_zero(port, "protocol", "TCP");
 }

@@ -1,6 +1,6 @@
 //! The vocabulary of rules.
 
-use serde_json::{Value, json};
+use crate::tree::{Value, json};
 
 use crate::fields::{self, ObjectMap};
 use crate::quantity;

@@ -1,6 +1,6 @@
 //! Volumes, claims and classes (`pkg/apis/{core,storage}/v1/defaults.go`).
 
-use serde_json::json;
+use crate::tree::json;
 
 use super::set::{if_absent, if_zero, part};
 use crate::fields::{self, ObjectMap};

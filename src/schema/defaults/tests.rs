@@ -1,4 +1,4 @@
-use serde_json::json;
+use crate::tree::json;
 
 use super::*;
 use crate::schema::types::conform;
@@ -84,7 +84,7 @@ fn forgive(kind: &str, object: &mut Value) {
     let (last, parents) = path.split_last().expect("a path");
     let parent = parents.iter().try_fold(object, |object, name| object.get_mut(name));
     if let Some(Value::Object(parent)) = parent {
-        parent.shift_remove(*last);
+        parent.shift_remove(last);
     }
 }
 

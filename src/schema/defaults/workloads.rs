@@ -42,7 +42,7 @@ pub(super) fn stateful_set(set: &mut ObjectMap) {
     if_zero(spec, "podManagementPolicy", "OrderedReady");
     let strategy = fields::object_mut(spec, "updateStrategy");
     if is_zero(strategy, "type") {
-        strategy.insert("type".to_owned(), "RollingUpdate".into());
+        strategy.insert("type", "RollingUpdate".into());
         if_absent(strategy, "rollingUpdate", empty());
     }
     no_pointers(strategy, &["partition"]);
@@ -52,8 +52,8 @@ pub(super) fn stateful_set(set: &mut ObjectMap) {
     if_absent(spec, "replicas", 1);
     if_absent(spec, "revisionHistoryLimit", 10);
     for claim in structs(spec, "volumeClaimTemplates") {
-        claim.insert("kind".to_owned(), "PersistentVolumeClaim".into());
-        claim.insert("apiVersion".to_owned(), "v1".into());
+        claim.insert("kind", "PersistentVolumeClaim".into());
+        claim.insert("apiVersion", "v1".into());
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn job(job: &mut ObjectMap) {
     }
     let Some(spec) = part(job, "spec") else { return };
     if is_absent(spec, "completions") && is_absent(spec, "parallelism") {
-        spec.insert("completions".to_owned(), 1.into());
+        spec.insert("completions", 1.into());
     }
     if_absent(spec, "parallelism", 1);
     let limit = if is_absent(spec, "backoffLimitPerIndex") { 6 } else { i32::MAX };

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Number, Value};
+use crate::tree::{Map, Number, Text, Value};
 
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
 use crate::codec::json::{Node, whole};
@@ -24,18 +24,13 @@ pub struct Fit {
 }
 
 /// Conforms an object of a kind that is known, and leaves others as they are. After an error the object is in pieces.
-pub fn conform(api_version: &str, kind: &str, object: &mut Map<String, Value>) -> Result<Fit, String> {
+pub fn conform(api_version: &str, kind: &str, object: &mut Map) -> Result<Fit, String> {
     conform_read_from(None, api_version, kind, object)
 }
 
 /// As [`conform`], of an object that was read from this text. Numbers are then what they are spelled as, which is asked
 /// for where [`conform`] fails or finds that it matters, since finding it costs more than all the rest.
-pub fn conform_spelled(
-    text: &Node,
-    api_version: &str,
-    kind: &str,
-    object: &mut Map<String, Value>,
-) -> Result<Fit, String> {
+pub fn conform_spelled(text: &Node, api_version: &str, kind: &str, object: &mut Map) -> Result<Fit, String> {
     conform_read_from(Some(text), api_version, kind, object)
 }
 
@@ -43,7 +38,7 @@ fn conform_read_from(
     text: Option<&Node>,
     api_version: &str,
     kind: &str,
-    object: &mut Map<String, Value>,
+    object: &mut Map,
 ) -> Result<Fit, String> {
     let types = Types::built_in();
     let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
@@ -64,7 +59,7 @@ struct Conformer<'a, 't> {
 const MANAGERS: &str = "managedFields";
 
 /// A member that was sent, with its own name so that no other need be made.
-type Slot = Option<(String, Value)>;
+type Slot = Option<(Text, Value)>;
 
 /// Where a member that was sent belongs.
 enum Place {
@@ -76,7 +71,7 @@ enum Place {
 
 impl<'a, 't> Conformer<'a, 't> {
     /// In the order of the text: the first error counts.
-    fn members(&mut self, id: MessageId, object: &mut Map<String, Value>) -> Result<(), String> {
+    fn members(&mut self, id: MessageId, object: &mut Map) -> Result<(), String> {
         let (types, message) = (self.types, self.types.message(id));
         let silent =
             |members: &[Member]| members.iter().all(|member| types.field(member).absence == Absence::Silent);
@@ -114,7 +109,7 @@ impl<'a, 't> Conformer<'a, 't> {
     }
 
     /// Brings members to their places, and adds what is printed though it was not sent.
-    fn arrange(&self, id: MessageId, object: &mut Map<String, Value>, places: Vec<Place>) {
+    fn arrange(&self, id: MessageId, object: &mut Map, places: Vec<Place>) {
         let message = self.types.message(id);
         let mut slots: Vec<Slot> = Vec::new();
         slots.resize_with(message.members.len(), || None);
@@ -183,12 +178,7 @@ impl<'a, 't> Conformer<'a, 't> {
         Ok(())
     }
 
-    fn entries(
-        &mut self,
-        kind: FieldKind,
-        owner: &str,
-        entries: &mut Map<String, Value>,
-    ) -> Result<(), String> {
+    fn entries(&mut self, kind: FieldKind, owner: &str, entries: &mut Map) -> Result<(), String> {
         let Some(text @ Node::Object(spelled)) = self.text else {
             return entries.values_mut().try_for_each(|entry| self.element(kind, owner, entry));
         };
@@ -350,7 +340,7 @@ impl<'a, 't> Conformer<'a, 't> {
         }
     }
 
-    fn zero_members(&self, id: MessageId) -> Map<String, Value> {
+    fn zero_members(&self, id: MessageId) -> Map {
         let fields = self.types.message(id).members.iter().map(|member| self.types.field(member));
         fields.filter_map(|field| Some((String::from(&*field.json_name), self.absent(field)?))).collect()
     }

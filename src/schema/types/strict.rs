@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
 use crate::codec::json::Node;
 use crate::gotext::quote;
+use crate::tree::Text;
 
 /// As many as upstream tells of one text.
 const MAX_PROBLEMS: usize = 100;
@@ -84,7 +85,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn message(&mut self, id: MessageId, members: &[(String, Node)]) {
+    fn message(&mut self, id: MessageId, members: &[(Text, Node)]) {
         let message = self.types.message(id);
         // The others read their own text, and are not strict about it.
         if message.format != Format::Object {
@@ -111,7 +112,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn object(&mut self, known: &[&str], members: &[(String, Node)]) {
+    fn object(&mut self, known: &[&str], members: &[(Text, Node)]) {
         let mut seen = HashSet::new();
         for (name, value) in members {
             if !known.contains(&name.as_str()) {
@@ -125,7 +126,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn entries(&mut self, expected: Expected<'a>, entries: &[(String, Node)]) {
+    fn entries(&mut self, expected: Expected<'a>, entries: &[(Text, Node)]) {
         let mut seen = HashSet::new();
         for (name, value) in entries {
             if !seen.insert(name) {

@@ -1,4 +1,4 @@
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::*;
 use crate::codec::json::Node;

@@ -1,6 +1,6 @@
 //! Selectors as objects have them: `matchLabels` and `matchExpressions` (apimachinery `LabelSelectorAsSelector`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::{LabelSelector, Operator, Requirement};
 use crate::api::{ObjectMap, fields};
@@ -12,7 +12,7 @@ impl LabelSelector {
         let pairs = fields::object(selector, "matchLabels").into_iter().flatten();
         let equal = pairs.map(|(key, value)| {
             let operator = Operator::In(vec![value.as_str()?.to_owned()]);
-            Some(Requirement { key: key.clone(), operator })
+            Some(Requirement { key: key.to_string(), operator })
         });
         let expressions = fields::items(selector, &["matchExpressions"]).iter();
         let requirements = equal.chain(expressions.map(|item| requirement(item.as_object()?)));
@@ -37,7 +37,7 @@ fn requirement(expression: &ObjectMap) -> Option<Requirement> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::tree::json;
 
     use super::*;
 

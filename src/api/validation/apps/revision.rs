@@ -1,6 +1,6 @@
 //! Controller revisions.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::errors::Errors;

@@ -1,6 +1,6 @@
 //! How many pods a rollout may touch at once.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};

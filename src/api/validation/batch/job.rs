@@ -1,6 +1,6 @@
 //! Jobs.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::super::at::At;
 use super::super::errors::Errors;
@@ -74,8 +74,7 @@ fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels
             errors.invalid(&label, selector::shown_map(&labels), &format!("must be '{value}'"));
         }
     }
-    let all: Map<String, Value> =
-        expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
+    let all: Map = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
     let all = Value::Object(all);
     if selector::matches(&selector, &At::root(&all)) == Some(false) {
         errors.invalid(&selector, selector::shown(&selector), "`selector` not auto-generated");
@@ -295,7 +294,7 @@ fn take_scheduling(expected: &mut Value, new: &Value) {
         let Some(map) = holder.as_object_mut() else { return };
         match value {
             Some(value) => _ = map.insert((*last).to_owned(), value.clone()),
-            None => _ = map.shift_remove(*last),
+            None => _ = map.shift_remove(last),
         }
     };
     take(&["spec", "affinity", "nodeAffinity"]);
@@ -319,7 +318,7 @@ fn take_resources(expected: &mut Value, new: &Value) {
         for (old, new) in old.iter_mut().zip(new).filter(|(old, new)| old.get("name") == new.get("name")) {
             let Some(old) = old.as_object_mut() else { continue };
             match new.get("resources") {
-                Some(resources) => _ = old.insert("resources".to_owned(), resources.clone()),
+                Some(resources) => _ = old.insert("resources", resources.clone()),
                 None => _ = old.shift_remove("resources"),
             }
         }

@@ -130,7 +130,7 @@ pub(super) fn internal_success(policy: &At<'_, '_>) -> super::super::errors::Ver
         format!("{{\"SucceededIndexes\":{indexes},\"SucceededCount\":{count}}}")
     };
     let list = match rules.value() {
-        serde_json::Value::Null => "null".to_owned(),
+        crate::tree::Value::Null => "null".to_owned(),
         _ => format!("[{}]", rules.items().map(rule).collect::<Vec<_>>().join(",")),
     };
     super::super::errors::Verbatim(format!("{{\"Rules\":{list}}}"))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};

@@ -1,6 +1,6 @@
 //! Secrets, and what each type has to hold.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::errors::Errors;

@@ -16,7 +16,7 @@ const COUNTER_SETS: usize = 8;
 pub(super) const NODE_NAME: &str = "nodeName";
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    let nothing = serde_json::Value::Null;
+    let nothing = crate::tree::Value::Null;
     spec(&At::member(object, "spec"), &At::root(&nothing), errors);
 }
 
@@ -59,9 +59,9 @@ fn spec(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
 
 /// The old device of the same name; null if there is none.
 fn named<'v>(old: &At<'v, '_>, device: &At<'_, '_>) -> At<'v, 'static> {
-    static NOTHING: serde_json::Value = serde_json::Value::Null;
+    static NOTHING: crate::tree::Value = crate::tree::Value::Null;
     let name = device.get("name").text();
-    let devices = old.value().get("devices").and_then(serde_json::Value::as_array);
+    let devices = old.value().get("devices").and_then(crate::tree::Value::as_array);
     let found = devices.into_iter().flatten().find(|old| At::root(old).get("name").text() == name);
     At::root(found.unwrap_or(&NOTHING))
 }

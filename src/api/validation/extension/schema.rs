@@ -1,6 +1,6 @@
 //! Schemas of custom resources: what no schema may say.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::{Tolerated, expressions, structural};
 use crate::api::validation::at::At;

@@ -1,6 +1,6 @@
 //! Structural schemas: every value has one place that says what it is (apiextensions-apiserver `pkg/apiserver/schema`).
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;

@@ -122,6 +122,6 @@ pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors)
     }
 }
 
-fn find<'v>(volumes: &Known<'v>, name: &str) -> Option<&'v serde_json::Value> {
+fn find<'v>(volumes: &Known<'v>, name: &str) -> Option<&'v crate::tree::Value> {
     volumes.iter().find(|(known, _)| *known == name).map(|(_, volume)| *volume)
 }

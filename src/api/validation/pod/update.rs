@@ -1,6 +1,6 @@
 //! What an update may change of a pod: images, deadlines, tolerations, and a little more while it is gated.
 
-use serde_json::{Map, Value};
+use crate::tree::{Map, Value};
 
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
@@ -112,7 +112,7 @@ fn rest_is_same(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn put(map: &mut Map<String, Value>, name: &str, value: &Value) {
+fn put(map: &mut Map, name: &str, value: &Value) {
     if value.is_null() {
         map.shift_remove(name);
     } else {
@@ -121,7 +121,7 @@ fn put(map: &mut Map<String, Value>, name: &str, value: &Value) {
 }
 
 /// While a pod is gated, its wishes about nodes may become narrower.
-fn gated(spec: &At<'_, '_>, old: &At<'_, '_>, munged: &mut Map<String, Value>, errors: &mut Errors) {
+fn gated(spec: &At<'_, '_>, old: &At<'_, '_>, munged: &mut Map, errors: &mut Errors) {
     let (nodes, old_nodes) = (spec.get("nodeSelector"), old.get("nodeSelector"));
     if !same(nodes.value(), old_nodes.value()) {
         if old_nodes.entries().any(|(key, value)| nodes.key(key).opt_text() != Some(value.text())) {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::claim;
@@ -86,7 +86,7 @@ pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> 
 
 /// A volume that a stateful set adds for one of its claims.
 fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, errors: &mut Errors) {
-    static CLAIM: LazyLock<Value> = LazyLock::new(|| serde_json::json!({"persistentVolumeClaim": {}}));
+    static CLAIM: LazyLock<Value> = LazyLock::new(|| crate::tree::json!({"persistentVolumeClaim": {}}));
     let messages = dns1123_label(name);
     if name.is_empty() {
         errors.required(at, "");

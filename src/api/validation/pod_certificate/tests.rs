@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use rcgen::{CertificateParams, KeyPair};
-use serde_json::{Value, json};
 
 use super::*;
+use crate::tree::{Value, json};
 
 /// A request, and what is written when its certificate is there.
 struct Issue {

@@ -1,6 +1,6 @@
 //! Persistent volumes.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::at::At;
 use super::super::claim::{VOLUME_MODES, access_modes, basic_amount, class};

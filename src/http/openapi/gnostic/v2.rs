@@ -1,6 +1,6 @@
 //! Which member of the JSON form is which field, from gnostic's `openapiv2/OpenAPIv2.proto`.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::form::{Form, Member, Message, member, message, text};
 

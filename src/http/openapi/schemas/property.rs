@@ -1,6 +1,6 @@
 //! A message and its fields, as schemas.
 
-use serde_json::{Map, Value, json};
+use crate::tree::{Map, Value, json};
 
 use super::{Dialect, GVK, Schemas};
 use crate::http::openapi::names;
@@ -14,7 +14,7 @@ impl Schemas<'_> {
     pub(super) fn message(&self, name: &str, message: &Message) -> Value {
         let mut schema = Map::new();
         if let Some(text) = self.library.texts.of_type(name) {
-            schema.insert("description".to_owned(), json!(text));
+            schema.insert("description", json!(text));
         }
         match message.format {
             Format::Object => self.put_members(&mut schema, name, message),
@@ -23,7 +23,7 @@ impl Schemas<'_> {
         put_merging(&mut schema, &message.merging, MAP_TYPE);
         if !message.unions.is_empty() {
             let unions: Value = message.unions.iter().map(union).collect();
-            schema.insert("x-kubernetes-unions".to_owned(), unions);
+            schema.insert("x-kubernetes-unions", unions);
         }
         if let Some(kinds) = self.kinds(message) {
             schema.insert(GVK.to_owned(), kinds);
@@ -31,24 +31,24 @@ impl Schemas<'_> {
         schema.into()
     }
 
-    fn put_members(&self, schema: &mut Map<String, Value>, owner: &str, message: &Message) {
+    fn put_members(&self, schema: &mut Map, owner: &str, message: &Message) {
         let members = self.members(message);
         let described = |name: &str, schema| (name.to_owned(), self.described(owner, name, schema));
-        let mut properties: Map<String, Value> =
+        let mut properties: Map =
             members.iter().map(|field| described(&field.json_name, self.property(field))).collect();
         // To upstream, an event is no object.
         if message.role != Role::Part && &*message.name != "WatchEvent" {
             properties.extend(["apiVersion", "kind"].map(|name| described(name, json!({"type": "string"}))));
         }
         properties.sort_keys();
-        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("type", json!("object"));
         let required: Vec<&str> =
             members.iter().filter(|field| field.required).map(|field| &*field.json_name).collect();
         if !required.is_empty() {
-            schema.insert("required".to_owned(), json!(required));
+            schema.insert("required", json!(required));
         }
         if !properties.is_empty() {
-            schema.insert("properties".to_owned(), properties.into());
+            schema.insert("properties", properties.into());
         }
     }
 
@@ -66,7 +66,7 @@ impl Schemas<'_> {
     }
 
     /// Types whose JSON is not an object with their fields.
-    fn put_format(&self, schema: &mut Map<String, Value>, format: Format, message: &Message) {
+    fn put_format(&self, schema: &mut Map, format: Format, message: &Message) {
         let said = match (format, self.dialect) {
             (Format::Time | Format::MicroTime, _) => json!({"type": "string", "format": "date-time"}),
             (Format::Quantity, Dialect::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
@@ -124,9 +124,9 @@ impl Schemas<'_> {
             let list = field.cardinality == Cardinality::List || field.kind == FieldKind::Bytes;
             put_merging(schema, &field.merging, if list { LIST_TYPE } else { MAP_TYPE });
             if let Some(strategic) = &field.strategic {
-                schema.insert("x-kubernetes-patch-strategy".to_owned(), json!(&*strategic.strategy));
+                schema.insert("x-kubernetes-patch-strategy", json!(&*strategic.strategy));
                 if !strategic.merge_key.is_empty() {
-                    schema.insert("x-kubernetes-patch-merge-key".to_owned(), json!(&*strategic.merge_key));
+                    schema.insert("x-kubernetes-patch-merge-key", json!(&*strategic.merge_key));
                 }
             }
         }
@@ -182,7 +182,7 @@ fn scalar(kind: FieldKind) -> Value {
     }
 }
 
-fn put_merging(schema: &mut Map<String, Value>, merging: &Merging, extension: &str) {
+fn put_merging(schema: &mut Map, merging: &Merging, extension: &str) {
     let (word, keys) = match merging {
         Merging::Unsaid => return,
         Merging::Atomic => ("atomic", None),
@@ -193,17 +193,17 @@ fn put_merging(schema: &mut Map<String, Value>, merging: &Merging, extension: &s
     schema.insert(extension.to_owned(), json!(word));
     if let Some(keys) = keys {
         let keys: Value = keys.iter().map(|key| json!(&**key)).collect();
-        schema.insert("x-kubernetes-list-map-keys".to_owned(), keys);
+        schema.insert("x-kubernetes-list-map-keys", keys);
     }
 }
 
 fn union(union: &Union) -> Value {
-    let members: Map<String, Value> =
+    let members: Map =
         union.members.iter().map(|(field, value)| (field.to_string(), json!(&**value))).collect();
     let mut schema = Map::new();
     if let Some(discriminator) = &union.discriminator {
-        schema.insert("discriminator".to_owned(), json!(&**discriminator));
+        schema.insert("discriminator", json!(&**discriminator));
     }
-    schema.insert("fields-to-discriminateBy".to_owned(), members.into());
+    schema.insert("fields-to-discriminateBy", members.into());
     schema.into()
 }

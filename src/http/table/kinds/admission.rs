@@ -1,11 +1,11 @@
 //! `admissionregistration.k8s.io`: webhooks, policies and their bindings.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, integer_column, list, name, text, text_column};
 use super::super::text::selector_dump;
 use super::super::{Column, Printer};
+use crate::tree::Value;
 
 pub static WEBHOOK_CONFIGURATION: Printer = Printer {
     columns: &[NAME, integer_column("Webhooks", "Number of webhooks."), AGE],

@@ -1,7 +1,6 @@
 //! Controllers of pods that keep running, and the templates and revisions they are made of.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{
@@ -9,6 +8,7 @@ use super::super::cell::{
     text_column, wide,
 };
 use super::super::text::{containers, labels, selector, selector_requirements};
+use crate::tree::Value;
 
 pub static POD_TEMPLATE: Printer = Printer {
     columns: &[NAME, CONTAINERS, IMAGES, text_column("Pod Labels", "Labels that the pods will have.")],

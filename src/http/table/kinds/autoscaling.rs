@@ -1,13 +1,13 @@
 //! Horizontal pod autoscalers of every version, and the scale subresource.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::cell::{
     AGE, NAME, PLAIN, age, cells, integer, integer_column, list, name, scalar_text, text, text_column,
 };
 use super::super::text::join;
 use super::super::{Column, Printer};
+use crate::tree::Value;
 
 const SHOWN_METRICS: usize = 2;
 const UNKNOWN: &str = "<unknown>";

@@ -1,7 +1,6 @@
 //! Jobs and the schedules that start them.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::age;
@@ -10,6 +9,7 @@ use super::super::cell::{
     integer, integer_column, is_true, list, name, optional_text, text, text_column, wide,
 };
 use super::super::text::{containers, optional_flag, selector};
+use crate::tree::Value;
 
 pub static JOB: Printer = Printer {
     columns: &[

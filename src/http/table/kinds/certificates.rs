@@ -1,13 +1,13 @@
 //! `certificates.k8s.io`.
 
 use jiff::SignedDuration;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::age;
 use super::super::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, condition, list, name, text, text_column, text_or,
 };
+use crate::tree::Value;
 
 pub static SIGNING_REQUEST: Printer = Printer {
     columns: &[

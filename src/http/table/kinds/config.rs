@@ -1,6 +1,6 @@
 //! The small kinds of the core group: names and counts, hardly any rules.
 
-use serde_json::Value;
+use crate::tree::{Text, Value};
 
 use super::super::Printer;
 use super::super::cell::{
@@ -89,11 +89,11 @@ impl Counted {
 /// `pods: 2/10, services: 0/5`.
 fn quota(status: &Value, counted: Counted) -> String {
     let hard = status["hard"].as_object().into_iter().flatten();
-    let mut bounds: Vec<(&String, &Value)> =
+    let mut bounds: Vec<(&Text, &Value)> =
         hard.filter(|(resource, _)| Counted::of(resource) == counted).collect();
     bounds.sort_by_key(|(resource, _)| *resource);
     let quantity = |value: &Value| scalar_text(value).unwrap_or_else(|| "0".to_owned());
-    let bound = |(resource, hard): (&String, &Value)| {
+    let bound = |(resource, hard): (&Text, &Value)| {
         format!("{resource}: {}/{}", quantity(&status["used"][resource]), quantity(hard))
     };
     join(bounds.into_iter().map(bound), ", ")

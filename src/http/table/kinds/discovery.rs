@@ -1,6 +1,6 @@
 //! Where services lead: Endpoints and EndpointSlices.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column};

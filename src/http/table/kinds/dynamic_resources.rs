@@ -1,6 +1,6 @@
 //! `resource.k8s.io`: dynamic resource allocation.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::Printer;
 use super::super::age;

@@ -1,11 +1,11 @@
 //! Events; `v1` and `events.k8s.io/v1` give the same facts different names.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::age;
 use super::super::cell::{NAME, PLAIN, cells, integer, name, text, text_column, text_or, wide};
+use crate::tree::Value;
 
 pub static EVENT: Printer = Printer {
     columns: &[

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, condition, integer, name, text, text_column};
+use crate::tree::Value;
 
 pub static FLOW_SCHEMA: Printer = Printer {
     columns: &[

@@ -1,6 +1,6 @@
 //! The API's own bookkeeping: aggregated APIs, custom resource definitions, storage versions.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, condition, flag, list, name, optional_text, text,

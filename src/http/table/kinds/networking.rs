@@ -1,12 +1,12 @@
 //! `networking.k8s.io`.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, list, name, optional_text, text, text_column};
 use super::super::text::{join, selector};
 use super::service::load_balancer_addresses;
+use crate::tree::Value;
 
 const SHOWN_HOSTS: usize = 3;
 

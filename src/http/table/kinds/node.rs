@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, flag, list, name, text, text_column, text_or, wide};
 use super::super::text::join;
+use crate::tree::Value;
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE_LABEL: &str = "kubernetes.io/role";

@@ -1,7 +1,6 @@
 //! Pods: the one kind whose status column is a small state machine over its containers.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::super::Printer;
 use super::super::age;
@@ -9,6 +8,7 @@ use super::super::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, condition, deleting, flag, integer, is_true, list, name, text,
     text_column, text_or, wide,
 };
+use crate::tree::{Value, json};
 
 pub static POD: Printer = Printer {
     columns: &[

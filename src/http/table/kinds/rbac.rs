@@ -1,6 +1,6 @@
 //! Role bindings, of namespaces and of the cluster.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column, wide};

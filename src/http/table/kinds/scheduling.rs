@@ -1,6 +1,6 @@
 //! Priority classes and disruption budgets.
 
-use serde_json::Value;
+use crate::tree::Value;
 
 use super::super::Printer;
 use super::super::cell::{

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{
     AGE, NAME, PLAIN, SELECTOR, age, cells, integer, list, name, text, text_column, text_or, wide,
 };
 use super::super::text::{join, labels};
+use crate::tree::Value;
 
 pub static SERVICE: Printer = Printer {
     columns: &[

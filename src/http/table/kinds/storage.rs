@@ -1,7 +1,6 @@
 //! `storage.k8s.io`.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer_column, list, name, optional_text, text,
@@ -9,6 +8,7 @@ use super::super::cell::{
 };
 use super::super::text::join;
 use super::super::{Column, Printer};
+use crate::tree::Value;
 
 const DEFAULT_CLASS_ANNOTATIONS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

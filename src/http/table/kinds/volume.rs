@@ -1,13 +1,13 @@
 //! Persistent volumes and their claims.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Printer;
 use super::super::cell::{
     AGE, NAME, PLAIN, age, cells, deleting, list, name, optional_text, scalar_text, text, text_column, wide,
 };
 use super::super::text::join;
+use crate::tree::Value;
 
 /// Still wins over the field where it is set.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";

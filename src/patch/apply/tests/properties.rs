@@ -1,14 +1,14 @@
 //! What must hold of any configurations.
 
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use super::{Kind, State};
 use crate::patch::apply::ownership::Conflicts;
 use crate::patch::apply::{fields_v1, owned};
+use crate::tree::{Map, Value, json};
 
 /// Parts of a Deployment; managers share names of containers, variables and labels, and differ in values.
-fn config() -> impl Strategy<Value = Map<String, Value>> {
+fn config() -> impl Strategy<Value = Map> {
     let labels = prop::collection::btree_map("[a-c]", "[0-2]", 0..3);
     let env = prop::collection::btree_map("[A-C]", "[0-2]", 0..3);
     let ports = prop::collection::btree_set((80_u16..83, prop::option::of(Just("UDP"))), 0..3);
@@ -58,7 +58,7 @@ fn port((number, protocol): (u16, Option<&str>)) -> Value {
     }
 }
 
-fn forced(kind: &Kind, state: &State, manager: &str, body: &Map<String, Value>) -> State {
+fn forced(kind: &Kind, state: &State, manager: &str, body: &Map) -> State {
     kind.apply(state, manager, body, Conflicts::Force).unwrap()
 }
 
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn any_json_is_a_set_or_an_error(text in "\\{(\"[fkvi.]:?[a{}\"0-9]{0,4}\":(\\{\\}|1|null),?){0,3}\\}") {
-        if let Ok(fields) = serde_json::from_str::<Map<String, Value>>(&text) {
+        if let Ok(fields) = serde_json::from_str::<Map>(&text) {
             let set = fields_v1::parse(&fields);
             prop_assert_eq!(&fields_v1::parse_text(&text), &set);
             if let Ok(set) = set {

@@ -1,19 +1,21 @@
 //! Scalars whose text has one form.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::super::Format;
 use crate::gotext::{decode_base64, quote};
 use crate::quantity as quantities;
+use crate::tree::{Text, Value};
 
 /// Go's zero time, which is printed as null.
 const ZERO_SECOND: i64 = -62_135_596_800;
 
 /// Base64 without the line ends that Go's decoder passes over.
-pub(super) fn bytes(text: &mut String) -> Result<(), String> {
+pub(super) fn bytes(text: &mut Text) -> Result<(), String> {
     decode_base64(text)?;
-    text.retain(|c| !matches!(c, '\r' | '\n'));
+    if text.contains(['\r', '\n']) {
+        *text = text.replace(['\r', '\n'], "").into();
+    }
     Ok(())
 }
 

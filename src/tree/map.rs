@@ -1,0 +1,334 @@
+//! The members of an object.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Text, Value};
+
+/// From how many members on they are found by a table; below, looking at all of them is faster.
+const INDEXED: usize = 24;
+
+/// Members by name, in the order in which they came. Two are equal whatever their orders.
+#[derive(Clone, Default)]
+pub struct Map {
+    members: Vec<(Text, Value)>,
+    /// Where each member is, of an object that has, or had, [`INDEXED`] of them.
+    places: Option<Box<Places>>,
+}
+
+#[derive(Clone, Default)]
+struct Places(HashMap<Text, usize>);
+
+impl Map {
+    pub const fn new() -> Self {
+        Self { members: Vec::new(), places: None }
+    }
+
+    pub fn with_capacity(members: usize) -> Self {
+        Self { members: Vec::with_capacity(members), places: None }
+    }
+
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        match &self.places {
+            None => self.members.iter().position(|(known, _)| known.as_str() == name),
+            Some(places) => places.0.get(name).copied(),
+        }
+    }
+
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match &self.places {
+            None => self.members.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value),
+            Some(places) => places.0.get(name).map(|at| &self.members[*at].1),
+        }
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        match &self.places {
+            None => self.members.iter_mut().find(|(known, _)| known.as_str() == name).map(|(_, value)| value),
+            Some(places) => places.0.get(name).map(|at| &mut self.members[*at].1),
+        }
+    }
+
+    pub fn get_key_value(&self, name: &str) -> Option<(&Text, &Value)> {
+        self.find(name).map(|at| (&self.members[at].0, &self.members[at].1))
+    }
+
+    /// Puts a member into its place, or behind all others. The value that was there before.
+    pub fn insert(&mut self, name: impl Into<Text>, value: Value) -> Option<Value> {
+        let name = name.into();
+        match self.get_mut(&name) {
+            Some(place) => Some(std::mem::replace(place, value)),
+            None => {
+                self.push(name, value);
+                None
+            }
+        }
+    }
+
+    /// Puts a member behind all others. The caller knows that there is none of that name.
+    pub fn push(&mut self, name: Text, value: Value) -> &mut Value {
+        let at = self.members.len();
+        match &mut self.places {
+            Some(places) => _ = places.0.insert(name.clone(), at),
+            None if at + 1 == INDEXED => {
+                let names = self.members.iter().map(|(name, _)| name).chain([&name]).cloned();
+                self.places = Some(Box::new(Places(names.zip(0..).collect())));
+            }
+            None => {}
+        }
+        self.members.push((name, value));
+        &mut self.members[at].1
+    }
+
+    /// Takes a member out; those behind it keep their order.
+    pub fn shift_remove(&mut self, name: &str) -> Option<Value> {
+        let at = self.find(name)?;
+        let (_, value) = self.members.remove(at);
+        if let Some(places) = &mut self.places {
+            places.0.remove(name);
+            self.members[at..].iter().for_each(|(name, _)| *places.0.get_mut(name).expect("a member") -= 1);
+        }
+        Some(value)
+    }
+
+    pub fn entry(&mut self, name: impl Into<Text>) -> Entry<'_> {
+        let name = name.into();
+        let at = self.find(&name);
+        Entry { map: self, name, at }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    pub fn retain(&mut self, mut keeps: impl FnMut(&Text, &mut Value) -> bool) {
+        self.members.retain_mut(|(name, value)| keeps(name, value));
+        self.index();
+    }
+
+    pub fn sort_keys(&mut self) {
+        self.members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        self.index();
+    }
+
+    /// Members were moved.
+    fn index(&mut self) {
+        if let Some(places) = &mut self.places {
+            places.0.clear();
+            places.0.extend(self.members.iter().map(|(name, _)| name.clone()).zip(0..));
+        }
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Text, &Value)> + ExactSizeIterator + Clone {
+        self.members.iter().map(|(name, value)| (name, value))
+    }
+
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&Text, &mut Value)> + ExactSizeIterator {
+        self.members.iter_mut().map(|(name, value)| (&*name, value))
+    }
+
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Text> + ExactSizeIterator + Clone {
+        self.members.iter().map(|(name, _)| name)
+    }
+
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
+        self.members.iter().map(|(_, value)| value)
+    }
+
+    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> + ExactSizeIterator {
+        self.members.iter_mut().map(|(_, value)| value)
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        let mut pairs = self.members.iter().zip(&other.members);
+        self.len() == other.len()
+            && (pairs.all(|(one, other)| one == other)
+                || self.iter().all(|(name, value)| other.get(name) == Some(value)))
+    }
+}
+
+/// Null where there is nothing.
+impl std::ops::Index<&str> for Map {
+    type Output = Value;
+
+    fn index(&self, name: &str) -> &Value {
+        static NOTHING: Value = Value::Null;
+        self.get(name).unwrap_or(&NOTHING)
+    }
+}
+
+/// The place of a member, which is null if it was not there.
+impl std::ops::IndexMut<&str> for Map {
+    fn index_mut(&mut self, name: &str) -> &mut Value {
+        self.entry(name).or_insert(Value::Null)
+    }
+}
+
+impl<K: Into<Text>> Extend<(K, Value)> for Map {
+    fn extend<I: IntoIterator<Item = (K, Value)>>(&mut self, members: I) {
+        for (name, value) in members {
+            self.insert(name, value);
+        }
+    }
+}
+
+impl<K: Into<Text>> FromIterator<(K, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(members: I) -> Self {
+        let mut map = Self::new();
+        map.extend(members);
+        map
+    }
+}
+
+impl<K: Into<Text>, const N: usize> From<[(K, Value); N]> for Map {
+    fn from(members: [(K, Value); N]) -> Self {
+        members.into_iter().collect()
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Text, Value);
+    type IntoIter = std::vec::IntoIter<(Text, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Map {
+    type Item = (&'a Text, &'a Value);
+    type IntoIter = std::iter::Map<std::slice::Iter<'a, (Text, Value)>, fn(&'a (Text, Value)) -> Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.iter().map(|(name, value)| (name, value))
+    }
+}
+
+impl<'a> IntoIterator for &'a mut Map {
+    type Item = (&'a Text, &'a mut Value);
+    type IntoIter =
+        std::iter::Map<std::slice::IterMut<'a, (Text, Value)>, fn(&'a mut (Text, Value)) -> Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.members.iter_mut().map(|(name, value)| (&*name, value))
+    }
+}
+
+/// A member's place, taken or not.
+pub struct Entry<'a> {
+    map: &'a mut Map,
+    name: Text,
+    at: Option<usize>,
+}
+
+impl<'a> Entry<'a> {
+    pub fn or_insert(self, value: Value) -> &'a mut Value {
+        self.or_insert_with(|| value)
+    }
+
+    pub fn or_insert_with(self, value: impl FnOnce() -> Value) -> &'a mut Value {
+        match self.at {
+            Some(at) => &mut self.map.members[at].1,
+            None => self.map.push(self.name, value()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    /// Against a list of pairs that is searched from end to end.
+    #[test]
+    fn members_of_small_and_large_objects() {
+        let mut seed: u64 = 1;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for round in 0..200 {
+            let mut map = Map::new();
+            let mut model: Vec<(String, Value)> = Vec::new();
+            for _ in 0..200 {
+                let name = format!("n{}", next(1 + round % 60));
+                let at = model.iter().position(|(known, _)| *known == name);
+                match next(5) {
+                    0 => {
+                        let removed = at.map(|at| model.remove(at).1);
+                        assert_eq!(map.shift_remove(&name), removed);
+                    }
+                    1 if next(20) == 0 => {
+                        let keeps = |name: &str| !name.ends_with('3');
+                        map.retain(|name, _| keeps(name));
+                        model.retain(|(name, _)| keeps(name));
+                    }
+                    2 if next(20) == 0 => {
+                        map.sort_keys();
+                        model.sort_by(|(one, _), (other, _)| one.cmp(other));
+                    }
+                    3 => {
+                        let place = map.entry(&*name).or_insert(Value::Null);
+                        let at = at.unwrap_or_else(|| {
+                            model.push((name.clone(), Value::Null));
+                            model.len() - 1
+                        });
+                        assert_eq!(*place, model[at].1);
+                    }
+                    _ => {
+                        let value = Value::from(next(1000));
+                        let before = at.map(|at| std::mem::replace(&mut model[at].1, value.clone()));
+                        if before.is_none() {
+                            model.push((name.clone(), value.clone()));
+                        }
+                        assert_eq!(map.insert(&*name, value), before);
+                    }
+                }
+                assert_eq!(map.len(), model.len());
+                assert!(
+                    map.iter()
+                        .map(|(name, value)| (name.as_str(), value))
+                        .eq(model.iter().map(|(n, v)| (&**n, v)))
+                );
+                assert_eq!(
+                    map.get(&name),
+                    model.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+                );
+            }
+            let turned: Map = map.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect();
+            assert_eq!(map, turned);
+        }
+    }
+
+    #[test]
+    fn order_is_not_what_they_are() {
+        assert_eq!(json!({"a": 1, "b": [2, {"c": null}]}), json!({"b": [2, {"c": null}], "a": 1}));
+        assert_ne!(json!({"a": 1, "b": 2}), json!({"a": 2, "b": 1}));
+        assert_ne!(json!({"a": 1}), json!({"b": 1}));
+    }
+
+    #[test]
+    fn a_value_takes_four_words() {
+        assert_eq!(size_of::<Value>(), 32);
+    }
+}
