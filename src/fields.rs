@@ -55,7 +55,7 @@ pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {
 /// Puts back what the stored object has under `key`, if anything.
 pub fn restore(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     match old.get(key).filter(|value| !value.is_null()) {
-        Some(value) => new.insert(key.to_owned(), value.clone()),
+        Some(value) => new.insert(key, value.clone()),
         None => new.shift_remove(key),
     };
 }

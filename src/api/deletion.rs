@@ -152,8 +152,8 @@ fn at_least_now(seconds: i64) -> i64 {
 }
 
 fn set_deadline(metadata: &mut Metadata, deadline: Timestamp, seconds: i64) {
-    metadata.insert(TIMESTAMP.to_owned(), rfc3339(deadline).into());
-    metadata.insert(GRACE.to_owned(), seconds.into());
+    metadata.insert(TIMESTAMP, rfc3339(deadline).into());
+    metadata.insert(GRACE, seconds.into());
 }
 
 /// Upstream's `markAsDeleting`: as of now, without grace, waiting for finalizers.
@@ -163,9 +163,9 @@ fn mark(metadata: &mut Metadata, now: Timestamp) {
     }
     let earlier = timestamp(metadata).is_some_and(|deadline| deadline <= now);
     if !earlier {
-        metadata.insert(TIMESTAMP.to_owned(), rfc3339(now).into());
+        metadata.insert(TIMESTAMP, rfc3339(now).into());
     }
-    metadata.insert(GRACE.to_owned(), 0.into());
+    metadata.insert(GRACE, 0.into());
 }
 
 /// The generation grows when a deletion begins, for kinds that have one.

@@ -81,7 +81,7 @@ pub(super) fn entries(object: &ObjectMap) -> Option<&[Value]> {
 pub(super) fn put(object: &mut ObjectMap, entries: Option<Value>) {
     let metadata = metadata_mut(object);
     match entries {
-        Some(entries) => metadata.insert(FIELD.to_owned(), entries),
+        Some(entries) => metadata.insert(FIELD, entries),
         None => metadata.shift_remove(FIELD),
     };
 }

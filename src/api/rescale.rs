@@ -126,7 +126,7 @@ fn put(
     for field in ["resourceVersion", "uid"] {
         let wanted = metadata(scale).and_then(|metadata| metadata.get(field)).cloned();
         match wanted {
-            Some(wanted) => metadata_mut(&mut new).insert(field.to_owned(), wanted),
+            Some(wanted) => metadata_mut(&mut new).insert(field, wanted),
             None => metadata_mut(&mut new).shift_remove(field),
         };
     }

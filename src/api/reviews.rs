@@ -109,7 +109,7 @@ fn like(question: &ObjectMap) -> ObjectMap {
     let mut answer = ObjectMap::new();
     for key in ["kind", "apiVersion"] {
         if let Some(value) = question.get(key) {
-            answer.insert(key.to_owned(), value.clone());
+            answer.insert(key, value.clone());
         }
     }
     answer.insert("metadata", Value::Object(ObjectMap::new()));

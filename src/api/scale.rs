@@ -17,7 +17,7 @@ pub fn of(parent: &ObjectMap) -> ObjectMap {
     let mut metadata = ObjectMap::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = fields::at(parent, &["metadata", field]) {
-            metadata.insert(field.to_owned(), value.clone());
+            metadata.insert(field, value.clone());
         }
     }
     let number = |path: &[&str]| fields::at(parent, path).and_then(Value::as_i64);

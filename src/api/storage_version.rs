@@ -83,11 +83,11 @@ fn status(object: &ObjectMap, entries: Vec<Value>, now: &str) -> Value {
     let after = common(&entries).map(str::to_owned);
     let conditions = conditions(object, before, after.as_deref(), now);
     let mut status = Map::new();
-    status.insert(ENTRIES.to_owned(), entries.into());
+    status.insert(ENTRIES, entries.into());
     if let Some(common) = after {
-        status.insert(COMMON.to_owned(), common.into());
+        status.insert(COMMON, common.into());
     }
-    status.insert(CONDITIONS.to_owned(), conditions.into());
+    status.insert(CONDITIONS, conditions.into());
     Value::Object(status)
 }
 

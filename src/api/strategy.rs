@@ -9,6 +9,7 @@
 mod apiextensions;
 mod certificates;
 mod claim;
+mod closed;
 pub(super) mod condition;
 mod daemon_set;
 mod device_claim;
@@ -53,6 +54,7 @@ pub struct Strategy {
     status_metadata: StatusMetadata,
     generation: Generation,
     special: Special,
+    closed: &'static [closed::Node],
 }
 
 /// Kinds with rules that no other kind shares.
@@ -101,6 +103,7 @@ impl Strategy {
     /// Call it once `metadata` is stamped and the name is generated, and before validation.
     pub fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
         self.status.create(object);
+        closed::drop_unused(self.closed, object, None);
         self.generation.create(object);
         match self.special {
             Special::Namespace => namespace::prepare_create(object),
@@ -119,6 +122,7 @@ impl Strategy {
     /// A write to the main resource. Sets `metadata.generation`, whatever the body says.
     pub fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
         self.status.update(new, old);
+        closed::drop_unused(self.closed, new, Some(old));
         match self.special {
             Special::Namespace => namespace::prepare_update(new, old),
             Special::PersistentVolumeClaim => claim::prepare(new, Some(old)),
@@ -135,6 +139,7 @@ impl Strategy {
     pub fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
         status::keep_all_but_status(new, old);
         self.status_metadata.update(new, old);
+        closed::drop_unused(self.closed, new, Some(old));
         match self.special {
             Special::Namespace => namespace::label(new),
             Special::Pod => pod::prepare_status_update(new, old),
@@ -158,6 +163,7 @@ impl Strategy {
     /// A write to `pods/ephemeralcontainers`.
     pub fn prepare_debugging(&self, new: &mut ObjectMap, old: &ObjectMap) {
         ephemeral_containers::keep_all_else(new, old);
+        closed::drop_unused(self.closed, new, Some(old));
         status::RESET.update(new, old);
         self.generation.update(new, old);
     }

@@ -130,7 +130,7 @@ fn cause(reason: &str, message: &str, field: &str) -> Value {
 
 fn put_text(object: &mut Map, key: &str, text: &str) {
     if !text.is_empty() {
-        object.insert(key.to_owned(), text.into());
+        object.insert(key, text.into());
     }
 }
 

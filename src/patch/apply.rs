@@ -17,6 +17,7 @@ pub mod nulls;
 pub mod owned;
 pub mod ownership;
 pub mod path;
+mod reclaimed;
 pub mod remove;
 pub mod schema;
 pub mod validate;

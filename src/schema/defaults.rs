@@ -29,7 +29,7 @@ mod workloads;
 
 /// Which defaults these are. Values in the store say which they have been through, so that those of others get these
 /// when they are read: raise it whenever what [`apply`] does to any object changes.
-pub const LEVEL: u8 = 1;
+pub const LEVEL: u8 = 2;
 
 /// How far below its own struct a rule reaches.
 const RULE_DEPTH: usize = 3;
@@ -190,7 +190,7 @@ fn children<'a>(
 ) -> impl Iterator<Item = (Box<str>, Cardinality, MessageId)> + 'a {
     let fields = message.members.iter().map(|member| types.field(member));
     fields.filter_map(|field| match field.kind {
-        FieldKind::Message(id) => Some((field.json_name.clone(), field.cardinality, id)),
+        FieldKind::Message(id) => Some(((&*field.json_name).into(), field.cardinality, id)),
         _ => None,
     })
 }

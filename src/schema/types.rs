@@ -15,6 +15,8 @@ mod strict;
 pub use conform::{Fit, conform, conform_spelled};
 pub use strict::{duplicates, list_problems, problems};
 
+use crate::tree::Text;
+
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
 pub struct Types {
@@ -79,7 +81,7 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Field {
     pub name: Box<str>,
-    pub json_name: Box<str>,
+    pub json_name: Text,
     pub number: i32,
     /// Of the elements of a list and of the values of a map.
     pub kind: FieldKind,

@@ -79,6 +79,7 @@ impl Map {
 
     /// Puts a member behind all others. The caller knows that there is none of that name.
     pub fn push(&mut self, name: Text, value: Value) -> &mut Value {
+        debug_assert!(!self.contains_key(&name), "{name} is there twice");
         let at = self.members.len();
         match &mut self.places {
             Some(places) => _ = places.0.insert(name.clone(), at),

@@ -37,7 +37,7 @@ fn complete(
         return;
     }
     if let Some(name) = default(view, place, marks) {
-        spec.insert(field.to_owned(), name.into());
+        spec.insert(field, name.into());
     }
 }
 

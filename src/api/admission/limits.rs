@@ -41,7 +41,7 @@ pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), S
         if !notes.is_empty() {
             let text = format!("LimitRanger plugin set: {}", notes.join("; "));
             let annotations = fields::object_mut(metadata_mut(pod), "annotations");
-            annotations.insert(ANNOTATION.to_owned(), text.into());
+            annotations.insert(ANNOTATION, text.into());
         }
     }
     Ok(())

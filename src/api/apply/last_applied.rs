@@ -69,7 +69,7 @@ pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
     let fits = size + ANNOTATION.len() + text.len() <= ANNOTATIONS_MAX;
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
         match fits {
-            true => annotations.insert(ANNOTATION.to_owned(), text.into()),
+            true => annotations.insert(ANNOTATION, text.into()),
             false => annotations.shift_remove(ANNOTATION),
         };
     }

@@ -137,7 +137,7 @@ fn annotate_items(object: &mut ObjectMap, name: &str, items: &[Value], encode: i
 fn annotate(object: &mut ObjectMap, name: &str, value: &Value) {
     let metadata = fields::object_mut(object, "metadata");
     let annotations = fields::object_mut(metadata, "annotations");
-    annotations.insert(name.to_owned(), gotext::json(value).into());
+    annotations.insert(name, gotext::json(value).into());
 }
 
 /// Upstream encodes its internal type of the behaviour, which spells the same fields `ScaleUp`, `Policies`, …; its

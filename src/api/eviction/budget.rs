@@ -67,7 +67,7 @@ impl Budget {
         if allowed == 1 {
             set_exhausted(status, observed, now);
         }
-        fields::object_mut(status, "disruptedPods").insert(pod.to_owned(), now.into());
+        fields::object_mut(status, "disruptedPods").insert(pod, now.into());
         Ok(object)
     }
 

@@ -53,7 +53,7 @@ pub fn prepare(new: &mut Metadata, old: &Metadata) {
 
 fn restore(new: &mut Metadata, old: &Metadata, field: &str) {
     match old.get(field).filter(|value| !value.is_null()) {
-        Some(value) => new.insert(field.to_owned(), value.clone()),
+        Some(value) => new.insert(field, value.clone()),
         None => new.shift_remove(field),
     };
 }

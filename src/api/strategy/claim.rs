@@ -12,18 +12,23 @@ pub(super) fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
         old.and_then(|old| fields::at(old, &["spec", name])).is_some_and(|value| !value.is_null())
     };
     let kept = said(SOURCE) || said(REFERENCE);
+    let referred = said(REFERENCE);
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    // CrossNamespaceVolumeDataSource, which v1.37 leaves off.
+    if !referred && !fields::text(spec, &[REFERENCE, "namespace"]).is_empty() {
+        spec.shift_remove(REFERENCE);
+    }
     let reference = fields::object(spec, REFERENCE).cloned();
     if !kept && reference.is_none() && !fields::object(spec, SOURCE).is_some_and(is_old_source) {
         spec.shift_remove(SOURCE);
     }
     match (fields::object(spec, SOURCE).cloned(), reference) {
         (Some(source), None) => {
-            spec.insert(REFERENCE.to_owned(), Value::Object(source));
+            spec.insert(REFERENCE, Value::Object(source));
         }
         (None, Some(reference)) if fields::text(&reference, &["namespace"]).is_empty() => {
             let source: Map = reference.into_iter().filter(|(name, _)| name != "namespace").collect();
-            spec.insert(SOURCE.to_owned(), Value::Object(source));
+            spec.insert(SOURCE, Value::Object(source));
         }
         _ => {}
     }
@@ -59,7 +64,9 @@ mod tests {
         assert_eq!(prepared(json!({"dataSource": claim}), None), both);
         assert_eq!(prepared(json!({"dataSourceRef": claim}), None), both);
         let foreign = json!({"kind": "PersistentVolumeClaim", "name": "a", "namespace": "other"});
-        assert_eq!(prepared(json!({"dataSourceRef": foreign}), None), json!({"dataSourceRef": foreign}));
+        assert_eq!(prepared(json!({"dataSourceRef": foreign}), None), json!({}));
+        let stored = json!({"dataSourceRef": foreign});
+        assert_eq!(prepared(stored.clone(), Some(stored.clone())), stored);
         let odd = json!({"kind": "Widget", "name": "a", "apiGroup": "example.com"});
         assert_eq!(prepared(json!({"dataSource": odd}), None), json!({}));
         let stored = json!({"dataSource": odd, "dataSourceRef": odd});

@@ -17,7 +17,7 @@ pub(super) fn keep_all_else(new: &mut ObjectMap, old: &ObjectMap) {
     fields::restore(new, old, "status");
     let spec = fields::object_mut(new, "spec");
     match containers {
-        Some(containers) => spec.insert(FIELD.to_owned(), containers),
+        Some(containers) => spec.insert(FIELD, containers),
         None => spec.shift_remove(FIELD),
     };
 }

@@ -1,5 +1,6 @@
 //! Which kind follows which rules: the exceptions, by group and kind.
 
+use super::closed;
 use super::generation::Generation;
 use super::status::{RESET, StatusMetadata, StatusRule};
 use super::{Special, Strategy};
@@ -22,6 +23,7 @@ pub(super) fn strategy(definition: &ResourceDefinition) -> Strategy {
             Generation::Untouched
         },
         special: special(definition),
+        closed: closed::fields(&definition.group, &definition.kind),
     }
 }
 
@@ -34,6 +36,7 @@ fn custom(definition: &ResourceDefinition) -> Strategy {
         status_metadata: StatusMetadata::Closed,
         generation: Generation::Custom { status: !status },
         special: Special::Nothing,
+        closed: &[],
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn label(object: &mut ObjectMap) {
     let name = fields::text(object, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
         let metadata = fields::object_mut(object, "metadata");
-        fields::object_mut(metadata, "labels").insert(NAME_LABEL.to_owned(), name.into());
+        fields::object_mut(metadata, "labels").insert(NAME_LABEL, name.into());
     }
 }
 

@@ -5,7 +5,7 @@ use crate::api::{ObjectMap, fields};
 const SINCE: &str = "lastPhaseTransitionTime";
 
 pub(super) fn prepare_create(object: &mut ObjectMap, now: &str) {
-    fields::object_mut(object, "status").insert(SINCE.to_owned(), now.into());
+    fields::object_mut(object, "status").insert(SINCE, now.into());
 }
 
 pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
@@ -13,6 +13,6 @@ pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap, now: &
     let moved = fields::text(new, &path) != fields::text(old, &path);
     // A client may give the time itself.
     if moved && fields::at(new, &["status", SINCE]) == fields::at(old, &["status", SINCE]) {
-        fields::object_mut(new, "status").insert(SINCE.to_owned(), now.into());
+        fields::object_mut(new, "status").insert(SINCE, now.into());
     }
 }

@@ -17,12 +17,11 @@ const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "
 /// What old objects may keep.
 #[derive(Clone, Copy)]
 struct Tolerated {
-    zero_replicas: bool,
     target_version: bool,
     metric_version: bool,
 }
 
-const NOTHING: Tolerated = Tolerated { zero_replicas: false, target_version: false, metric_version: false };
+const NOTHING: Tolerated = Tolerated { target_version: false, metric_version: false };
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     in_v2(object, |object| spec(&At::member(object, "spec"), NOTHING, errors));
@@ -40,7 +39,6 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 fn of_old(new: &At<'_, '_>, old: &At<'_, '_>) -> Tolerated {
     let target = |spec: &At<'_, '_>, name: &str| spec.get("scaleTargetRef").get(name).text().to_owned();
     Tolerated {
-        zero_replicas: old.get("minReplicas").opt_int() == Some(0),
         target_version: ["apiVersion", "kind"].iter().all(|name| target(new, name) == target(old, name)),
         metric_version: old.get("metrics").items().any(|metric| {
             let version = metric.dig(&["object", "describedObject", "apiVersion"]);
@@ -66,11 +64,8 @@ fn in_v2(object: &ObjectMap, check: impl FnOnce(&ObjectMap)) {
 
 fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let (min, max) = (spec.get("minReplicas"), spec.get("maxReplicas"));
-    let least = if tolerated.zero_replicas { 0 } else { 1 };
     let min_number = min.opt_int().unwrap_or(1);
-    if min_number < least {
-        errors.invalid(&min, min_number, &format!("must be greater than or equal to {least}"));
-    }
+    errors.not_negative(&min);
     match max.int() {
         0 => errors.required(&max, "must be set and greater than 0"),
         number if number < 0 => errors.invalid(&max, number, "must be greater than or equal to 1"),

@@ -131,11 +131,7 @@ fn with_allowed_changes(new: &ObjectMap, old: &ObjectMap, bound: bool, errors: &
     let mut munged = spec.value().as_object().cloned().unwrap_or_default();
     let mut put_back = |name: &str| {
         let value = before.get(name).value();
-        if value.is_null() {
-            munged.shift_remove(name)
-        } else {
-            munged.insert(name.to_owned(), value.clone())
-        }
+        if value.is_null() { munged.shift_remove(name) } else { munged.insert(name, value.clone()) }
     };
     if before.get("volumeName").text().is_empty() {
         put_back("volumeName");

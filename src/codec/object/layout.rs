@@ -61,6 +61,10 @@ impl Layout {
                     comma = Comma::After;
                 }
             }
+            // They are long, and last but in what nobody has printed.
+            if labels != (0, 0) && key_is(value, &member.key, "managedFields") {
+                break;
+            }
             if key_is(value, &member.key, "labels") {
                 labels = (u32::try_from(member.value.start).ok()?, u32::try_from(member.value.end).ok()?);
             }

@@ -1,5 +1,7 @@
 //! Messages to JSON as Go's `encoding/json` prints the structs they are.
 
+use std::borrow::Cow;
+
 use crate::tree::{Map, Value};
 
 use super::fields::{Fields, Frame, Slot, Wire, wire_of, wrong_type};
@@ -67,7 +69,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
             } else if slot.is_absent() && field.absence == Absence::Silent {
                 continue;
             } else if let Some(value) = self.member(field, slot, depth + 1)? {
-                into.insert(String::from(&*field.json_name), value);
+                into.push(field.json_name.clone(), value);
             }
         }
         self.fields.close(frame);
@@ -182,9 +184,14 @@ impl<'t, 'm> Decoder<'t, 'm> {
         let mut at = slot.first;
         while let Some(entry) = self.fields.at(at) {
             let (key, value) = self.entry(field, entry.wire.bytes(), depth)?;
-            sorted &= before.is_none_or(|before| before < key);
+            let follows = before.is_none_or(|before| before < key);
             before = Some(key);
-            map.insert(utf8(key).into_owned(), value);
+            sorted &= follows;
+            match utf8(key) {
+                Cow::Borrowed(name) if sorted => _ = map.push(name.into(), value),
+                // Two of what is not UTF-8 may become one.
+                name => _ = map.insert(name, value),
+            }
             at = entry.next;
         }
         if !sorted {

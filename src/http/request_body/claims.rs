@@ -79,6 +79,6 @@ pub(super) fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Resul
             ));
         }
     }
-    object.insert(field.to_owned(), default.into());
+    object.insert(field, default.into());
     Ok(default.to_owned())
 }

@@ -3,7 +3,7 @@
 use crate::tree::{Map, Text, Value};
 
 use super::fields::FieldSet;
-use super::items::{self, Group};
+use super::items::{self, Group, Step};
 use super::path::{PathElement, same};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::fields::identical;
@@ -151,12 +151,12 @@ impl Walk<'_> {
                 object.iter().map(member).collect()
             }
             (Form::List(list), Value::Array(items)) if list.relation != Relation::Atomic => {
-                let element = |(element, group): (PathElement, Group<'_>)| {
+                let element = |(step, group): (Step<'_>, Group<'_>)| {
                     let below = match group {
                         Group::One(item) => self.whole(list.element, item),
                         Group::Many(_) => FieldSet::default(),
                     };
-                    (element, true, below)
+                    (step.element(), true, below)
                 };
                 items::index(self.schema, list, items).into_iter().map(element).collect()
             }
@@ -209,22 +209,22 @@ impl Walk<'_> {
 
     fn items(self, list: &ListType, old: &[Value], new: &[Value]) -> Level {
         let mut level = Level::default();
-        let mut add = |element, old: &[&Value], new: &[&Value]| {
+        let mut add = |step: Step<'_>, old: &[&Value], new: &[&Value]| {
             let found = self.group(list, old, new);
             if !found.is_nothing() {
-                level.add(element, found);
+                level.add(step.element(), found);
             }
         };
         let mut after = items::index(self.schema, list, new).into_iter().peekable();
-        for (element, before) in items::index(self.schema, list, old) {
-            while let Some((element, after)) = after.next_if(|(next, _)| *next < element) {
-                add(element, &[], after.as_slice());
+        for (step, before) in items::index(self.schema, list, old) {
+            while let Some((step, after)) = after.next_if(|(next, _)| *next < step) {
+                add(step, &[], after.as_slice());
             }
-            let twin = after.next_if(|(next, _)| *next == element);
-            add(element, before.as_slice(), twin.as_ref().map_or(&[], |(_, after)| after.as_slice()));
+            let twin = after.next_if(|(next, _)| *next == step);
+            add(step, before.as_slice(), twin.as_ref().map_or(&[], |(_, after)| after.as_slice()));
         }
-        for (element, after) in after {
-            add(element, &[], after.as_slice());
+        for (step, after) in after {
+            add(step, &[], after.as_slice());
         }
         level
     }

@@ -1,14 +1,78 @@
 //! How elements of lists are called in paths.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::tree::Value;
 
-use super::path::{PathElement, Plain};
+use super::path::{PathElement, Plain, compare};
 use super::schema::{ListType, Relation, Schema};
 
+/// The step to an element of a list, made of the element: there are many, and few become paths.
+#[derive(Clone, Debug)]
+pub enum Step<'v> {
+    /// By the only field of its key.
+    Key([KeyField<'v>; 1]),
+    /// By some fields, sorted by name.
+    Keys(Vec<KeyField<'v>>),
+    Value(&'v Value),
+}
+
+type KeyField<'v> = (&'v Arc<str>, &'v Value);
+
+impl Step<'_> {
+    pub fn element(&self) -> PathElement {
+        match self {
+            Self::Value(value) => PathElement::Value(Arc::new(Plain((*value).clone()))),
+            keyed => {
+                let field = |(name, value): &KeyField<'_>| ((*name).clone(), Plain((*value).clone()));
+                PathElement::Key(keyed.fields().iter().map(field).collect())
+            }
+        }
+    }
+
+    fn fields(&self) -> &[KeyField<'_>] {
+        match self {
+            Self::Key(field) => field,
+            Self::Keys(fields) => fields,
+            Self::Value(_) => &[],
+        }
+    }
+}
+
+impl Ord for Step<'_> {
+    /// As that of the paths' elements. Those of one list are all of one sort.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if let (Self::Value(one), Self::Value(other)) = (self, other) {
+            return compare(one, other);
+        }
+        let (one, other) = (self.fields(), other.fields());
+        let pairs = one.iter().zip(other);
+        pairs
+            .map(|((name, value), (other_name, other))| {
+                name.cmp(other_name).then_with(|| compare(value, other))
+            })
+            .find(|order| order.is_ne())
+            .unwrap_or_else(|| one.len().cmp(&other.len()))
+    }
+}
+
+impl PartialOrd for Step<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Step<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Step<'_> {}
+
 /// The step to an element of a list that is not atomic; the error is upstream's text.
-pub fn step(schema: &Schema, list: &ListType, item: &Value) -> Result<PathElement, String> {
+pub fn step<'v>(schema: &'v Schema, list: &'v ListType, item: &'v Value) -> Result<Step<'v>, String> {
     match &list.relation {
         Relation::Keyed(keys) => keyed(schema, list, keys, item),
         Relation::Set => match item {
@@ -19,28 +83,32 @@ pub fn step(schema: &Schema, list: &ListType, item: &Value) -> Result<PathElemen
             Value::Null => {
                 Err("associative list without keys has an element that's an explicit null".to_owned())
             }
-            scalar => Ok(PathElement::Value(Arc::new(Plain(scalar.clone())))),
+            scalar => Ok(Step::Value(scalar)),
         },
         Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
     }
 }
 
-fn keyed(schema: &Schema, list: &ListType, keys: &[Arc<str>], item: &Value) -> Result<PathElement, String> {
+fn keyed<'v>(
+    schema: &'v Schema,
+    list: &'v ListType,
+    keys: &'v [Arc<str>],
+    item: &'v Value,
+) -> Result<Step<'v>, String> {
     let item = match item {
         Value::Object(item) => item,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
         _ => return Err("associative list with keys may not have non-map elements".to_owned()),
     };
     let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
-    let default = |key: &str| defaults?.get(key)?.default.clone();
-    let value = |key: &str| item.get(key).cloned().or_else(|| default(key));
-    let field = |key: &Arc<str>| Some((key.clone(), Plain(value(key)?)));
+    let default = |key: &str| defaults?.get(key)?.default.as_ref();
+    let field = |key: &'v Arc<str>| Some((key, item.get(&**key).or_else(|| default(key))?));
     if let [key] = keys
         && let Some(field) = field(key)
     {
-        return Ok(PathElement::Key(Arc::new([field])));
+        return Ok(Step::Key([field]));
     }
-    let mut fields: Vec<(Arc<str>, Plain)> = keys.iter().filter_map(field).collect();
+    let mut fields: Vec<KeyField<'v>> = keys.iter().filter_map(field).collect();
     if fields.is_empty() {
         let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
         return Err(format!(
@@ -49,8 +117,8 @@ fn keyed(schema: &Schema, list: &ListType, keys: &[Arc<str>], item: &Value) -> R
             keys.join(" ")
         ));
     }
-    fields.sort();
-    Ok(PathElement::Key(fields.into()))
+    fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(Step::Keys(fields))
 }
 
 /// The elements of a list that have the same step.
@@ -77,12 +145,12 @@ impl<'v> Group<'v> {
 }
 
 /// The elements of a list by their steps, in the order of these. What has no step is left out: nobody can own it.
-pub fn index<'v>(schema: &Schema, list: &ListType, items: &'v [Value]) -> Vec<(PathElement, Group<'v>)> {
+pub fn index<'v>(schema: &'v Schema, list: &'v ListType, items: &'v [Value]) -> Vec<(Step<'v>, Group<'v>)> {
     let with_step = |item| Some((step(schema, list, item).ok()?, item));
-    let mut found: Vec<(PathElement, &Value)> = items.iter().filter_map(with_step).collect();
+    let mut found: Vec<(Step<'v>, &Value)> = items.iter().filter_map(with_step).collect();
     // Stable: duplicates keep their order.
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let mut groups: Vec<(PathElement, Group<'_>)> = Vec::with_capacity(found.len());
+    let mut groups: Vec<(Step<'v>, Group<'_>)> = Vec::with_capacity(found.len());
     for (step, item) in found {
         match groups.last_mut() {
             Some((last, group)) if *last == step => group.push(item),

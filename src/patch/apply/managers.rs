@@ -270,7 +270,7 @@ fn encode_entry(manager: &Manager) -> Value {
     let Identity { name, operation, api_version, subresource } = &manager.identity;
     let mut entry = Map::new();
     let mut put = |field: &str, value: Value| {
-        entry.insert(field.to_owned(), value);
+        entry.insert(field, value);
     };
     if !name.is_empty() {
         put("manager", name.as_str().into());

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::tree::{Map, Value};
 
-use super::items;
-use super::path::PathElement;
+use super::items::{self, Step};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
 /// `live` with what `config` says.
@@ -57,8 +56,8 @@ fn members(schema: &Schema, map: &MapType, live: &Map, config: &Map) -> Map {
 
 /// Elements of both lists: shared ones in the order of the configuration, those of the live list near their places.
 fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) -> Vec<Value> {
-    let steps = |items: &[Value]| -> Vec<Option<PathElement>> {
-        items.iter().map(|item| items::step(schema, list, item).ok()).collect()
+    let steps = |items| -> Vec<Option<Step<'_>>> {
+        <[Value]>::iter(items).map(|item| items::step(schema, list, item).ok()).collect()
     };
     let (left, right) = (steps(live), steps(config));
     let Numbered { left, right, count } = numbered(&left, &right);
@@ -129,14 +128,14 @@ struct Numbered {
     count: usize,
 }
 
-fn numbered(left: &[Option<PathElement>], right: &[Option<PathElement>]) -> Numbered {
-    let mut known: BTreeMap<&PathElement, usize> = BTreeMap::new();
+fn numbered(left: &[Option<Step<'_>>], right: &[Option<Step<'_>>]) -> Numbered {
+    let mut known: BTreeMap<&Step<'_>, usize> = BTreeMap::new();
     let left: Vec<Option<usize>> = left.iter().map(|step| Some(number(&mut known, step.as_ref()?))).collect();
     let right = right.iter().map(|step| Some(number(&mut known, step.as_ref()?))).collect();
     Numbered { left, right, count: known.len() }
 }
 
-fn number<'s>(known: &mut BTreeMap<&'s PathElement, usize>, step: &'s PathElement) -> usize {
+fn number<'s>(known: &mut BTreeMap<&'s Step<'s>, usize>, step: &'s Step<'s>) -> usize {
     let next = known.len();
     *known.entry(step).or_insert(next)
 }

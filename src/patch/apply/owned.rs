@@ -3,7 +3,7 @@
 use crate::tree::{Map, Text, Value};
 
 use super::fields::FieldSet;
-use super::items::{self, Group};
+use super::items::{self, Group, Step};
 use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 
@@ -43,12 +43,17 @@ fn members(schema: &Schema, map: &MapType, object: &Map) -> FieldSet {
 }
 
 fn elements(schema: &Schema, list: &ListType, items: &[Value]) -> FieldSet {
-    let element = |(element, group): (PathElement, Group<'_>)| {
+    let element = |(step, group): (Step<'_>, Group<'_>)| {
         let below = match group {
             Group::One(item) => node(schema, list.element, item).1,
             Group::Many(_) => FieldSet::default(),
         };
-        (element, true, below)
+        (step.element(), true, below)
     };
-    items::index(schema, list, items).into_iter().map(element).collect()
+    let groups = items::index(schema, list, items);
+    // Pruning can leave a null of an element, which nothing names, but with which the list is still there (upstream's
+    // empty path element).
+    let named: usize = groups.iter().map(|(_, group)| group.as_slice().len()).sum();
+    let nameless = (named < items.len()).then(|| (PathElement::Index(0), true, FieldSet::default()));
+    groups.into_iter().map(element).chain(nameless).collect()
 }

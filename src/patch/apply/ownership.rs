@@ -12,6 +12,7 @@ use super::managers::{self, Identity, Manager, Managers, NEVER_OWNED};
 use super::merge::merge;
 use super::owned::owned;
 use super::path;
+use super::reclaimed::reclaimed;
 use super::remove::remove;
 use super::schema::Schema;
 use super::validate::validate;
@@ -159,7 +160,7 @@ impl<'a, V: Versions> Update<'a, V> {
         if own.is_empty() && managers.0.iter().all(served) {
             return None;
         }
-        let mut left = without_changes(managers, comparisons, |_| true);
+        let mut left = without_changes(managers.clone(), comparisons, |_| true);
         let written = std::mem::take(own).into_written();
         if !written.is_empty() {
             let before = left.find_mut(&acting.identity).map(|manager| std::mem::take(&mut manager.fields));
@@ -180,21 +181,19 @@ impl<'a, V: Versions> Update<'a, V> {
 
 /// Managers without what changed; those of versions that are not served go.
 fn without_changes<V: Versions>(
-    managers: &Managers,
+    managers: Managers,
     comparisons: &mut Comparisons<'_, V>,
     touched: impl Fn(&Identity) -> bool,
 ) -> Managers {
-    let change = |manager: &Manager| {
+    let change = |mut manager: Manager| {
         let comparison = comparisons.of(&manager.identity.api_version)?;
-        if !touched(&manager.identity) {
-            return Some(manager.clone());
+        if touched(&manager.identity) {
+            let changed = [&comparison.modified, &comparison.added, &comparison.removed];
+            manager.fields = changed.into_iter().fold(manager.fields, FieldSet::difference);
         }
-        let mut manager = manager.clone();
-        let changed = [&comparison.modified, &comparison.added, &comparison.removed];
-        manager.fields = changed.into_iter().fold(manager.fields, FieldSet::difference);
         Some(manager)
     };
-    Managers(managers.0.iter().filter_map(change).collect())
+    Managers(managers.0.into_iter().filter_map(change).collect())
 }
 
 /// Lays `config` over `live`, takes out what the applier no longer says and nobody else owns, and settles ownership.
@@ -214,12 +213,13 @@ pub fn apply(
     validate(schema, config).map_err(Refusal::Unfit)?;
     let merged = merge(schema, live, config);
     let fields = versions.filter().pass(owned(schema, config));
-    let last = managers.find(&acting.identity).cloned();
-    let time = last.as_ref().and_then(|last| last.time.clone());
-    let mut managers = managers.clone();
+    let last = managers.find(&acting.identity);
+    let time = last.and_then(|last| last.time.clone());
+    let others = managers.0.iter().filter(|manager| !manager.identity.same(&acting.identity)).cloned();
+    let mut managers = Managers(others.collect());
     managers.put(Manager { identity: acting.identity.clone(), time, fields });
-    let object = match &last {
-        Some(last) => prune(versions, merged, &managers, last, version),
+    let object = match last {
+        Some(last) => prune(versions, merged, &managers, last, acting),
         None => merged,
     };
     let mut comparisons = Comparisons { versions, old: live, new: &object, known: HashMap::new() };
@@ -228,7 +228,7 @@ pub fn apply(
         return Err(Refusal::Conflicts(found));
     }
     let mut managers =
-        without_changes(&managers, &mut comparisons, |identity| !identity.same(&acting.identity));
+        without_changes(managers, &mut comparisons, |identity| !identity.same(&acting.identity));
     let changes = !path::same_members(live, &object);
     if let Some(own) = managers.0.iter_mut().find(|manager| manager.identity.same(&acting.identity)) {
         own.identity = acting.identity.clone();
@@ -247,8 +247,9 @@ fn conflicts_with_others<V: Versions>(
     acting: &Identity,
 ) -> Vec<Conflict> {
     let conflict = |manager: &Manager| {
-        let written = comparisons.of(&manager.identity.api_version)?.written();
-        let fields = manager.fields.intersection(&written);
+        let comparison = comparisons.of(&manager.identity.api_version)?;
+        let fields = manager.fields.intersection(&comparison.modified);
+        let fields = fields.union(&manager.fields.intersection(&comparison.added));
         (!fields.is_empty()).then(|| Conflict { with: manager.identity.clone(), fields })
     };
     let others = managers.0.iter().filter(|manager| !manager.identity.same(acting));
@@ -263,11 +264,50 @@ fn prune(
     merged: Object,
     managers: &Managers,
     last: &Manager,
-    version: &str,
+    acting: &Acting,
 ) -> Object {
-    let Some(schema) = versions.schema(&last.identity.api_version).filter(|_| !last.fields.is_empty()) else {
+    let version = &acting.identity.api_version;
+    let pruned_in = &last.identity.api_version;
+    let Some(schema) = versions.schema(pruned_in).filter(|_| !last.fields.is_empty()) else {
         return merged;
     };
+    let one_version = of_version(&merged, pruned_in)
+        && managers.0.iter().all(|manager| manager.identity.api_version == *pruned_in);
+    if one_version {
+        let own = managers.find(&acting.identity).map(|own| &own.fields);
+        if own.is_some_and(|own| reclaimed(schema, &last.fields, own)) {
+            return merged;
+        }
+        let all = managers.0.iter().fold(FieldSet::default(), |all, manager| all.union(&manager.fields));
+        if reclaimed(schema, &last.fields, &all) {
+            return merged;
+        }
+        return prune_in(schema, &merged, &last.fields, &all);
+    }
+    prune_across(versions, schema, merged, managers, last, version)
+}
+
+/// In the only version there is.
+fn prune_in(schema: &Schema, merged: &Object, last: &FieldSet, claimed: &FieldSet) -> Object {
+    let named = |set: &FieldSet| set.with_named_fields(schema, schema.root());
+    let has = |object: &Object| named(&owned(schema, object));
+    let (gone, whole) = (named(last), has(merged));
+    let left = remove(schema, merged, &gone);
+    let kept = has(&left).union(&named(claimed));
+    let pruned = remove(schema, merged, &whole.clone().difference(&kept));
+    // Only what was applied last may go: fields that nobody owned stay, unless what holds them goes.
+    remove(schema, merged, &whole.difference(&has(&pruned)).intersection(&gone))
+}
+
+/// Where managers have sets in other versions.
+fn prune_across(
+    versions: &impl Versions,
+    schema: &Schema,
+    merged: Object,
+    managers: &Managers,
+    last: &Manager,
+    version: &str,
+) -> Object {
     let in_version = |object: Object, version: &str| match of_version(&object, version) {
         true => object,
         false => versions.convert(&object, version),

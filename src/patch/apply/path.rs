@@ -44,7 +44,8 @@ impl PartialEq for Plain {
 
 impl Eq for Plain {}
 
-fn compare(one: &Value, other: &Value) -> Ordering {
+/// The order of [`Plain`].
+pub(super) fn compare(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => match (one.as_i64(), other.as_i64()) {
             (Some(one), Some(other)) => one.cmp(&other),

@@ -48,7 +48,7 @@ fn members(schema: &Schema, map: &MapType, object: &Map, paths: &FieldSet) -> Ma
 }
 
 fn elements(schema: &Schema, list: &ListType, items: &[Value], paths: &FieldSet) -> Vec<Value> {
-    let keep = |item: &Value| match items::step(schema, list, item) {
+    let keep = |item: &Value| match items::step(schema, list, item).map(|step| step.element()) {
         Ok(element) if paths.has(&element) => None,
         Ok(element) => match paths.below(&element) {
             Some(below) => Some(node(schema, list.element, item, below)),

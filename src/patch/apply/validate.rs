@@ -5,8 +5,7 @@ use std::fmt;
 
 use crate::tree::{Map, Value};
 
-use super::items;
-use super::path::PathElement;
+use super::items::{self, Step};
 use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar, shown};
 
 /// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
@@ -31,7 +30,8 @@ struct Walk<'a> {
 enum Path<'p> {
     Root,
     Member(&'p Path<'p>, &'p str),
-    Element(&'p Path<'p>, &'p PathElement),
+    Index(&'p Path<'p>, usize),
+    Element(&'p Path<'p>, &'p Step<'p>),
 }
 
 impl fmt::Display for Path<'_> {
@@ -39,7 +39,8 @@ impl fmt::Display for Path<'_> {
         match self {
             Self::Root => Ok(()),
             Self::Member(parent, name) => write!(f, "{parent}.{name}"),
-            Self::Element(parent, element) => write!(f, "{parent}{element}"),
+            Self::Index(parent, at) => write!(f, "{parent}[{at}]"),
+            Self::Element(parent, step) => write!(f, "{parent}{}", step.element()),
         }
     }
 }
@@ -73,29 +74,25 @@ impl Walk<'_> {
     }
 
     fn elements(&mut self, list: &ListType, items: &[Value], path: &Path<'_>) {
-        let mut steps = Vec::with_capacity(items.len());
-        let mut unnamed = None;
-        for (at, item) in items.iter().enumerate() {
-            match &list.relation {
-                Relation::Atomic => steps.push(PathElement::Index(i64::try_from(at).unwrap_or(i64::MAX))),
-                _ => match items::step(self.schema, list, item) {
-                    Ok(step) => steps.push(step),
-                    Err(why) => {
-                        unnamed = Some(format!("element {at}: {why}"));
-                        break;
-                    }
-                },
+        if list.relation == Relation::Atomic {
+            for (at, item) in items.iter().enumerate() {
+                self.node(list.element, item, &Path::Index(path, at));
             }
+            return;
         }
         let mut seen = BTreeSet::new();
-        for (step, item) in steps.iter().zip(items) {
-            if !seen.insert(step) {
-                self.refuse(path, &format!("duplicate entries for key {step}"));
+        for (at, item) in items.iter().enumerate() {
+            match items::step(self.schema, list, item) {
+                Ok(step) => {
+                    if seen.contains(&step) {
+                        self.refuse(path, &format!("duplicate entries for key {}", step.element()));
+                    }
+                    self.node(list.element, item, &Path::Element(path, &step));
+                    seen.insert(step);
+                }
+                // Upstream looks no further.
+                Err(why) => return self.refuse(path, &format!("element {at}: {why}")),
             }
-            self.node(list.element, item, &Path::Element(path, step));
-        }
-        if let Some(why) = unnamed {
-            self.refuse(path, &why);
         }
     }
 

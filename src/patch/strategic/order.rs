@@ -74,7 +74,7 @@ pub(super) fn merge_ordered_lists(
             all.into_iter().flatten().try_for_each(|item| keyed(item, list.merge_key).map(drop))?;
         }
         let merged = interleave(sides, &order, &live_items, list.merge_key);
-        original.insert(key.to_owned(), Value::Array(merged));
+        original.insert(key, Value::Array(merged));
         patch.shift_remove(key);
     }
     Ok(())

@@ -294,7 +294,7 @@ const SCHEDULING_V1: &[Row] = &[cluster("priorityclasses", "PriorityClass").shor
 
 const STORAGE_V1: &[Row] = &[
     cluster("csidrivers", "CSIDriver").generation().conditional().returns_deleted(),
-    cluster("csinodes", "CSINode").conditional().returns_deleted(),
+    cluster("csinodes", "CSINode").sub(STATUS).conditional().returns_deleted(),
     namespaced("csistoragecapacities", "CSIStorageCapacity").conditional(),
     cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted(),
     cluster("volumeattachments", "VolumeAttachment").sub(STATUS).conditional().returns_deleted(),

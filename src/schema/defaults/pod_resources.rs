@@ -40,7 +40,7 @@ pub(super) fn complete(spec: &mut ObjectMap) {
     for (name, mut amounts) in [("limits", limits), ("requests", requests)] {
         if !amounts.is_empty() {
             amounts.sort_keys();
-            resources.insert(name.to_owned(), Value::Object(amounts));
+            resources.insert(name, Value::Object(amounts));
         }
     }
 }

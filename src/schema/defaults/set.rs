@@ -29,14 +29,14 @@ pub(super) fn is_zero_value(value: &Value) -> bool {
 /// The default of a pointer.
 pub(super) fn if_absent(object: &mut ObjectMap, name: &str, value: impl Into<Value>) {
     if is_absent(object, name) {
-        object.insert(name.to_owned(), value.into());
+        object.insert(name, value.into());
     }
 }
 
 /// The default of anything else.
 pub(super) fn if_zero(object: &mut ObjectMap, name: &str, value: impl Into<Value>) {
     if is_zero(object, name) {
-        object.insert(name.to_owned(), value.into());
+        object.insert(name, value.into());
     }
 }
 

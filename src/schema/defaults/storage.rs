@@ -33,4 +33,5 @@ pub(super) fn csi_driver(driver: &mut ObjectMap) {
     }
     if_absent(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
     if_zero(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    if_absent(spec, "preventPodSchedulingIfMissing", false);
 }

@@ -46,6 +46,11 @@ pub(super) fn stateful_set(set: &mut ObjectMap) {
         if_absent(strategy, "rollingUpdate", empty());
     }
     no_pointers(strategy, &["partition"]);
+    if text(strategy, "type") == "RollingUpdate"
+        && let Some(rolling) = part(strategy, "rollingUpdate")
+    {
+        if_absent(rolling, "maxUnavailable", 1);
+    }
     let retention = fields::object_mut(spec, "persistentVolumeClaimRetentionPolicy");
     if_zero(retention, "whenDeleted", "Retain");
     if_zero(retention, "whenScaled", "Retain");

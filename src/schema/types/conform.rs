@@ -128,9 +128,7 @@ impl<'a, 't> Conformer<'a, 't> {
                 Some((name, value)) => {
                     object.insert(name, value);
                 }
-                None => {
-                    object.extend(self.absent(field).map(|value| (String::from(&*field.json_name), value)))
-                }
+                None => object.extend(self.absent(field).map(|value| (field.json_name.clone(), value))),
             }
         }
     }
@@ -251,7 +249,9 @@ impl<'a, 't> Conformer<'a, 't> {
                 let Value::String(text) = value else {
                     return Err(self.misfit(owner, json_kind(value), "string"));
                 };
-                *value = form::time(text, message.format)?;
+                if let Some(printed) = form::time(text, message.format)? {
+                    *value = printed;
+                }
                 Ok(())
             }
             (Format::Quantity, value) => {
@@ -342,7 +342,7 @@ impl<'a, 't> Conformer<'a, 't> {
 
     fn zero_members(&self, id: MessageId) -> Map {
         let fields = self.types.message(id).members.iter().map(|member| self.types.field(member));
-        fields.filter_map(|field| Some((String::from(&*field.json_name), self.absent(field)?))).collect()
+        fields.filter_map(|field| Some((field.json_name.clone(), self.absent(field)?))).collect()
     }
 
     fn go_type(&self, kind: FieldKind) -> String {

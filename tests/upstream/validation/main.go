@@ -61,6 +61,7 @@ func main() {
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
 	capabilities.Setup(true, 0)
+	openGates()
 	if len(os.Args) != 3 {
 		log.Fatal("usage: validation BASES CASES")
 	}

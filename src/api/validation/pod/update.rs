@@ -116,7 +116,7 @@ fn put(map: &mut Map, name: &str, value: &Value) {
     if value.is_null() {
         map.shift_remove(name);
     } else {
-        map.insert(name.to_owned(), value.clone());
+        map.insert(name, value.clone());
     }
 }
 

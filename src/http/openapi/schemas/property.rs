@@ -26,7 +26,7 @@ impl Schemas<'_> {
             schema.insert("x-kubernetes-unions", unions);
         }
         if let Some(kinds) = self.kinds(message) {
-            schema.insert(GVK.to_owned(), kinds);
+            schema.insert(GVK, kinds);
         }
         schema.into()
     }
@@ -190,7 +190,7 @@ fn put_merging(schema: &mut Map, merging: &Merging, extension: &str) {
         Merging::Set => ("set", None),
         Merging::Map(keys) => ("map", Some(keys)),
     };
-    schema.insert(extension.to_owned(), json!(word));
+    schema.insert(extension, json!(word));
     if let Some(keys) = keys {
         let keys: Value = keys.iter().map(|key| json!(&**key)).collect();
         schema.insert("x-kubernetes-list-map-keys", keys);

@@ -33,8 +33,8 @@ pub(super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), 
     Ok(())
 }
 
-/// In UTC and in whole seconds, or with six digits of fraction.
-pub(super) fn time(text: &str, format: Format) -> Result<Value, String> {
+/// In UTC and in whole seconds, or with six digits of fraction; `None` if it is so already.
+pub(super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> {
     let micro = format == Format::MicroTime;
     let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let parsed =
@@ -46,15 +46,15 @@ pub(super) fn time(text: &str, format: Format) -> Result<Value, String> {
     let micros = time.as_microsecond();
     let (second, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     if second == ZERO_SECOND && (!micro || fraction == 0) {
-        return Ok(Value::Null);
+        return Ok(Some(Value::Null));
     }
     let in_form = text.ends_with('Z') && text.len() == if micro { 27 } else { 20 };
-    let printed = match in_form {
-        true => text.to_owned(),
-        false if micro => format!("{:.6}", Timestamp::from_microsecond(micros).unwrap_or(time)),
+    let printed = match micro {
+        _ if in_form => return Ok(None),
+        true => format!("{:.6}", Timestamp::from_microsecond(micros).unwrap_or(time)),
         false => Timestamp::from_second(second).unwrap_or(time).to_string(),
     };
-    Ok(printed.into())
+    Ok(Some(printed.into()))
 }
 
 /// The parser also takes a blank or a small `t`, and offsets in other forms.
