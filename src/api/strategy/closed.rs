@@ -80,17 +80,17 @@ fn used(nodes: &[Node], object: &ObjectMap) -> Features {
 fn look(nodes: &[Node], object: &ObjectMap, found: &mut Features) {
     for node in nodes {
         match node {
-            Node::Of(feature, name) if object.get(*name).is_some_and(|value| !value.is_null()) => {
+            Node::Of(feature, name) if object.get(name).is_some_and(|value| !value.is_null()) => {
                 found.add(*feature);
             }
             Node::OnlyOf(feature, holder, name) => {
-                let value = object.get(*holder).and_then(|holder| holder.get(*name));
+                let value = object.get(holder).and_then(|holder| holder.get(*name));
                 if value.is_some_and(|value| !value.is_null()) {
                     found.add(*feature);
                 }
             }
             Node::Under(name, below) => {
-                if let Some(value) = object.get(*name) {
+                if let Some(value) = object.get(name) {
                     look_below(below, value, found);
                 }
             }
@@ -116,16 +116,16 @@ fn remove(nodes: &[Node], object: &mut ObjectMap, kept: Features) {
     for node in nodes {
         match node {
             Node::Of(feature, name) if !kept.contains(*feature) => {
-                object.shift_remove(*name);
+                object.shift_remove(name);
             }
             Node::OnlyOf(feature, holder, name) if !kept.contains(*feature) => {
-                let Some(Value::Object(members)) = object.get_mut(*holder) else { continue };
-                if members.shift_remove(*name).is_some() && members.is_empty() {
-                    object.shift_remove(*holder);
+                let Some(Value::Object(members)) = object.get_mut(holder) else { continue };
+                if members.shift_remove(name).is_some() && members.is_empty() {
+                    object.shift_remove(holder);
                 }
             }
             Node::Under(name, below) => {
-                if let Some(value) = object.get_mut(*name) {
+                if let Some(value) = object.get_mut(name) {
                     remove_below(below, value, kept);
                 }
             }

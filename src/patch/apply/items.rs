@@ -102,7 +102,7 @@ fn keyed<'v>(
     };
     let defaults = schema.atom(list.element).map.as_ref().map(|map| &map.fields);
     let default = |key: &str| defaults?.get(key)?.default.as_ref();
-    let field = |key: &'v Arc<str>| Some((key, item.get(&**key).or_else(|| default(key))?));
+    let field = |key: &'v Arc<str>| Some((key, item.get(key).or_else(|| default(key))?));
     if let [key] = keys
         && let Some(field) = field(key)
     {
@@ -117,7 +117,7 @@ fn keyed<'v>(
             keys.join(" ")
         ));
     }
-    fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+    fields.sort_by_key(|(one, _)| *one);
     Ok(Step::Keys(fields))
 }
 
