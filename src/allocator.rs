@@ -9,6 +9,13 @@ use mimalloc::MiMalloc;
 /// of the alignment all are aligned.
 pub struct Allocator;
 
+/// Returns to the system what this thread has freed, and what others have. mimalloc does so later, when somebody frees
+/// more, which may be long on a server that has nothing to do.
+pub fn give_back() {
+    // SAFETY: it takes no pointers, and any thread may call it at any time.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 // SAFETY: every call goes on to mimalloc, which needs no layout to free; more than was asked for is as good.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]

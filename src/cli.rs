@@ -15,6 +15,7 @@ pub mod transfer;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
@@ -25,12 +26,12 @@ use self::serve::{Application, BuildError, Environment};
 
 /// The whole program: parses `arguments`, runs what they ask for, and says in one line why it could not.
 ///
-/// `build` makes the application of `rowplane serve`.
-pub fn main<B>(arguments: impl IntoIterator<Item = OsString>, build: B) -> ExitCode
+/// `build` makes the application of `rowplane serve`, `give_back` returns freed memory to the system.
+pub fn main<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> ExitCode
 where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
-    match run(arguments, build) {
+    match run(arguments, build, give_back) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("rowplane: {}", error.one_line());
@@ -39,7 +40,7 @@ where
     }
 }
 
-fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B) -> Result<(), Error>
+fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> Result<(), Error>
 where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
@@ -52,7 +53,7 @@ where
         Command::Serve(arguments) => {
             let config = arguments.into_config()?;
             logging::init(config.log);
-            let runtime = runtime()?;
+            let runtime = runtime(give_back)?;
             let served = runtime.block_on(serve::serve(config, build));
             // What has not ended in its grace is not waited for.
             runtime.shutdown_background();
@@ -60,26 +61,32 @@ where
         }
         Command::Backup(arguments) => {
             let (file, datastore) = arguments.into_config()?;
-            runtime()?.block_on(transfer::backup(&datastore, &file))?.print()
+            runtime(give_back)?.block_on(transfer::backup(&datastore, &file))?.print()
         }
         Command::Restore(arguments) => {
             let (file, datastore) = arguments.into_config()?;
-            runtime()?.block_on(transfer::restore(&file, &datastore))?.print()
+            runtime(give_back)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
-            let inventory = runtime()?.block_on(status::inventory(&arguments.datastore()?))?;
+            let inventory = runtime(give_back)?.block_on(status::inventory(&arguments.datastore()?))?;
             status::print(&inventory).map_err(Error::Output)
         }
         Command::Migrate(arguments) => {
             let (from, to) = arguments.into_config()?;
-            runtime()?.block_on(transfer::migrate(&from, &to))?.print()
+            runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()
         }
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+/// How long a thread for work that blocks waits for more. What it leaves may be much, as documents of OpenAPI do; under
+/// load there is always more to do.
+const KEPT_ALIVE: Duration = Duration::from_secs(2);
+
+fn runtime(give_back: fn()) -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_keep_alive(KEPT_ALIVE)
+        .on_thread_stop(give_back)
         .thread_name("rowplane")
         .build()
         .map_err(Error::Runtime)

@@ -57,6 +57,8 @@ mod list;
 mod list_options;
 #[path = "api/managers.rs"]
 mod managers;
+#[path = "api/messages.rs"]
+mod messages;
 #[path = "api/namespaces.rs"]
 mod namespaces;
 #[path = "api/negotiation.rs"]

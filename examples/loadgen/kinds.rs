@@ -196,8 +196,13 @@ fn variables(count: usize, mark: &str) -> String {
 }
 
 /// Only labels of a Pod change, since little else may.
-pub fn pod(name: &str, mark: &str, metadata: &str) -> Bytes {
-    let variables = variables(VARIABLES, "the same for all");
+fn pod(name: &str, mark: &str, metadata: &str) -> Bytes {
+    pod_of(VARIABLES, name, mark, metadata)
+}
+
+/// A Pod with so many variables.
+pub fn pod_of(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
+    let variables = variables(count, "the same for all");
     Bytes::from(format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
     ))

@@ -16,6 +16,8 @@ use crate::{Context, Result, kinds};
 const MIN_REPEATS: usize = 5;
 const PAGE: usize = 500;
 const AT_ONCE: usize = 10;
+/// Of a Pod, so that it has about 5 KB as it is read, with its managedFields.
+const VARIABLES: usize = 26;
 
 pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
     let mut whole = Table::new(
@@ -61,7 +63,7 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
     for &count in &context.args.pods {
         let collection = scratch.namespace(context, &format!("pods-{count}")).await?.pods();
         eprintln!("creating {count} Pods");
-        let pod = |i| kinds::pod(&scratch::name(i), "0", "");
+        let pod = |i| kinds::pod_of(VARIABLES, &scratch::name(i), "0", "");
         scratch::fill_with(&context.target, &collection, count, pod).await?;
         measure_forms(context, &collection, (" Pods", count), &mut whole).await?;
     }

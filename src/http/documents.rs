@@ -101,7 +101,7 @@ fn openapi_v2_in(openapi: &OpenApi, form: Form, headers: &HeaderMap) -> Response
 pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &HeaderMap) -> Response {
     if path.is_empty() {
         let (index, modified) = openapi.v3_index();
-        let (etag, content_type) = (&index.etag(), openapi::CONTENT_TYPE);
+        let (etag, content_type) = (&index.etag(), openapi::V3_INDEX_CONTENT_TYPE);
         let served = Served { etag, modified, content_type };
         return conditional(served, headers, || index.body.len(), || index.body.clone());
     }

@@ -59,6 +59,9 @@ pub const CONTENT_TYPE: &str = "application/json";
 pub const V2_PROTOBUF_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 pub const V3_PROTOBUF_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 
+/// kube-aggregator names none for the index, and Go takes JSON for text.
+pub const V3_INDEX_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
 /// Value of `Vary` on documents of v3.
 pub const VARY: &str = "Accept";
 /// Value of `Vary` on that of v2, which may be compressed.

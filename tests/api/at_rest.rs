@@ -224,7 +224,7 @@ async fn clients_cannot_send_what_is_packed(setup: Setup) {
     let server = setup.start().await;
     let sent = json!({"metadata": {"name": "a"}, "data": {"k": "again and ".repeat(300)}});
     let message =
-        encode("v1", "ConfigMap", &serde_json::from_value(sent).expect("an object")).expect("of its types");
+        encode("v1", "ConfigMap", &serde_json::from_value(sent).expect("an object")).expect("typed");
     let value = packed("v1", "ConfigMap", &message).expect("it repeats itself");
     let refused = server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, value).await;
     assert_eq!(refused.status, 400, "{refused:?}");

@@ -20,7 +20,7 @@ on_both_databases! {
     media_types,
     people_get_indentation,
     the_order_of_fields,
-    every_answer_has_these_headers,
+    w14_every_answer_has_these_headers,
 }
 
 async fn three(server: &TestServer) {
@@ -258,7 +258,7 @@ async fn the_order_of_fields(setup: Setup) {
     assert_eq!(keys(&list), ["kind", "apiVersion", "metadata", "items"]);
 }
 
-async fn every_answer_has_these_headers(setup: Setup) {
+async fn w14_every_answer_has_these_headers(setup: Setup) {
     let server = setup.start().await;
     for path in
         [CONFIGMAPS, "/api/v1/namespaces/t/configmaps/none", "/version", "/nosuch", "/readyz", "/apis"]

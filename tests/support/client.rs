@@ -194,6 +194,12 @@ impl Request {
         self.header("content-type", content_type)
     }
 
+    /// A body of which no header says what it is.
+    pub fn untyped(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
     /// Sends it and reads no body.
     pub async fn send(self) -> http::Response<Incoming> {
         let uri = format!("{}{}", self.client.server, self.path);

@@ -157,22 +157,28 @@ fn members_stand_in_upstream_order() {
 }
 
 #[test]
-fn vectors_of_the_specification() {
+fn w38_vectors_of_the_specification() {
+    let made = |api_version, kind, members: Value| {
+        let Value::Object(members) = members else { unreachable!("an object each") };
+        Envelope::wrap(api_version, kind, &encode(api_version, kind, &members).expect("encodes"))
+    };
     let namespace = "6b387300 0a0f 0a027631 12094e616d657370616365 1219 0a11 0a0161 1200 1a00 2200 2a00 3200 3800 \
                      4200 1200 1a02 0a00 1a00 2200";
     assert_eq!(
         open(&hex(namespace)).expect("decodes"),
         json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {}, "status": {}})
     );
+    assert_eq!(made("v1", "Namespace", json!({"metadata": {"name": "a"}})), hex(namespace));
     let pods = "6b387300 0a0d 0a027631 1207506f644c697374 1209 0a07 0a00 120131 1a00 1a00 2200";
     assert_eq!(
         open(&hex(pods)).expect("decodes"),
         json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": null})
     );
+    assert_eq!(made("v1", "PodList", json!({"metadata": {"resourceVersion": "1"}, "items": []})), hex(pods));
 }
 
 #[test]
-fn numbers_may_be_packed_and_messages_may_come_in_pieces() {
+fn w40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
     let pod = ("v1", "Pod");
     // spec (2) .securityContext (14) .supplementalGroups (4): packed 1, 2, then 3; spec.nodeName (10) apart.
     let packed = members(pod, "1208 7206 2202 0102 2003 1205 5203 6e6f64").expect("decodes");
@@ -181,7 +187,7 @@ fn numbers_may_be_packed_and_messages_may_come_in_pieces() {
 }
 
 #[test]
-fn times_and_integers_at_their_edges() {
+fn w41_times_and_integers_at_their_edges() {
     let created = |raw: &str| members(("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
     assert_eq!(created("0a02 4200"), json!({}));
     assert_eq!(created("0a06 4204 0800 1000"), json!({"creationTimestamp": "1970-01-01T00:00:00Z"}));
