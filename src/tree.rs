@@ -14,6 +14,7 @@ pub use convert::ToTree;
 pub use map::{Entry, Map};
 pub use serde_json::Number;
 pub use smol_str::SmolStr as Text;
+pub use text::{Reader, Repetition};
 
 pub use crate::json;
 

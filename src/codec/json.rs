@@ -1,9 +1,8 @@
 //! JSON as it comes in: one pass that also notices members that are there twice.
 
 use std::cell::Cell;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeSeed;
 
 mod literals;
 mod node;
@@ -15,7 +14,7 @@ pub use surrogates::first as first_surrogate;
 pub use whole::{whole, whole_numbers};
 
 use crate::gotext;
-use crate::tree::{Map, Number, Text, Value};
+use crate::tree::{Reader, Repetition, Value};
 
 /// A value, and whether something of it was lost.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub struct Parsed {
 /// does an escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
-    let seed = Watching { repeated: &repeated, repetition: Repetition::Replaces };
+    let seed = Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
     let value = with_text(body, |text| read(text, seed))?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
@@ -38,15 +37,14 @@ pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
 /// Reads a value as Go reads one into structs: a member that is there twice is read over what was there before. Where
 /// Go keeps raw JSON, or has a map of structs, the last one would count.
 pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
-    let repeated = Cell::new(false);
-    let seed = Watching { repeated: &repeated, repetition: Repetition::Merges };
+    let seed = Reader { repeated: None, repetition: Repetition::Merges };
     with_text(body, |text| read(text, seed))
 }
 
 /// As [`parse`], of what is text already, and without leniency.
 pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
-    let value = read(text, Watching { repeated: &repeated, repetition: Repetition::Replaces })?;
+    let value = read(text, Reader { repeated: Some(&repeated), repetition: Repetition::Replaces })?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
@@ -66,107 +64,6 @@ fn read<T>(text: &str, seed: impl for<'de> DeserializeSeed<'de, Value = T>) -> R
     let value = seed.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
-}
-
-#[derive(Clone, Copy)]
-struct Watching<'a> {
-    repeated: &'a Cell<bool>,
-    repetition: Repetition,
-}
-
-/// What a member does to one of its name before it.
-#[derive(Clone, Copy)]
-enum Repetition {
-    Replaces,
-    Merges,
-}
-
-/// Reads `later` over `earlier`. Elements of lists are read over those in their places.
-fn merge(earlier: Value, later: Value) -> Value {
-    match (earlier, later) {
-        (Value::Object(mut members), Value::Object(later)) => {
-            for (name, value) in later {
-                let earlier = members.get_mut(&name).map(Value::take).unwrap_or_default();
-                members.insert(name, merge(earlier, value));
-            }
-            Value::Object(members)
-        }
-        (Value::Array(items), Value::Array(later)) => {
-            let earlier = items.into_iter().chain(std::iter::repeat(Value::Null));
-            Value::Array(
-                later.into_iter().zip(earlier).map(|(later, earlier)| merge(earlier, later)).collect(),
-            )
-        }
-        (_, later) => later,
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Watching<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Watching<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any valid JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<Text>()? {
-            let mut value = members.next_value_seed(self)?;
-            if let Repetition::Merges = self.repetition
-                && let Some(earlier) = object.get_mut(&name)
-            {
-                value = merge(earlier.take(), value);
-            }
-            if object.insert(name, value).is_some() {
-                self.repeated.set(true);
-            }
-        }
-        Ok(Value::Object(object))
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Values as text, through `serde`.
 
+use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{Map, Number, Text, Value};
@@ -30,17 +31,18 @@ impl Serialize for Map {
     }
 }
 
+/// Of a member that is there twice the last one counts.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyValue)
+        Reader::default().deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Map {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyMap;
+        struct Members;
 
-        impl<'de> Visitor<'de> for AnyMap {
+        impl<'de> Visitor<'de> for Members {
             type Value = Map;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,27 +50,79 @@ impl<'de> Deserialize<'de> for Map {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Map, A::Error> {
-                read_map(members)
+                Reader::default().members(members)
             }
         }
 
-        deserializer.deserialize_map(AnyMap)
+        deserializer.deserialize_map(Members)
     }
 }
 
-/// Of a member that is there twice the last one counts.
-fn read_map<'de, A: MapAccess<'de>>(mut members: A) -> Result<Map, A::Error> {
-    let mut map = Map::new();
-    while let Some(name) = members.next_key::<Text>()? {
-        let value = members.next_value()?;
-        map.insert(name, value);
-    }
-    Ok(map)
+/// Reads values.
+#[derive(Clone, Copy, Default)]
+pub struct Reader<'a> {
+    /// Set once an object has a member twice.
+    pub repeated: Option<&'a Cell<bool>>,
+    pub repetition: Repetition,
 }
 
-struct AnyValue;
+/// What a member does to one of its name before it.
+#[derive(Clone, Copy, Default)]
+pub enum Repetition {
+    #[default]
+    Replaces,
+    Merges,
+}
 
-impl<'de> Visitor<'de> for AnyValue {
+impl Reader<'_> {
+    fn members<'de, A: MapAccess<'de>>(self, mut members: A) -> Result<Map, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<Text>()? {
+            let mut value = members.next_value_seed(self)?;
+            if let Repetition::Merges = self.repetition
+                && let Some(earlier) = object.get_mut(&name)
+            {
+                value = merge(earlier.take(), value);
+            }
+            if object.insert(name, value).is_some()
+                && let Some(repeated) = self.repeated
+            {
+                repeated.set(true);
+            }
+        }
+        Ok(object)
+    }
+}
+
+/// Reads `later` over `earlier`. Elements of lists are read over those in their places.
+fn merge(earlier: Value, later: Value) -> Value {
+    match (earlier, later) {
+        (Value::Object(mut members), Value::Object(later)) => {
+            for (name, value) in later {
+                let earlier = members.get_mut(&name).map(Value::take).unwrap_or_default();
+                members.insert(name, merge(earlier, value));
+            }
+            Value::Object(members)
+        }
+        (Value::Array(items), Value::Array(later)) => {
+            let earlier = items.into_iter().chain(std::iter::repeat(Value::Null));
+            Value::Array(
+                later.into_iter().zip(earlier).map(|(later, earlier)| merge(earlier, later)).collect(),
+            )
+        }
+        (_, later) => later,
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,18 +162,18 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Value::deserialize(deserializer)
+        self.deserialize(deserializer)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Value, A::Error> {
-        read_map(members).map(Value::Object)
+        self.members(members).map(Value::Object)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rowplane::codec::at_rest;
 use rowplane::storage::SAFETY_GAP;
 
 use super::history::{
@@ -118,7 +119,11 @@ impl Log {
     }
 
     fn version(&mut self, revision: u64, uid: &str, value: &[u8]) -> Option<Version> {
-        let token = Token::find(value);
+        // Long messages are packed.
+        let token = match at_rest::open(value) {
+            Ok(opened) => Token::find(&opened.message),
+            Err(_) => Token::find(value),
+        };
         if token.is_none() {
             self.clock(format!("revision {revision} holds no token"));
         }
