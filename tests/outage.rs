@@ -128,9 +128,15 @@ async fn large_history(server: &TestServer, count: usize) -> u64 {
     before
 }
 
-/// Marked in the middle by the number.
+/// Marked in the middle by the number. Made of letters that nothing can be made shorter of, so that it is as long in the
+/// database.
 fn filler(n: usize) -> String {
-    let half = "x".repeat(250_000);
+    let mut state = n as u64 + 1;
+    let letter = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'0' + (state >> 58) as u8)
+    };
+    let half: String = (0..250_000).map(letter).filter(|letter| !"<\\".contains(*letter)).collect();
     format!("{half}<mark {n:02}>{half}")
 }
 
