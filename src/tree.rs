@@ -83,10 +83,6 @@ impl Value {
         matches!(self, Self::Number(number) if number.is_i64())
     }
 
-    pub fn is_u64(&self) -> bool {
-        matches!(self, Self::Number(number) if number.is_u64())
-    }
-
     pub fn is_f64(&self) -> bool {
         matches!(self, Self::Number(number) if number.is_f64())
     }

@@ -1,7 +1,5 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
-use crate::tree::Value;
-
 use super::error::{Cause, Error, Subject, aggregate};
 use super::modify::{Current, Next};
 use super::options::write::WriteOptions;
@@ -9,6 +7,7 @@ use super::strategy::condition;
 use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
 use crate::gotext;
 use crate::schema::names::GroupResource;
+use crate::tree::Value;
 
 impl Api {
     /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions.

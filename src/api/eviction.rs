@@ -2,8 +2,6 @@
 
 mod budget;
 
-use crate::tree::Value;
-
 use super::error::{Cause, CauseReason, Error};
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
@@ -14,6 +12,7 @@ use super::part::Part;
 use super::strategy::condition::{self, Condition};
 use super::update::{Change, UidRule, next_version};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::tree::Value;
 use crate::user::User;
 use budget::Budget;
 

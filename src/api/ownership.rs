@@ -6,8 +6,6 @@
 
 use std::borrow::Cow;
 
-use crate::tree::Value;
-
 use super::part::Part;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut, now};
@@ -15,6 +13,7 @@ use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
 use crate::patch::apply::ownership::{self, Acting, Update, Versions};
 use crate::patch::apply::schema::Schema;
+use crate::tree::Value;
 
 pub(super) mod scale;
 

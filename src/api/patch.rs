@@ -1,7 +1,5 @@
 //! PATCH: a change computed from the current object, recomputed when somebody else was faster.
 
-use crate::tree::{Text, Value};
-
 use super::error::Error;
 use super::modify::Modified;
 use super::options::write::PatchOptions;
@@ -14,6 +12,7 @@ use crate::codec::managed;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
 use crate::schema::types::{self, Types};
+use crate::tree::{Text, Value};
 
 /// Opening the managers is dear, and few patches are about them.
 const MANAGERS: &[&str] = &["metadata", "managedFields"];

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::tree::Value;
-
 use super::ObjectMap;
 use super::admission::plugins::Plugins;
 use super::convert::{Conversion, conversion, other_version};
@@ -25,6 +23,7 @@ use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::schema::types::{Fit, Types};
 use crate::storage::ResourceId;
+use crate::tree::Value;
 
 /// One served version of a stored resource.
 pub struct Resource {

@@ -3,11 +3,10 @@
 //! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`); custom resources will
 //! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
 
-use crate::tree::{Value, json};
-
 use super::error::{Cause, Error};
 use super::{ObjectMap, fields};
 use crate::schema::names::GroupKind;
+use crate::tree::{Value, json};
 
 /// What upstream's defaulting gives to a parent that says nothing.
 const DEFAULT_REPLICAS: i64 = 1;

@@ -7,13 +7,12 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use crate::tree::Value;
-
 use super::error::{Cause, Error};
 use super::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
 use crate::storage::Written;
+use crate::tree::Value;
 
 mod cidrs;
 mod claims;

@@ -2,9 +2,8 @@
 //!
 //! The rules are those of upstream's `k8s.io/apiserver/pkg/storageversion`.
 
-use crate::tree::{Map, Value, json};
-
 use super::ObjectMap;
+use crate::tree::{Map, Value, json};
 
 const ENTRIES: &str = "storageVersions";
 const COMMON: &str = "commonEncodingVersion";

@@ -1,7 +1,5 @@
 //! PUT: a new version of an object, or of a part of it.
 
-use crate::tree::Value;
-
 use super::error::{Cause, Error};
 use super::meta;
 use super::modify::{Current, Modified, Next};
@@ -12,6 +10,7 @@ use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
 use crate::codec::managed;
+use crate::tree::Value;
 use crate::user::User;
 
 /// What an update may do about the stored uid.

@@ -4,13 +4,12 @@
 //! the bytes that upstream would write after reading the same JSON (spec/wire.md, 2.1 and 3). Nothing here trusts its
 //! input: depth and the number of values are bounded, and there is no way to panic.
 
-use crate::tree::Map;
-
 use super::at_rest::packed;
 use super::json_text::write_string;
 use crate::protowire;
 use crate::quantity;
 use crate::schema::types::{MessageId, Types};
+use crate::tree::Map;
 
 mod decode;
 mod encode;

@@ -1,13 +1,12 @@
 //! The objects that exist from the start: namespaces, the classes of the system's Pods, and what stands for the server
 //! itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
-use crate::tree::{Value, json};
-
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
+use crate::tree::{Value, json};
 use crate::user::User;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];

@@ -1,8 +1,6 @@
 //! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses until somebody adds
 //! others (`pkg/controlplane/controller/defaultservicecidr`).
 
-use crate::tree::{Value, json};
-
 use super::bootstrap::{self, Place};
 use crate::api::apply::Applier;
 use crate::api::error::Error;
@@ -13,6 +11,7 @@ use crate::api::services::OF_FLAGS as NAME;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::patch::apply::ownership::Conflicts;
+use crate::tree::{Value, json};
 use crate::user::User;
 
 const PLACE: Place = ("networking.k8s.io", "v1", "servicecidrs");

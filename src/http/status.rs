@@ -1,9 +1,8 @@
 //! The one door from [`Error`] to HTTP: code, `Status` body and `Retry-After`.
 
-use crate::tree::{Map, Value, json};
-
 use crate::api::error::{Cause, CauseReason, Error, Exists, Refuser, Subject};
 use crate::schema::names::{GroupKind, GroupResource};
+use crate::tree::{Map, Value, json};
 
 /// What an [`Error`] looks like to the client.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,11 +5,10 @@
 
 mod pointer;
 
-use crate::tree::{Map, Value};
-
 use super::PatchError;
 use crate::codec::depth::{MAX_DEPTH, depth};
 use crate::gotext;
+use crate::tree::{Map, Value};
 use pointer::{Target, container};
 
 /// The largest number of operations of one patch.

@@ -1,9 +1,8 @@
 //! Merge patch (RFC 7386) with the habits of evanphx/json-patch v4, which upstream uses.
 
-use crate::tree::{Map, Value};
-
 use super::{Decoding, PatchError};
 use crate::gotext;
+use crate::tree::{Map, Value};
 
 /// Applies `patch` to `document`. Unchecked, an array replaces the document, which then fails to decode.
 pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Value, PatchError> {

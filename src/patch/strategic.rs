@@ -8,11 +8,10 @@ mod list;
 mod lookup;
 mod order;
 
-use crate::tree::{Map, Text, Value};
-
 use super::PatchError;
 use crate::gotext;
 use crate::schema::types::{MessageId, Types};
+use crate::tree::{Map, Text, Value};
 use list::ListPatch;
 use lookup::Shape;
 

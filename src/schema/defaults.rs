@@ -7,10 +7,9 @@
 
 use std::sync::LazyLock;
 
-use crate::tree::{Text, Value};
-
 use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types, conform};
 use crate::fields::ObjectMap;
+use crate::tree::{Text, Value};
 
 mod admission;
 mod autoscaling;

@@ -201,12 +201,6 @@ impl<K: Into<Text>> FromIterator<(K, Value)> for Map {
     }
 }
 
-impl<K: Into<Text>, const N: usize> From<[(K, Value); N]> for Map {
-    fn from(members: [(K, Value); N]) -> Self {
-        members.into_iter().collect()
-    }
-}
-
 impl IntoIterator for Map {
     type Item = (Text, Value);
     type IntoIter = std::vec::IntoIter<(Text, Value)>;

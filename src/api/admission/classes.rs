@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::tree::Value;
-
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 const STORAGE: Place = ("storage.k8s.io", "v1", "storageclasses");
 const STORAGE_MARKS: [&str; 2] =

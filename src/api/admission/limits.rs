@@ -1,12 +1,11 @@
 //! LimitRanger: what containers need that do not say so, and bounds of what they may need
 //! (`plugin/pkg/admission/limitranger`).
 
-use crate::tree::Value;
-
 use super::usage::{self, Amounts};
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields, metadata_mut};
 use crate::quantity::{nanos, units};
+use crate::tree::Value;
 
 const RANGES: Place = ("", "v1", "limitranges");
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

@@ -1,9 +1,8 @@
 //! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
 
-use crate::tree::Value;
-
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 const CLASSES: Place = ("scheduling.k8s.io", "v1", "priorityclasses");
 const PREEMPTS: &str = "PreemptLowerPriority";

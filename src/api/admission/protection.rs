@@ -1,11 +1,10 @@
 //! StorageObjectInUseProtection: volumes wait for those who use them. Who takes the finalizers off is
 //! kube-controller-manager.
 
-use crate::tree::Value;
-
 use super::tolerations::list_mut;
 use super::view::View;
 use crate::api::{ObjectMap, metadata_mut};
+use crate::tree::Value;
 
 pub(super) fn volume(_: &View<'_>, volume: &mut ObjectMap) -> Result<(), String> {
     protect(volume, "kubernetes.io/pv-protection")

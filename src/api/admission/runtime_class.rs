@@ -1,12 +1,11 @@
 //! RuntimeClass: what running Pods in a certain way costs, and where that is possible.
 
-use crate::tree::Value;
-
 use super::tolerations::list_mut;
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};
 use crate::gotext::quote;
 use crate::quantity;
+use crate::tree::Value;
 
 const CLASSES: Place = ("node.k8s.io", "v1", "runtimeclasses");
 

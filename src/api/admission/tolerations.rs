@@ -1,10 +1,9 @@
 //! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and nothing
 //! goes to a Node before it is ready.
 
-use crate::tree::{Value, json};
-
 use super::view::View;
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 const SECONDS: i64 = 300;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

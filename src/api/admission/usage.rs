@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::tree::Value;
-
 use crate::api::{ObjectMap, fields};
 use crate::quantity;
+use crate::tree::Value;
 
 /// The resources that a Pod may ask for as a whole.
 const OF_PODS: [&str; 2] = ["cpu", "memory"];

@@ -1,13 +1,12 @@
 //! The body of an apply: YAML, of which JSON is a part.
 
-use crate::tree::Value;
-
 use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::api::options::write::FieldValidation;
 use crate::api::strictness::{Strictness, yaml_error};
 use crate::codec::{json, yaml};
 use crate::gotext;
+use crate::tree::Value;
 
 /// A configuration as it was sent.
 pub struct Config {

@@ -1,7 +1,5 @@
 //! kubectl's own record of what it applied, before the server kept one: an annotation that holds the body.
 
-use crate::tree::Value;
-
 use crate::api::meta::{ANNOTATIONS_MAX, pairs};
 use crate::api::ownership::Kind;
 use crate::api::{ObjectMap, metadata, metadata_mut};
@@ -11,6 +9,7 @@ use crate::patch::apply::conflict::Conflict;
 use crate::patch::apply::owned::owned;
 use crate::patch::apply::ownership::{Acting, Versions};
 use crate::patch::apply::validate::validate;
+use crate::tree::Value;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager whose record this is.

@@ -1,11 +1,10 @@
 //! Autoscalers: `autoscaling/v1` knows the utilization of CPU only and keeps all else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`).
 
-use crate::tree::{Text, Value, json};
-
 use super::metrics;
 use crate::api::{ObjectMap, fields};
 use crate::gotext;
+use crate::tree::{Text, Value, json};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";

@@ -1,9 +1,8 @@
 //! Metrics of autoscalers: nested in `autoscaling/v2`, flat in the annotations of `autoscaling/v1`
 //! (`pkg/apis/autoscaling/v1/conversion.go`).
 
-use crate::tree::Value;
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 /// A source of metrics, and where its fields are: in the flat form, in the nested one.
 type Shape = (&'static str, &'static [(&'static str, &'static [&'static str])]);

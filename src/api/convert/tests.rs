@@ -1,7 +1,6 @@
-use crate::tree::{Value, json};
-
 use super::*;
 use crate::codec::protobuf;
+use crate::tree::{Value, json};
 
 fn convert(value: &Value, from: &str, to: &str, kind: &str) -> Value {
     conversion(from, to, kind).unwrap().convert(value.as_object().unwrap().clone()).into()

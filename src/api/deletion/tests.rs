@@ -1,7 +1,6 @@
-use crate::tree::json;
-
 use super::*;
 use crate::schema::builtin;
+use crate::tree::json;
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 

@@ -1,7 +1,5 @@
 //! What a PodDisruptionBudget says to an eviction.
 
-use crate::tree::{Value, json};
-
 use super::still_processed;
 use crate::api::error::{Cause, CauseReason, Error};
 use crate::api::resource::Resource;
@@ -9,6 +7,7 @@ use crate::api::selector::label::LabelSelector;
 use crate::api::{ObjectMap, fields};
 use crate::cache::{Range, State};
 use crate::schema::names::GroupResource;
+use crate::tree::{Value, json};
 
 /// More evictions than these must not wait for the controller of budgets.
 const DISRUPTED_MAX: usize = 2000;

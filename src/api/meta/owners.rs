@@ -1,10 +1,9 @@
 //! `metadata.ownerReferences` (apimachinery `ValidateOwnerReferences`).
 
-use crate::tree::Value;
-
 use super::{Metadata, text};
 use crate::api::error::Cause;
 use crate::gotext;
+use crate::tree::Value;
 
 const FIELD: &str = "metadata.ownerReferences";
 

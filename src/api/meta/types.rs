@@ -1,9 +1,8 @@
 //! The types of the fields of `metadata`, for bodies that no schema has checked.
 
-use crate::tree::Value;
-
 use super::Metadata;
 use crate::api::{ObjectMap, metadata};
+use crate::tree::Value;
 
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
 const TIMES: [&str; 2] = ["creationTimestamp", "deletionTimestamp"];

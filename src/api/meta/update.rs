@@ -1,13 +1,12 @@
 //! Metadata of an object about to be changed, beside what is stored.
 
-use crate::tree::Value;
-
 use super::{Metadata, NameFormat, finalizers, is_set, is_terminating, refuse, text, validate_common};
 use crate::api::error::{Cause, Error, Subject};
 use crate::gotext;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Scope;
+use crate::tree::Value;
 
 /// The revision that the body wants to replace; `None` for an empty one or 0. 400 if it is no number.
 pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error> {

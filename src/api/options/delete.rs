@@ -1,11 +1,10 @@
 //! Options of DELETE and deletecollection: from the body, or from the query if there is no body.
 
-use crate::tree::{Map, Value};
-
 use super::DryRun;
 use super::query::Query;
 use crate::api::error::{Cause, Error};
 use crate::gotext;
+use crate::tree::{Map, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {

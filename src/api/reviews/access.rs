@@ -1,13 +1,12 @@
 //! May they? (`pkg/registry/authorization/*`, `pkg/apis/authorization/validation`)
 
-use crate::tree::{Map, Value, json};
-
 use super::{Sources, like};
 use crate::api::error::{Cause, Error};
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Authorizer, Decision};
 use crate::gotext;
 use crate::schema::names::GroupKind;
+use crate::tree::{Map, Value, json};
 use crate::user::{MASTERS, User};
 
 const RESOURCE: &str = "resourceAttributes";

@@ -1,10 +1,9 @@
 //! Who is it? (`pkg/registry/authentication/{tokenreview,selfsubjectreview}`)
 
-use crate::tree::{Value, json};
-
 use super::{Sources, like};
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 use crate::user::User;
 
 /// What upstream's bearer token authenticator says of tokens that nobody accepts.

@@ -1,7 +1,6 @@
-use crate::tree::{Value, json};
-
 use super::*;
 use crate::auth::authorizer::{Attributes, Decision, MastersOnly};
+use crate::tree::{Value, json};
 use crate::user::MASTERS;
 
 fn user(name: &str, groups: &[&str]) -> User {

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::tree::Value;
-
 use super::selectable::SelectableFields;
 use crate::api::error::Error;
+use crate::tree::Value;
 
 /// All terms must hold; none means everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

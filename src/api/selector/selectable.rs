@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::tree::Value;
-
 use crate::gotext;
+use crate::tree::Value;
 
 /// The selectable fields of one kind.
 #[derive(Clone, Debug)]

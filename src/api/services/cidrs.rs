@@ -2,11 +2,10 @@
 //! (`pkg/registry/core/service/ipallocator/cidrallocator.go`). One of these is made of what the flags say; while it is
 //! not there, the flags count.
 
-use crate::tree::Value;
-
 use super::ranges::{Family, Network};
 use crate::api::{Api, ObjectMap, fields};
 use crate::cache::{Range, State};
+use crate::tree::Value;
 
 /// The ServiceCIDR of the flags.
 pub const OF_FLAGS: &str = "kubernetes";

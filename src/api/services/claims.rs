@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use crate::tree::{Value, json};
-
 use super::ranges::{Family, candidate_ports};
 use super::wants::Want;
 use super::{Claim, is_service};
@@ -16,6 +14,7 @@ use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object};
 use crate::schema::names::GroupResource;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
+use crate::tree::{Value, json};
 use crate::user::User;
 
 /// Under what the store keeps claims of node ports: nobody serves them.

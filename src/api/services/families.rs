@@ -3,14 +3,13 @@
 
 use std::net::IpAddr;
 
-use crate::tree::{Value, json};
-
 use super::Config;
 use super::ranges::Family;
 use crate::api::error::Cause;
 use crate::api::strategy::service::has_addresses;
 use crate::api::{ObjectMap, fields};
 use crate::gotext::quote;
+use crate::tree::{Value, json};
 
 const NONE: &str = "None";
 const SINGLE: &str = "SingleStack";

@@ -1,12 +1,11 @@
 //! What a Service needs that nobody has given it yet, and what it holds.
 
-use crate::tree::{Value, json};
-
 use super::families::{families, texts};
 use super::ranges::Family;
 use super::{Claim, Reason};
 use crate::api::strategy::service::{checks_health, has_addresses, has_node_ports, ports_mut};
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 /// Something to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Definitions of further kinds (apiextensions-apiserver `customresourcedefinition/strategy.go`, kube-aggregator
 //! `apiservice/strategy.go`).
 
-use crate::tree::{Value, json};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 /// The status lists every version in which objects may have been stored.
 pub(super) fn remember_stored_version(object: &mut ObjectMap) {

@@ -1,10 +1,9 @@
 //! Certificate signing requests (`pkg/registry/certificates/certificates/strategy.go`): who asks is not for the
 //! client to say, and neither is the approval.
 
-use crate::tree::{Value, json};
-
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 use crate::user::User;
 
 /// Whoever could choose these would get certificates for others.

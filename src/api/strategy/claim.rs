@@ -1,8 +1,7 @@
 //! Claims of volumes say twice where their data comes from (`pkg/api/persistentvolumeclaim/util.go`).
 
-use crate::tree::{Map, Value};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Map, Value};
 
 const SOURCE: &str = "dataSource";
 const REFERENCE: &str = "dataSourceRef";

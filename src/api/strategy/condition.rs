@@ -1,8 +1,7 @@
 //! Conditions that the server itself sets.
 
-use crate::tree::{Value, json};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 /// A condition of a pod that holds.
 pub struct Condition<'a> {

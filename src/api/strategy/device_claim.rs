@@ -1,8 +1,7 @@
 //! What is told of the devices of a claim goes when the devices do.
 
-use crate::tree::Value;
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
     let (held, hold) = (allocated(old), allocated(new));

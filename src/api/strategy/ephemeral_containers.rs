@@ -1,12 +1,11 @@
 //! `pods/ephemeralcontainers`: containers that are added to a running pod, never changed and never removed
 //! (`pkg/registry/core/pod/strategy.go`, `ValidatePodEphemeralContainersUpdate`).
 
-use crate::tree::Value;
-
 use super::resize::MIRROR;
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
 use crate::gotext;
+use crate::tree::Value;
 
 const FIELD: &str = "ephemeralContainers";
 

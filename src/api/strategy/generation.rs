@@ -1,8 +1,7 @@
 //! `metadata.generation`: who counts, and what counts as a change.
 
-use crate::tree::{Map, Value};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Map, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generation {

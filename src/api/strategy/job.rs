@@ -1,8 +1,7 @@
 //! Jobs find their pods by the job's uid (`pkg/registry/batch/job/strategy.go`, `generateSelector`).
 
-use crate::tree::Value;
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";

@@ -1,9 +1,8 @@
 //! Terms of scheduling that name labels of the pod itself: what the pod has there is written into their selectors when
 //! the pod is created (`pkg/registry/core/pod/strategy.go`).
 
-use crate::tree::{Value, json};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 pub(super) fn apply(pod: &mut ObjectMap) {
     let labels =

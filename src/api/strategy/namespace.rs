@@ -1,9 +1,8 @@
 //! Namespaces: their finalizers live in the spec, and they end in two steps (`pkg/registry/core/namespace`).
 
-use crate::tree::Value;
-
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 const KUBERNETES: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

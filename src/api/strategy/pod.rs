@@ -1,9 +1,8 @@
 //! Pods (`pkg/registry/core/pod/strategy.go`).
 
-use crate::tree::{Value, json};
-
 use super::{label_keys, qos};
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 /// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
 const DEFAULT_GRACE: i64 = 30;

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::tree::{Text, Value};
-
 use crate::api::{ObjectMap, fields};
 use crate::quantity;
+use crate::tree::{Text, Value};
 
 /// What the class depends on.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];

@@ -1,12 +1,11 @@
 //! `pods/resize`: processor time and memory of containers that run (`pkg/registry/core/pod/strategy.go`,
 //! `ValidatePodResize`).
 
-use crate::tree::Value;
-
 use super::qos;
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
 use crate::gotext;
+use crate::tree::Value;
 
 /// The annotation of pods that a node runs on its own account.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::tree::{Value, json};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Value, json};
 
 /// The singular says it all when a Service is new.
 pub fn begin_create(service: &mut ObjectMap) {

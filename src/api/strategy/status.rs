@@ -1,8 +1,7 @@
 //! `status`: who may set it, and what a write to `/status` may change besides.
 
-use crate::tree::{Map, Value, json};
-
 use crate::api::{ObjectMap, fields};
+use crate::tree::{Map, Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusRule {

@@ -1,8 +1,7 @@
-use crate::tree::{Value, json};
-
 use super::*;
 use crate::schema::builtin;
 use crate::schema::resource::{Storage, Subresource, Verb};
+use crate::tree::{Value, json};
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::condition;
 use super::errors::Errors;
@@ -11,6 +9,7 @@ use super::format::{dns1035_label, dns1123_subdomain};
 use super::{expression, selector, webhook};
 use crate::api::ObjectMap;
 use crate::api::meta::format::{label_key, path_segment};
+use crate::tree::Value;
 
 const AUDIT_ANNOTATIONS: usize = 20;
 const AUDIT_EXPRESSION: usize = 5 * 1024;

@@ -1,7 +1,5 @@
 //! Autoscalers of pods, as `autoscaling/v2` has them.
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::errors::Errors;
 use super::format::dns1123_label;
@@ -9,6 +7,7 @@ use super::resource;
 use crate::api::ObjectMap;
 use crate::api::convert;
 use crate::api::meta::format::path_segment;
+use crate::tree::Value;
 
 const MAX_WINDOW: i64 = 3600;
 const MAX_PERIOD: i64 = 1800;

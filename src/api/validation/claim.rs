@@ -1,7 +1,5 @@
 //! Claims of persistent volumes, and the templates of claims in other kinds.
 
-use crate::tree::{Map, Value};
-
 use super::at::At;
 use super::errors::Errors;
 use super::format::{dns1123_label, dns1123_subdomain};
@@ -9,6 +7,7 @@ use super::same::{IMMUTABLE, same};
 use super::{resource, selector};
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
+use crate::tree::{Map, Value};
 
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 pub const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];

@@ -1,11 +1,10 @@
 //! The errors of fields, collected in the order in which they are found.
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::format::Check;
 use crate::api::error::{Cause, CauseReason};
 use crate::gotext;
+use crate::tree::Value;
 
 /// What is wrong with an object (apimachinery `field.ErrorList`).
 #[derive(Default)]

@@ -1,14 +1,13 @@
 //! Events, in both of their versions (`pkg/apis/core/validation/events.go`). Errors name the fields of the internal
 //! form.
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::errors::{Errors, Verbatim};
 use super::same::{IMMUTABLE, same};
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
 use crate::gotext;
+use crate::tree::Value;
 
 const LIMIT: usize = 128;
 const NOTE_LIMIT: usize = 1024;

@@ -10,8 +10,6 @@ mod structural;
 
 use std::collections::BTreeSet;
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
@@ -20,6 +18,7 @@ use super::webhook;
 use crate::api::ObjectMap;
 use crate::api::fields;
 use crate::gotext::quote;
+use crate::tree::Value;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::errors::Errors;
 use super::format::dns1123_label;
 use crate::api::meta::format::label_key;
 use crate::quantity;
+use crate::tree::Value;
 
 pub const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";

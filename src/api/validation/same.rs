@@ -1,12 +1,11 @@
 //! Whether two values mean the same (apimachinery `equality.Semantic`): nothing, null and empty lists are one, and so
 //! are different spellings of an amount.
 
-use crate::tree::{Map, Value};
-
 use super::at::At;
 use super::errors::Errors;
 use crate::fields::identical;
 use crate::quantity;
+use crate::tree::{Map, Value};
 
 /// Members that hold amounts.
 const AMOUNTS: [&str; 8] =

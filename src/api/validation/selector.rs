@@ -1,11 +1,10 @@
 //! Label selectors and labels (apimachinery `meta/v1/validation`).
 
-use crate::tree::Value;
-
 use super::at::At;
 use super::errors::{Errors, Verbatim};
 use crate::api::meta::format::{label_key, label_value};
 use crate::gotext;
+use crate::tree::Value;
 
 pub fn validate(selector: &At<'_, '_>, errors: &mut Errors) {
     labels(&selector.get("matchLabels"), errors);

@@ -3,6 +3,7 @@
 use super::kept::keep;
 use super::{Object, Undecodable};
 use crate::codec::protobuf::{self, Error};
+use crate::tree::Value;
 
 /// A stored object that is not of its kind's types, so that there is no protobuf form of it.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ impl Object {
             return Ok(made);
         }
         let map = self.to_map()?;
-        let text = |name| map.get(name).and_then(crate::tree::Value::as_str).unwrap_or_default();
+        let text = |name| map.get(name).and_then(Value::as_str).unwrap_or_default();
         let made = protobuf::encode(text("apiVersion"), text("kind"), &map).map_err(|reason| {
             Unencodable::Types {
                 namespace: self.namespace().to_owned(),

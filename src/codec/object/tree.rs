@@ -1,8 +1,7 @@
 //! Objects of kinds without types as JSON: their trees in the order in which upstream prints objects.
 
-use crate::tree::{Map, Value};
-
 use crate::codec::json_text::{write_json, write_string};
+use crate::tree::{Map, Value};
 
 /// `metadata` members that stand before `resourceVersion`, in upstream's declaration order.
 pub(super) const BEFORE_VERSION: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];

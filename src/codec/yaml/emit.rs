@@ -1,8 +1,7 @@
 //! The layout: two spaces a level, dashes under the key they belong to.
 
-use crate::tree::{Map, Text, Value};
-
 use super::scalar::{self, Place};
+use crate::tree::{Map, Text, Value};
 
 /// What stands before a nested value.
 #[derive(Clone, Copy)]

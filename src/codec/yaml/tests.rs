@@ -1,6 +1,5 @@
-use crate::tree::json;
-
 use super::*;
+use crate::tree::json;
 
 /// Assertion 64 of `spec/wire.md`.
 #[test]

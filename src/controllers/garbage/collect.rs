@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::tree::{Value, json};
-
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
@@ -15,6 +13,7 @@ use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
+use crate::tree::{Value, json};
 use crate::user::User;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::tree::{Value, json};
-
 use super::svm::{self, Step};
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
@@ -11,6 +9,7 @@ use crate::api::options::{GetOptions, ReadAt};
 use crate::api::part::Part;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::tree::{Value, json};
 use crate::user::User;
 
 const MANAGER: &str = "storage-version-migrator-controller";

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::{Value, json};
-
 use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};
 use crate::codec::object::Object;
 use crate::schema::names::GroupResource;
+use crate::tree::{Value, json};
 
 /// Type, reason and message of each condition while there is nothing to tell.
 const CONDITIONS: [[&str; 3]; 5] = [

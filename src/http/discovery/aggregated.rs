@@ -1,10 +1,9 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`): all resources of `/api` or `/apis` in one answer.
 
-use crate::tree::{Value, json};
-
 use super::{insert_nonempty, verbs};
 use crate::schema::registry::{Group, GroupVersion, Origin};
 use crate::schema::resource::{ResourceDefinition, Scope, Subresource};
+use crate::tree::{Value, json};
 
 pub fn group_list(groups: &[&Group]) -> Value {
     json!({

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::tree::{Value, json};
-
 use crate::schema::registry::Registry;
+use crate::tree::{Value, json};
 
 /// The paths that do not depend on what is registered.
 const FIXED: &[&str] = &[

@@ -1,8 +1,7 @@
 //! What `/metrics` says.
 
-use crate::tree::json;
-
 use super::*;
+use crate::tree::json;
 
 fn metrics() -> Metrics {
     Metrics::new(&json!({ "major": "1", "minor": "37", "gitVersion": "v1.37.0" })).unwrap()

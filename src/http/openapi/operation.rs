@@ -1,10 +1,9 @@
 //! What can be done at a path, in terms that v2 and v3 both render.
 
-use crate::tree::{Map, Value};
-
 use super::names;
 use super::parameters::Parameter;
 use crate::schema::resource::ForeignKind;
+use crate::tree::{Map, Value};
 
 #[derive(Debug)]
 pub(super) struct PathItem {

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::tree::{Map, Value, json};
-
 use super::names;
 use super::operation::PathItem;
 use super::texts::Texts;
 use crate::schema::registry::{GroupVersion, Origin};
 use crate::schema::resource::{ForeignKind, ResourceDefinition};
 use crate::schema::types::{Message, MessageId, Role, Types};
+use crate::tree::{Map, Value, json};
 
 mod property;
 

@@ -1,8 +1,7 @@
-use crate::tree::{Value, json};
-
 use super::*;
 use crate::schema::builtin;
 use crate::schema::resource::Verb;
+use crate::tree::{Value, json};
 
 fn openapi() -> OpenApi {
     OpenApi::new(Arc::new(Registry::new(builtin::definitions())))

@@ -1,12 +1,11 @@
 //! The kind and the apiVersion that a body claims, and what is said of those that do not fit.
 
-use crate::tree::Value;
-
 use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::gotext;
 use crate::schema::names::internal_package;
 use crate::schema::types::Types;
+use crate::tree::Value;
 
 /// The name that upstream's schemes of kinds go by: where it calls their constructor.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";

@@ -1,13 +1,12 @@
 //! POST of what is no object but something to be done: bindings and evictions.
 
-use crate::tree::Value;
-
 use super::Context;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::{ObjectMap, Target, fields};
 use crate::http::request_body::{Encoded, typed_object};
 use crate::http::status::done;
+use crate::tree::Value;
 
 impl Context<'_> {
     /// The answer to a request of that sort; `None` for all others.

@@ -21,11 +21,10 @@ mod service;
 mod storage;
 mod volume;
 
-use crate::tree::Value;
-
 use super::age;
 use super::cell::{NAME, PLAIN, cells, date_column, name};
 use super::{Column, EmptyRows, Printer};
+use crate::tree::Value;
 
 /// Roles, limit ranges, reviews and whatever else upstream has no printer for.
 pub static DEFAULT: Printer = Printer {

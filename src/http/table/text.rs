@@ -1,8 +1,7 @@
 //! Cell texts that several kinds share: labels, selectors, containers, shortened lists.
 
-use crate::tree::Value;
-
 use super::cell::{count, list, text};
+use crate::tree::Value;
 
 /// A list is cut after this many entries.
 const SHOWN: usize = 3;

@@ -1,12 +1,11 @@
 //! What changed between two versions of an object.
 
-use crate::tree::{Map, Text, Value};
-
 use super::fields::FieldSet;
 use super::items::{self, Group, Step};
 use super::path::{PathElement, same};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::fields::identical;
+use crate::tree::{Map, Text, Value};
 
 /// Paths that came, went and changed. A node that is on one side only is there itself, with its leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::tree::Value;
-
 use super::path::{PathElement, Plain, compare};
 use super::schema::{ListType, Relation, Schema};
+use crate::tree::Value;
 
 /// The step to an element of a list, made of the element: there are many, and few become paths.
 #[derive(Clone, Debug)]

@@ -3,13 +3,12 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use crate::tree::{Map, Value};
-
 use super::compare::Comparison;
 use super::fields::{FieldSet, field_paths};
 use super::fields_v1;
 use super::ownership::Acting;
 use crate::gotext;
+use crate::tree::{Map, Value};
 
 /// More update managers than these are merged into [`ANCIENT`].
 const UPDATE_MANAGERS_MAX: usize = 10;

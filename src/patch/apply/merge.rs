@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::tree::{Map, Value};
-
 use super::items::{self, Step};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+use crate::tree::{Map, Value};
 
 /// `live` with what `config` says.
 pub fn merge(schema: &Schema, live: &Map, config: &Map) -> Map {

@@ -1,8 +1,7 @@
 //! Nulls of a configuration: typed kinds take them for absence.
 
-use crate::tree::{Map, Value};
-
 use super::schema::{DEDUCED, Form, MapType, Schema, TypeId};
+use crate::tree::{Map, Value};
 
 /// `object` without null fields, wherever fields are declared.
 pub fn without_nulls(schema: &Schema, object: Map) -> Map {

@@ -1,11 +1,10 @@
 //! What a configuration claims.
 
-use crate::tree::{Map, Text, Value};
-
 use super::fields::FieldSet;
 use super::items::{self, Group, Step};
 use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+use crate::tree::{Map, Text, Value};
 
 /// The leaves of an object, the elements of its lists, and keys of its maps that are no declared fields.
 pub fn owned(schema: &Schema, object: &Map) -> FieldSet {

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::tree::{Map, Value};
-
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
@@ -16,6 +14,7 @@ use super::reclaimed::reclaimed;
 use super::remove::remove;
 use super::schema::Schema;
 use super::validate::validate;
+use crate::tree::{Map, Value};
 
 type Object = Map;
 

@@ -4,9 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::tree::{Map, Text, Value};
-
 use crate::gotext;
+use crate::tree::{Map, Text, Value};
 
 /// A step, in the order of FieldsV1. Sets are copied often, and share their steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

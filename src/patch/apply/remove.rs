@@ -1,11 +1,10 @@
 //! Taking paths out of an object.
 
-use crate::tree::{Map, Value};
-
 use super::fields::FieldSet;
 use super::items;
 use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
+use crate::tree::{Map, Value};
 
 /// `object` without the members of `paths` and all that is below them.
 pub fn remove(schema: &Schema, object: &Map, paths: &FieldSet) -> Map {

@@ -5,11 +5,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::tree::Value;
-
 use super::path::PathElement;
 use crate::gotext;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
+use crate::tree::Value;
 
 /// The types of one kind.
 #[derive(Debug)]

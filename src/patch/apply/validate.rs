@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::tree::{Map, Value};
-
 use super::items::{self, Step};
 use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar, shown};
+use crate::tree::{Map, Value};
 
 /// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
 pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {

@@ -1,13 +1,12 @@
 //! Lists on both sides.
 
-use crate::tree::{Map, Value};
-
 use super::lookup::{Found, Shape};
 use super::order::{self, Sides};
 use super::{DIRECTIVE, merge_objects, unknown_directive};
 use crate::gotext;
 use crate::patch::PatchError;
 use crate::schema::types::Types;
+use crate::tree::{Map, Value};
 
 /// What a list says of itself and of its elements.
 #[derive(Clone, Copy)]

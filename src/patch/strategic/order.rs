@@ -1,13 +1,12 @@
 //! The order of merged lists: that of the patch for what the patch names, that of the live list for the rest.
 
-use crate::tree::{Map, Text, Value};
-
 use super::list::{ListPatch, element_kind};
 use super::lookup::Shape;
 use super::{DIRECTIVE, ELEMENT_ORDER, listed, malformed, taken};
 use crate::gotext;
 use crate::patch::PatchError;
 use crate::schema::types::Types;
+use crate::tree::{Map, Text, Value};
 
 /// A merged list in two: what the patch names, and what only the server has.
 pub(super) struct Sides {

@@ -1,10 +1,9 @@
 //! What extends the server: webhooks, admission policies, custom resources (`pkg/apis/admissionregistration/v1` and
 //! apiextensions-apiserver's `defaults.go`).
 
-use crate::tree::json;
-
 use super::set::{empty, if_absent, if_zero, text};
 use crate::fields::{self, ObjectMap};
+use crate::tree::json;
 
 const HTTPS: i64 = 443;
 const SECONDS: i64 = 10;

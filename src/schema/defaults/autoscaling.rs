@@ -1,9 +1,8 @@
 //! Autoscalers (`pkg/apis/autoscaling/{v1,v2}/defaults.go`).
 
-use crate::tree::{Value, json};
-
 use super::set::{if_absent, if_zero, part};
 use crate::fields::{self, ObjectMap};
+use crate::tree::{Value, json};
 
 /// Where `autoscaling/v1` has metrics other than that of the CPU.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";

@@ -1,9 +1,8 @@
 //! Network policies, ingress classes, endpoint slices (`pkg/apis/{networking,discovery}/v1/defaults.go`).
 
-use crate::tree::json;
-
 use super::set::{if_absent, is_zero, part};
 use crate::fields::ObjectMap;
+use crate::tree::json;
 
 pub(super) fn policy_port(port: &mut ObjectMap) {
     if_absent(port, "protocol", "TCP");

@@ -1,10 +1,9 @@
 //! Pods and what they are made of (`pkg/apis/core/v1/defaults.go` and `conversion.go`).
 
-use crate::tree::{Value, json};
-
 use super::set::{complete, empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
 use super::{image, pod_resources};
 use crate::fields::{self, ObjectMap};
+use crate::tree::{Value, json};
 
 const GRACE_SECONDS: i64 = 30;
 const FILE_MODE: i64 = 0o644;

@@ -2,11 +2,10 @@
 
 use std::cmp::Ordering;
 
-use crate::tree::Value;
-
 use super::set::text;
 use crate::fields::{self, ObjectMap};
 use crate::quantity;
+use crate::tree::Value;
 
 const HUGE_PAGES: &str = "hugepages-";
 

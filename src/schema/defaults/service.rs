@@ -1,9 +1,8 @@
 //! Services (`pkg/apis/core/v1/defaults.go`). What is allocated is not here.
 
-use crate::tree::{Value, json};
-
 use super::set::{if_absent, if_zero, is_zero, is_zero_value, part, structs, text};
 use crate::fields::{self, ObjectMap};
+use crate::tree::{Value, json};
 
 const CLIENT_IP_SECONDS: i64 = 10_800;
 

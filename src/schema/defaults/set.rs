@@ -1,9 +1,8 @@
 //! The vocabulary of rules.
 
-use crate::tree::{Value, json};
-
 use crate::fields::{self, ObjectMap};
 use crate::quantity;
+use crate::tree::{Value, json};
 
 /// Of a pointer: whether nothing is said.
 pub(super) fn is_absent(object: &ObjectMap, name: &str) -> bool {

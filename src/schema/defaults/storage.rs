@@ -1,9 +1,8 @@
 //! Volumes, claims and classes (`pkg/apis/{core,storage}/v1/defaults.go`).
 
-use crate::tree::json;
-
 use super::set::{if_absent, if_zero, part};
 use crate::fields::{self, ObjectMap};
+use crate::tree::json;
 
 pub(super) fn persistent_volume(volume: &mut ObjectMap) {
     if_zero(fields::object_mut(volume, "status"), "phase", "Pending");

@@ -1,7 +1,6 @@
-use crate::tree::json;
-
 use super::*;
 use crate::schema::types::conform;
+use crate::tree::json;
 
 fn defaulted(api_version: &str, kind: &str, object: Value) -> Value {
     let Value::Object(mut object) = object else { panic!("no object") };

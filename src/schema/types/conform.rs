@@ -6,11 +6,10 @@
 
 use std::collections::HashMap;
 
-use crate::tree::{Map, Number, Text, Value};
-
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
 use crate::codec::json::{Node, whole};
 use crate::gotext::json_kind;
+use crate::tree::{Map, Number, Text, Value};
 
 mod form;
 

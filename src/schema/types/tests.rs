@@ -1,8 +1,7 @@
-use crate::tree::Value;
-
 use super::*;
 use crate::codec::json::Node;
 use crate::schema::builtin;
+use crate::tree::Value;
 
 fn message(api_version: &str, kind: &str) -> &'static Message {
     let types = Types::built_in();

@@ -1,9 +1,8 @@
 //! Selectors as objects have them: `matchLabels` and `matchExpressions` (apimachinery `LabelSelectorAsSelector`).
 
-use crate::tree::Value;
-
 use super::{LabelSelector, Operator, Requirement};
 use crate::api::{ObjectMap, fields};
+use crate::tree::Value;
 
 impl LabelSelector {
     /// The selector in a `LabelSelector` object; `None` for one that is absent or malformed, which selects nothing.

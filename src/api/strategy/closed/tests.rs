@@ -1,6 +1,5 @@
-use crate::tree::json;
-
 use super::*;
+use crate::tree::json;
 
 fn dropped(group: &str, kind: &str, new: Value, old: Option<Value>) -> Value {
     let object = |value: Value| value.as_object().expect("an object").clone();

@@ -1,11 +1,10 @@
 //! Controller revisions.
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::same::immutable;
 use crate::api::ObjectMap;
+use crate::tree::Value;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     errors.not_negative(&At::member(object, "revision"));

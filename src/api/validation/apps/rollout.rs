@@ -1,11 +1,10 @@
 //! How many pods a rollout may touch at once.
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::format::percent;
 use crate::gotext;
+use crate::tree::Value;
 
 /// A number of pods, or a percentage; absent ones take what defaulting gives.
 #[derive(Clone, Copy)]

@@ -1,7 +1,5 @@
 //! Jobs.
 
-use crate::tree::{Map, Value};
-
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::dns1123_label;
@@ -10,6 +8,7 @@ use super::super::{domain_path, pod, selector};
 use super::job_policy;
 use crate::api::ObjectMap;
 use crate::gotext::quote;
+use crate::tree::{Map, Value};
 
 pub use super::job_status::status;
 

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::{ip, pod, resource, selector};
@@ -12,6 +10,7 @@ use crate::api::ObjectMap;
 use crate::api::error::{Cause, CauseReason};
 use crate::api::meta::format::label_value;
 use crate::gotext;
+use crate::tree::Value;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (spec, status) = (At::member(object, "spec"), At::member(object, "status"));

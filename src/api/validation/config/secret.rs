@@ -1,7 +1,5 @@
 //! Secrets, and what each type has to hold.
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::config_key;
@@ -10,6 +8,7 @@ use super::DATA_MAX;
 use super::config_map::{decoded_len, stays_immutable};
 use crate::api::ObjectMap;
 use crate::gotext::decode_base64;
+use crate::tree::Value;
 
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 

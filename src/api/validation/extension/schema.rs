@@ -1,10 +1,9 @@
 //! Schemas of custom resources: what no schema may say.
 
-use crate::tree::Value;
-
 use super::{Tolerated, expressions, structural};
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;
+use crate::tree::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const METADATA: [&str; 3] = ["metadata", "kind", "apiVersion"];

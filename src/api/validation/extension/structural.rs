@@ -1,9 +1,8 @@
 //! Structural schemas: every value has one place that says what it is (apiextensions-apiserver `pkg/apiserver/schema`).
 
-use crate::tree::Value;
-
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;
+use crate::tree::Value;
 
 /// Where a schema stands, as its errors say.
 #[derive(Clone, Copy, PartialEq)]

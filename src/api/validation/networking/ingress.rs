@@ -1,13 +1,12 @@
 //! Ingresses.
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::{dns1123_label, dns1123_subdomain, port_name, wildcard_subdomain};
 use super::load_balancer;
 use crate::api::ObjectMap;
 use crate::api::meta::format::path_segment;
+use crate::tree::Value;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 

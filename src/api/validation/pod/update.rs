@@ -1,13 +1,12 @@
 //! What an update may change of a pod: images, deadlines, tolerations, and a little more while it is gated.
 
-use crate::tree::{Map, Value};
-
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::same::same;
 use super::{annotation, container, metadata_and_spec, scheduling};
 use crate::api::ObjectMap;
 use crate::gotext;
+use crate::tree::{Map, Value};
 
 const UPDATABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

@@ -2,8 +2,6 @@
 
 use std::sync::LazyLock;
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::claim;
 use super::super::errors::Errors;
@@ -13,6 +11,7 @@ use super::super::resource;
 use super::super::volume_source as source;
 use super::env::{ReferenceIn, field_reference, resource_reference};
 use super::{Owner, projected};
+use crate::tree::Value;
 
 /// The volumes without errors: names and definitions.
 pub type Known<'v> = Vec<(&'v str, &'v Value)>;

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::same::same;
@@ -11,6 +9,7 @@ use super::super::volume_source::csi_driver;
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
 use crate::gotext;
+use crate::tree::Value;
 
 const NODE_ID_MAX: usize = 192;
 

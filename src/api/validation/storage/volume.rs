@@ -1,7 +1,5 @@
 //! Persistent volumes.
 
-use crate::tree::Value;
-
 use super::super::at::At;
 use super::super::claim::{VOLUME_MODES, access_modes, basic_amount, class};
 use super::super::errors::{Errors, Verbatim};
@@ -12,6 +10,7 @@ use super::super::volume_source as source;
 use super::super::{pod, resource, selector};
 use crate::api::ObjectMap;
 use crate::gotext;
+use crate::tree::Value;
 
 const RECLAIM: [&str; 3] = ["Delete", "Recycle", "Retain"];
 

@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
-use crate::tree::json;
-
 use super::*;
 use crate::http::openapi::OpenApi;
 use crate::http::openapi::schemas::Library;
 use crate::http::openapi::v2::Swagger;
 use crate::schema::builtin;
 use crate::schema::registry::Registry;
+use crate::tree::json;
 
 #[test]
 fn a_document_has_its_fields_in_order() {

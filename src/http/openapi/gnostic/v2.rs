@@ -1,8 +1,7 @@
 //! Which member of the JSON form is which field, from gnostic's `openapiv2/OpenAPIv2.proto`.
 
-use crate::tree::Value;
-
 use super::form::{Form, Member, Message, member, message, text};
+use crate::tree::Value;
 
 pub(super) static DOCUMENT: Message = message(
     &[

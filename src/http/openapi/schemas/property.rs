@@ -1,10 +1,9 @@
 //! A message and its fields, as schemas.
 
-use crate::tree::{Map, Value, json};
-
 use super::{Dialect, GVK, Schemas};
 use crate::http::openapi::names;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, Message, Role, Union};
+use crate::tree::{Map, Value, json};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_TYPE: &str = "x-kubernetes-map-type";

@@ -1,12 +1,11 @@
 //! The small kinds of the core group: names and counts, hardly any rules.
 
-use crate::tree::{Text, Value};
-
 use super::super::Printer;
 use super::super::cell::{
     AGE, NAME, PLAIN, age, cells, condition, count, name, scalar_text, text, text_column,
 };
 use super::super::text::join;
+use crate::tree::{Text, Value};
 
 pub static NAMESPACE: Printer = Printer {
     columns: &[NAME, text_column("Status", "Whether the namespace is in use or going away."), AGE],

@@ -1,10 +1,9 @@
 //! Where services lead: Endpoints and EndpointSlices.
 
-use crate::tree::Value;
-
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column};
 use super::super::text::shortened;
+use crate::tree::Value;
 
 pub static ENDPOINTS: Printer = Printer {
     columns: &[NAME, text_column("Endpoints", "Addresses and ports behind the service."), AGE],

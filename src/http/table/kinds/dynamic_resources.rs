@@ -1,12 +1,11 @@
 //! `resource.k8s.io`: dynamic resource allocation.
 
-use crate::tree::Value;
-
 use super::super::Printer;
 use super::super::age;
 use super::super::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, count, deleting, name, text, text_column,
 };
+use crate::tree::Value;
 
 /// Device classes and claim templates.
 pub static NAME_AND_AGE: Printer = Printer {

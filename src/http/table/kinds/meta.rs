@@ -1,7 +1,5 @@
 //! The API's own bookkeeping: aggregated APIs, custom resource definitions, storage versions.
 
-use crate::tree::Value;
-
 use super::super::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, condition, flag, list, name, optional_text, text,
     text_column, wide,
@@ -9,6 +7,7 @@ use super::super::cell::{
 use super::super::text::{join, shortened};
 use super::super::{Column, EmptyRows, Printer};
 use super::{CREATED_AT, created_at};
+use crate::tree::Value;
 
 pub static API_SERVICE: Printer = Printer {
     columns: &[

@@ -1,10 +1,9 @@
 //! Role bindings, of namespaces and of the cluster.
 
-use crate::tree::Value;
-
 use super::super::Printer;
 use super::super::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column, wide};
 use super::super::text::join;
+use crate::tree::Value;
 
 pub static BINDING: Printer = Printer {
     columns: &[

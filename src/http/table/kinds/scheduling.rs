@@ -1,12 +1,11 @@
 //! Priority classes and disruption budgets.
 
-use crate::tree::Value;
-
 use super::super::Printer;
 use super::super::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer, integer_column, name, scalar_text, text,
     text_column,
 };
+use crate::tree::Value;
 
 pub static PRIORITY_CLASS: Printer = Printer {
     columns: &[
