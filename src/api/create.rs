@@ -10,7 +10,6 @@ use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
-use crate::codec::managed;
 use crate::storage::{Expect, Written};
 use crate::user::User;
 
@@ -18,7 +17,8 @@ use crate::user::User;
 const NAME_ATTEMPTS: usize = 8;
 
 impl Api {
-    /// Creates `object`, which the caller has checked to be of this resource's kind and version.
+    /// Creates `object`, which is [closed](crate::codec::managed), and which the caller has checked to be of this
+    /// resource's kind and version.
     /// An empty `namespace` means the cluster scope.
     pub async fn create(
         &self,
@@ -29,7 +29,6 @@ impl Api {
         user: &User,
     ) -> Result<Answer, Error> {
         resource.default(&mut object);
-        managed::close(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();

@@ -9,7 +9,6 @@ use super::part::Part;
 use super::resource::Resource;
 use super::strategy::Writer;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
-use crate::codec::managed;
 use crate::tree::Value;
 use crate::user::User;
 
@@ -33,8 +32,8 @@ pub(super) struct Change<'a> {
 }
 
 impl Api {
-    /// Replaces the object, or a part of it, by what `read` gives, which the caller has checked to be of this kind and
-    /// version. It is asked again where somebody else was faster, for that is cheaper than a copy for each update.
+    /// Replaces the object, or a part of it, by what `read` gives, which is [closed](crate::codec::managed), and which the
+    /// caller has checked to be of this kind and version. It is asked again where somebody else was faster, for that is cheaper than a copy for each update.
     pub async fn update(
         &self,
         target: Target<'_>,
@@ -47,7 +46,6 @@ impl Api {
         let body = || -> Result<ObjectMap, Error> {
             let mut body = read()?;
             resource.default(&mut body);
-            managed::close(&mut body);
             check_place(target, &mut body)?;
             Ok(body)
         };

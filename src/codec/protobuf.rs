@@ -78,6 +78,12 @@ pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
     Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
 }
 
+/// As [`decode`], [closed](super::managed).
+pub fn decode_closed(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
+    let types = Types::built_in();
+    Decoder::new(types, MAX_VALUES).closed().members_of(find(types, api_version, kind)?, raw)
+}
+
 /// The message of an object of `kind`; kind and apiVersion among its members are not written.
 pub fn encode(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
