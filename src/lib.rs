@@ -19,6 +19,7 @@ pub mod storage;
 pub mod codec;
 pub mod schema;
 
+pub mod expression;
 pub mod fields;
 pub mod gotext;
 pub mod identity;

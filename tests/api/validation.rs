@@ -16,6 +16,7 @@ on_both_databases! {
     kept_maps_stay,
     statuses_have_rules_of_their_own,
     every_way_to_write_is_checked,
+    expressions_speak_of_what_there_is,
 }
 
 /// Each cause is (reason, field, message).
@@ -192,4 +193,46 @@ async fn every_way_to_write_is_checked(setup: Setup) {
     let answer = server.post(format!("{PODS}?dryRun=All"), &applied).await;
     refused(&answer, kind, "q", &[cause]);
     assert_eq!(server.get(&at).await.ok()["spec"]["containers"][0]["image"], "nginx:1");
+}
+
+async fn expressions_speak_of_what_there_is(setup: Setup) {
+    let server = setup.start_empty().await;
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let policy = |expression: &str| {
+        let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+            "resources": ["deployments"]}]);
+        json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": rules},
+            "variables": [{"name": "replicas", "expression": "object.spec.replicas"}],
+            "validations": [{"expression": expression}]}})
+    };
+    let tried = "variables.replicas <= 5 &&\n  objekt.spec.paused";
+    let why = "compilation failed: ERROR: <input>:2:3: undeclared reference to 'objekt' (in container '')\n \
+               |   objekt.spec.paused\n | ..^";
+    let message = format!("Invalid value: {tried:?}: {why}");
+    let answer = server.post(policies, &policy(tried)).await;
+    let kind = ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy");
+    let field = "spec.validations[0].expression";
+    refused(&answer, kind, "p", &[("FieldValueInvalid", field, &message)]);
+    let text = "Invalid value: \"variables.replicas\": must evaluate to bool but got dyn";
+    let answer = server.post(policies, &policy("variables.replicas")).await;
+    refused(&answer, kind, "p", &[("FieldValueInvalid", field, text)]);
+    server.post(policies, &policy("variables.replicas <= 5")).await.expect(201);
+
+    let crd = |rule: &str| {
+        let spec = json!({"type": "object", "properties": {"replicas": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": rule}]});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let version =
+            json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        json!({"metadata": {"name": "widgets.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"}, "versions": [version]}})
+    };
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answer = server.post(crds, &crd("self.replicsa > 0")).await.failure();
+    let cause = &answer["details"]["causes"][0];
+    let field = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule";
+    assert_eq!((&answer["code"], &cause["field"]), (&json!(422), &json!(field)), "{answer}");
+    let text = cause["message"].as_str().expect("a message");
+    assert!(text.contains("ERROR: <input>:1:5: undefined field 'replicsa'"), "{text}");
+    server.post(crds, &crd("self.replicas > 0")).await.expect(201);
 }

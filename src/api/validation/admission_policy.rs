@@ -5,49 +5,31 @@ use std::collections::BTreeSet;
 use super::at::At;
 use super::condition;
 use super::errors::Errors;
+use super::expression::{Admission, Purpose};
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::{expression, selector, webhook};
+use super::{selector, webhook};
 use crate::api::ObjectMap;
 use crate::api::meta::format::{label_key, path_segment};
+use crate::expression::is_reserved;
 use crate::tree::Value;
 
 const AUDIT_ANNOTATIONS: usize = 20;
 const AUDIT_EXPRESSION: usize = 5 * 1024;
 const MUTATED: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 pub fn validating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    common(&spec, errors);
+    let variables = !spec.get("variables").is_empty();
+    let admission = common(&spec, if variables { Variables::Declared } else { Variables::Unknown }, errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         let why = "validations or auditAnnotations must contain at least one item";
         errors.required(&validations, why);
         errors.required(&annotations, why);
     }
-    validations.items().for_each(|validation| self::validation(&validation, errors));
+    for validation in validations.items() {
+        self::validation(&validation, &admission, errors);
+    }
     if annotations.len() > AUDIT_ANNOTATIONS {
         let why = format!("must not have more than {AUDIT_ANNOTATIONS} auditAnnotations");
         errors.invalid(&annotations, annotations.value(), &why);
@@ -63,7 +45,10 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
             length if length > AUDIT_EXPRESSION => {
                 errors.required(&expression, &format!("must not exceed {AUDIT_EXPRESSION} bytes in length"));
             }
-            _ => expression::validate(&expression, errors),
+            _ => {
+                let why = admission.problem(expression.text().trim(), Purpose::Annotation);
+                why.iter().for_each(|why| errors.invalid(&expression, expression.text(), why));
+            }
         }
         if !keys.insert(key.text()) {
             errors.duplicate(&key, key.text());
@@ -86,13 +71,15 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 
 pub fn mutating(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    common(&spec, errors);
+    let admission = common(&spec, Variables::Declared, errors).patching();
     mutated_only(&spec.get("matchConstraints"), errors);
     let mutations = spec.get("mutations");
     if mutations.is_empty() {
         errors.required(&mutations, "mutations must contain at least one item");
     }
-    mutations.items().for_each(|mutation| self::mutation(&mutation, errors));
+    for mutation in mutations.items() {
+        self::mutation(&mutation, &admission, errors);
+    }
     let again = spec.get("reinvocationPolicy");
     match again.text() {
         "" => errors.required(&again, ""),
@@ -127,8 +114,15 @@ pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     mutated_only(&spec.get("matchResources"), errors);
 }
 
-/// What both kinds of policies have.
-fn common(spec: &At<'_, '_>, errors: &mut Errors) {
+/// Whether expressions may speak of variables at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Variables {
+    Declared,
+    Unknown,
+}
+
+/// What both kinds of policies have; what their expressions may speak of comes back.
+fn common(spec: &At<'_, '_>, variables: Variables, errors: &mut Errors) -> Admission {
     let failure = spec.get("failurePolicy");
     errors.one_of(&failure, failure.opt_text().unwrap_or("Fail"), &["Fail", "Ignore"]);
     param_kind(&spec.get("paramKind"), errors);
@@ -141,7 +135,11 @@ fn common(spec: &At<'_, '_>, errors: &mut Errors) {
     } else {
         errors.required(&constraints, "");
     }
-    webhook::conditions(&spec.get("matchConditions"), errors);
+    let mut admission = Admission::new(spec.get("paramKind").is_set());
+    webhook::conditions(&spec.get("matchConditions"), &admission, errors);
+    if variables == Variables::Declared {
+        admission = admission.composed();
+    }
     for variable in spec.get("variables").items() {
         let (name, expression) = (variable.get("name"), variable.get("expression"));
         if name.text().trim().is_empty() {
@@ -152,13 +150,14 @@ fn common(spec: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "expression is not specified");
         }
-        expression::validate(&expression, errors);
+        admission.declare(name.text(), &expression, errors);
     }
+    admission
 }
 
 fn is_identifier(name: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(known) && !RESERVED.contains(&name)
+    !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(known) && !is_reserved(name)
 }
 
 fn param_kind(kind: &At<'_, '_>, errors: &mut Errors) {
@@ -228,18 +227,20 @@ fn mutated_only(resources: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn validation(validation: &At<'_, '_>, errors: &mut Errors) {
+fn validation(validation: &At<'_, '_>, admission: &Admission, errors: &mut Errors) {
     let (expression, message) = (validation.get("expression"), validation.get("message"));
     let blank = |text: &str| !text.is_empty() && text.trim().is_empty();
     if expression.text().trim().is_empty() {
         errors.required(&expression, "expression is not specified");
     }
-    expression::validate(&expression, errors);
+    admission.validate(&expression, Purpose::Truth, errors);
     let other = validation.get("messageExpression");
     if blank(other.text()) {
         errors.invalid(&other, other.text(), "must be non-empty if specified");
     }
-    expression::validate(&other, errors);
+    if !other.text().is_empty() {
+        admission.unauthorized().validate(&other, Purpose::Message, errors);
+    }
     if blank(message.text()) {
         errors.invalid(&message, message.text(), "must be non-empty if specified");
     } else if message.text().trim().contains(['\n', '\r']) {
@@ -251,12 +252,12 @@ fn validation(validation: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
+fn mutation(mutation: &At<'_, '_>, admission: &Admission, errors: &mut Errors) {
     let kind = mutation.get("patchType");
-    let (wanted, other) = match kind.text() {
+    let (wanted, other, purpose) = match kind.text() {
         "" => return errors.required(&kind, ""),
-        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", Purpose::JsonPatch),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Purpose::Configuration),
         text => {
             errors.one_of(&kind, text, &["ApplyConfiguration", "JSONPatch"]);
             return;
@@ -268,7 +269,7 @@ fn mutation(mutation: &At<'_, '_>, errors: &mut Errors) {
     } else if own.get("expression").text().trim().is_empty() {
         errors.required(&own.get("expression"), "");
     }
-    expression::validate(&own.get("expression"), errors);
+    admission.validate_trimmed(&own.get("expression"), purpose, errors);
     if foreign.is_set() {
         let why = format!("must not be specified when patchType is {}", kind.text());
         errors.invalid(&foreign, &*format!("{{{other}}}"), &why);

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use super::at::At;
 use super::errors::{Errors, Shown};
-use super::expression;
+use super::expression::device_problem;
 use super::volume_source::csi_driver;
 use crate::gotext;
 
@@ -81,7 +81,9 @@ fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().len() > EXPRESSION_MAX {
             return errors.too_long(&expression, EXPRESSION_MAX);
         }
-        expression::validate_also_blank(&expression, errors);
+        if let Some(why) = device_problem(expression.text()) {
+            errors.invalid(&expression, expression.text(), &why);
+        }
     });
 }
 

@@ -115,6 +115,12 @@ impl Errors {
         self.push(Cause::forbidden(at.path().to_string(), detail));
     }
 
+    /// What upstream could not make sense of itself.
+    pub fn internal(&mut self, at: &At<'_, '_>, why: &str) {
+        let message = format!("Internal error: {why}");
+        self.push(Cause::new(CauseReason::Internal, at.path().to_string(), message));
+    }
+
     pub fn duplicate(&mut self, at: &At<'_, '_>, value: impl Shown) {
         self.push(Cause::duplicate(at.path().to_string(), value.show()));
     }

@@ -1,114 +1,243 @@
-//! CEL expressions: whether they can be read. What they are about is not looked into: neither names nor types nor costs.
-
-use cel::parser::{ParseError, Parser};
+//! What expressions of CEL may say in policies, webhooks and selectors of devices.
 
 use super::at::At;
 use super::errors::Errors;
+use crate::expression::{Checked, Environment, Type, check};
 
-/// Deeper ones are refused; upstream reads 250 levels.
-const DEPTH: u16 = 96;
-/// Longer ones are not looked at: every operator of a chain may cost a frame of the parser's.
-const LONGEST: usize = 16 * 1024;
-/// Enough for the longest, of which only that becomes memory what is used.
-const STACK: usize = 128 << 20;
+/// The type that an expression may evaluate to.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    Truth,
+    Message,
+    Annotation,
+    JsonPatch,
+    Configuration,
+    /// Whatever it is.
+    Variable,
+}
 
-/// Tells what cannot be read. Whether an expression has to be there is the caller's.
-pub fn validate(at: &At<'_, '_>, errors: &mut Errors) {
-    if !at.text().trim().is_empty() {
-        validate_also_blank(at, errors);
+/// Structs that admission speaks of, and their fields (`apiserver/pkg/admission/plugin/cel/compile.go`).
+const STRUCTS: [(&str, &[(&str, &str)]); 9] = [
+    ("kubernetes.GroupVersionKind", &[("group", "string"), ("version", "string"), ("kind", "string")]),
+    (
+        "kubernetes.GroupVersionResource",
+        &[("group", "string"), ("version", "string"), ("resource", "string")],
+    ),
+    (
+        "kubernetes.UserInfo",
+        &[
+            ("username", "string"),
+            ("uid", "string"),
+            ("groups", "list(string)"),
+            ("extra", "map(string, list(string))"),
+        ],
+    ),
+    (
+        "kubernetes.AdmissionRequest",
+        &[
+            ("kind", "kubernetes.GroupVersionKind"),
+            ("resource", "kubernetes.GroupVersionResource"),
+            ("subResource", "string"),
+            ("requestKind", "kubernetes.GroupVersionKind"),
+            ("requestResource", "kubernetes.GroupVersionResource"),
+            ("requestSubResource", "string"),
+            ("name", "string"),
+            ("namespace", "string"),
+            ("operation", "string"),
+            ("userInfo", "kubernetes.UserInfo"),
+            ("dryRun", "bool"),
+            ("options", "dyn"),
+        ],
+    ),
+    ("kubernetes.NamespaceSpec", &[("finalizers", "list(string)")]),
+    (
+        "kubernetes.NamespaceCondition",
+        &[
+            ("status", "string"),
+            ("type", "string"),
+            ("lastTransitionTime", "google.protobuf.Timestamp"),
+            ("message", "string"),
+            ("reason", "string"),
+        ],
+    ),
+    (
+        "kubernetes.NamespaceStatus",
+        &[("conditions", "list(kubernetes.NamespaceCondition)"), ("phase", "string")],
+    ),
+    (
+        "kubernetes.NamespaceMetadata",
+        &[
+            ("name", "string"),
+            ("generateName", "string"),
+            ("namespace", "string"),
+            ("labels", "map(string, string)"),
+            ("annotations", "map(string, string)"),
+            ("UID", "string"),
+            ("creationTimestamp", "google.protobuf.Timestamp"),
+            ("deletionGracePeriodSeconds", "int"),
+            ("deletionTimestamp", "google.protobuf.Timestamp"),
+            ("generation", "int"),
+            ("resourceVersion", "string"),
+            ("finalizers", "list(string)"),
+        ],
+    ),
+    (
+        "kubernetes.Namespace",
+        &[
+            ("metadata", "kubernetes.NamespaceMetadata"),
+            ("spec", "kubernetes.NamespaceSpec"),
+            ("status", "kubernetes.NamespaceStatus"),
+        ],
+    ),
+];
+
+/// `k8s.io/dynamic-resource-allocation/cel/compile.go`.
+const DEVICE: (&str, &[(&str, &str)]) = (
+    "kubernetes.DRADevice",
+    &[
+        ("driver", "string"),
+        ("attributes", "map(string, map(string, google.protobuf.Any))"),
+        ("capacity", "map(string, map(string, kubernetes.Quantity))"),
+        ("allowMultipleAllocations", "bool"),
+    ],
+);
+
+const VARIABLES: &str = "kubernetes.variables";
+
+/// What the expressions of a policy or a webhook speak of.
+pub struct Admission {
+    environment: Environment,
+}
+
+impl Admission {
+    /// `params` where a kind of them is named.
+    pub fn new(params: bool) -> Self {
+        let mut environment = declared(Environment::default(), &STRUCTS);
+        let mut variables = vec![
+            ("object", "dyn"),
+            ("oldObject", "dyn"),
+            ("namespaceObject", "kubernetes.Namespace"),
+            ("request", "kubernetes.AdmissionRequest"),
+            ("authorizer", "kubernetes.authorization.Authorizer"),
+            ("authorizer.requestResource", "kubernetes.authorization.ResourceCheck"),
+        ];
+        if params {
+            variables.push(("params", "dyn"));
+        }
+        for (name, is) in variables {
+            environment = environment.with_variable(name, Type::parse(is));
+        }
+        Self { environment }
+    }
+
+    /// With variables that are declared one after the other.
+    pub fn composed(mut self) -> Self {
+        let none = std::iter::empty();
+        let environment = std::mem::take(&mut self.environment).with_struct(VARIABLES, none);
+        self.environment = environment.with_variable("variables", Type::Struct(VARIABLES.into()));
+        self
+    }
+
+    /// With what patches are made of.
+    pub fn patching(&self) -> Self {
+        Self { environment: self.environment.clone().with_patches() }
+    }
+
+    /// With nobody to ask.
+    pub fn unauthorized(&self) -> Self {
+        let environment = self.environment.clone().without("authorizer");
+        Self { environment: environment.without("authorizer.requestResource") }
+    }
+
+    /// What is wrong with an expression.
+    pub fn problem(&self, text: &str, purpose: Purpose) -> Option<String> {
+        self.check(text, purpose).err()
+    }
+
+    fn check(&self, text: &str, purpose: Purpose) -> Result<Type, String> {
+        let Checked { result, .. } = check(text, &self.environment)?;
+        let wanted: &[&str] = match purpose {
+            Purpose::Truth => &["bool"],
+            Purpose::Message => &["string"],
+            Purpose::Annotation => &["string", "null_type"],
+            Purpose::JsonPatch => &["list(JSONPatch)"],
+            Purpose::Configuration => &["Object"],
+            Purpose::Variable => return Ok(result),
+        };
+        let is = result.to_string();
+        match wanted {
+            wanted if wanted.contains(&&*is) => Ok(result),
+            [wanted] => Err(format!("must evaluate to {wanted} but got {is}")),
+            several => Err(format!("must evaluate to one of [{}] but got {is}", several.join(" "))),
+        }
+    }
+
+    /// Tells what is wrong with the expression that stands there, if one does.
+    pub fn validate(&self, at: &At<'_, '_>, purpose: Purpose, errors: &mut Errors) {
+        self.validate_text(at, at.text(), purpose, errors);
+    }
+
+    /// As [`Self::validate`], of what is left without the blanks around it.
+    pub fn validate_trimmed(&self, at: &At<'_, '_>, purpose: Purpose, errors: &mut Errors) {
+        self.validate_text(at, at.text().trim(), purpose, errors);
+    }
+
+    fn validate_text(&self, at: &At<'_, '_>, text: &str, purpose: Purpose, errors: &mut Errors) {
+        if text.trim().is_empty() {
+            return;
+        }
+        if let Some(why) = self.problem(text, purpose) {
+            errors.invalid(at, text, &why);
+        }
+    }
+
+    /// Declares a variable, which later expressions may use whether it is right or not.
+    pub fn declare(&mut self, name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+        if at.text().trim().is_empty() {
+            return;
+        }
+        let is = match self.check(at.text(), Purpose::Variable) {
+            Ok(is) => as_declared(&is),
+            Err(why) => {
+                errors.invalid(at, at.text(), &why);
+                Type::Dyn
+            }
+        };
+        self.environment.add_field(VARIABLES, name, is);
     }
 }
 
-/// As [`validate`], where nothing but the expression itself says that it has to be there.
-pub fn validate_also_blank(at: &At<'_, '_>, errors: &mut Errors) {
-    if let Some(why) = problem(at.text()) {
-        errors.invalid(at, at.text(), &why);
+/// Of what is neither plain nor a list or a map, upstream's declarations keep nothing.
+fn as_declared(is: &Type) -> Type {
+    use crate::expression::Generic;
+    match is {
+        Type::Struct(_) | Type::Error | Type::Param(_) => Type::Dyn,
+        Type::Applied(of) => match (&of.of, &of.to[..]) {
+            (Generic::List, [items]) => Type::list(as_declared(items)),
+            (Generic::Map, [keys, values]) => Type::map(as_declared(keys), as_declared(values)),
+            _ => Type::Dyn,
+        },
+        plain => plain.clone(),
     }
 }
 
-/// What is wrong with an expression, as cel-go prints it.
-pub fn problem(text: &str) -> Option<String> {
-    if text.len() > LONGEST {
-        return None;
+fn declared(environment: Environment, structs: &[(&str, &[(&str, &str)])]) -> Environment {
+    structs.iter().fold(environment, |environment, (name, fields)| {
+        environment.with_struct(name, fields.iter().map(|(name, is)| ((*name).to_owned(), Type::parse(is))))
+    })
+}
+
+/// What is wrong with a selector of devices.
+pub fn device_problem(text: &str) -> Option<String> {
+    let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
+    match check(text, &environment.with_variable("device", Type::Struct(DEVICE.0.into()))) {
+        Ok(Checked { result: Type::Bool | Type::Any, .. }) => None,
+        Ok(Checked { result, .. }) => {
+            Some(format!("must evaluate to bool or the unknown type, not {result}"))
+        }
+        Err(why) => Some(why),
     }
-    let errors = std::thread::scope(|scope| {
-        let parser = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || errors(text));
-        // A server without threads to spare has other troubles.
-        parser.ok().and_then(|parser| parser.join().ok()).unwrap_or_default()
-    });
-    let shown = |Problem { line, column, message }: &Problem| {
-        // Nothing has no first column.
-        let column = if text.is_empty() { &0 } else { column };
-        let source = line.checked_sub(1).and_then(|row| text.split('\n').nth(row)).unwrap_or_default();
-        let (source, dots) = (source.replace('\t', " "), ".".repeat(column.saturating_sub(1)));
-        format!("ERROR: <input>:{line}:{column}: {message}\n | {source}\n | {dots}^")
-    };
-    let errors: Vec<String> = errors.iter().map(shown).collect();
-    (!errors.is_empty()).then(|| format!("compilation failed: {}", errors.join("\n")))
-}
-
-struct Problem {
-    line: usize,
-    column: usize,
-    message: String,
-}
-
-fn errors(text: &str) -> Vec<Problem> {
-    let parser = Parser::new().max_recursion_depth(DEPTH).enable_optional_syntax(true);
-    let errors = parser.parse(text).err().map(|errors| errors.errors).unwrap_or_default();
-    let number = |number: isize| usize::try_from(number).unwrap_or_default();
-    let problem = |error: ParseError| {
-        let (line, column) = error.pos;
-        // The crate tells this one as its own struct.
-        let deep = error.msg.contains("Recursion limit of ");
-        let message = if deep { format!("expression recursion limit exceeded: {DEPTH}") } else { error.msg };
-        Problem { line: number(line), column: number(column), message }
-    };
-    errors.into_iter().map(problem).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::problem;
-
-    #[test]
-    fn expressions_that_can_be_read() {
-        for text in [
-            "true",
-            "object.spec.replicas <= 5 && has(object.metadata.labels)",
-            "self.items.all(item, item.name.startsWith('a'))",
-            "self.pairs.all(key, value, key != value)",
-            "[{'op': 'add'}].exists_one(patch, patch.?op.orValue('') == 'add')",
-            "{?'a': optional.none()}",
-            "device.attributes['gpu.example.com'].model == \"big\"",
-            "JSONPatch{op: 'add', path: '/a'}",
-        ] {
-            assert_eq!(problem(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_shown() {
-        let why = problem("a &&\n\t)").expect("wrong");
-        assert!(why.starts_with("compilation failed: ERROR: <input>:2:2: Syntax error: "), "{why}");
-        assert!(why.ends_with("\n |  )\n | .^"), "{why}");
-        assert!(problem("object.spec.").is_some());
-        assert!(problem("'open").is_some());
-    }
-
-    #[test]
-    fn no_expression_needs_more_stack_than_there_is() {
-        let limit = "expression recursion limit exceeded: 96";
-        let nested =
-            [("(", ")"), ("[", "]"), ("f(", ")"), ("{1: ", "}"), ("a ? b : ", ""), ("a.all(b, ", ")")];
-        for (open, close) in nested {
-            let nest = |depth| problem(&format!("{}1{}", open.repeat(depth), close.repeat(depth)));
-            assert_eq!(nest(50), None, "{open}");
-            assert!(nest(1000).is_some_and(|why| why.contains(limit)), "{open}");
-        }
-        for link in ["a+", "a&&", "a.", "a[0].b.c().", "!", "-"] {
-            let text = format!("{}a", link.repeat((super::LONGEST - 1) / link.len()));
-            assert_eq!(problem(&text), None, "{link}");
-        }
-    }
-}
+mod tests;

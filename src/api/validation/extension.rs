@@ -3,7 +3,8 @@
 //!
 //! Upstream's internal form holds once what all versions have in common, and errors say where that stands.
 
-mod expressions;
+mod declarations;
+pub mod expressions;
 mod names;
 mod schema;
 mod structural;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::at::At;
 use super::errors::Errors;
+use super::expression::{Admission, Purpose};
 use super::format::{dns1035_label, dns1123_subdomain};
-use super::{expression, selector};
+use super::selector;
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
 
@@ -88,7 +89,7 @@ fn one_hook(hook: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     selector::validate(&hook.get("namespaceSelector"), errors);
     selector::validate(&hook.get("objectSelector"), errors);
     client(&hook.get("clientConfig"), errors);
-    conditions(&hook.get("matchConditions"), errors);
+    conditions(&hook.get("matchConditions"), &Admission::new(false), errors);
 }
 
 /// apimachinery `IsFullyQualifiedName`.
@@ -274,7 +275,7 @@ fn service(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn conditions(list: &At<'_, '_>, admission: &Admission, errors: &mut Errors) {
     if list.len() > CONDITIONS {
         errors.too_many(list, list.len(), CONDITIONS);
     }
@@ -284,7 +285,7 @@ pub(super) fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().trim().is_empty() {
             errors.required(&expression, "");
         }
-        expression::validate(&expression, errors);
+        admission.validate_trimmed(&expression, Purpose::Truth, errors);
         if name.text().is_empty() {
             errors.required(&name, "");
             continue;

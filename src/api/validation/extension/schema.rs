@@ -64,7 +64,7 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
     walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
     // Those of a schema that is wrong itself would be about nothing.
     if errors.len() == before {
-        expressions::validate(&schema, errors);
+        expressions::validate(&schema, true, None, errors);
     }
 }
 

@@ -1,0 +1,117 @@
+//! Verdicts of upstream's own compilers (`tests/upstream/expressions`) beside ours, word for word.
+
+use serde::Deserialize;
+
+use super::{Admission, Purpose, device_problem};
+use crate::api::validation::at::At;
+use crate::api::validation::errors::Errors;
+use crate::api::validation::extension::expressions;
+use crate::tree::{Value, json};
+
+#[derive(Deserialize)]
+struct Verdict {
+    environment: String,
+    expression: String,
+    #[serde(default)]
+    error: String,
+}
+
+/// What every policy with variables has in `tests/upstream/expressions/admission.go`.
+const VARIABLES: [(&str, &str); 10] = [
+    ("count", "object.spec.containers.size()"),
+    ("names", "object.spec.containers.map(c, c.name)"),
+    ("kinds", "['a', 'b'].map(c, c + 'x')"),
+    ("text", "'a' + request.name"),
+    ("flags", "{'a': true}"),
+    ("born", "timestamp('2026-01-02T03:04:05Z')"),
+    ("old", "oldObject.?spec"),
+    ("some", "quantity('1Gi')"),
+    ("broken", "nobody"),
+    ("earlier", "variables.count + 1"),
+];
+
+/// Which words would have fitted, the two parsers tell in different ways.
+fn without_choices(error: &str) -> String {
+    let lines = error.lines().map(|line| line.split_once(" expecting ").map_or(line, |(before, _)| before));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn verdicts_are_upstreams() {
+    let verdicts = include_str!("../../../../testdata/cel/verdicts.jsonl").lines();
+    let schema: Value =
+        serde_saphyr::from_str(include_str!("../../../../testdata/cel/schema.yaml")).expect("YAML");
+    let (mut compared, mut different) = (0, Vec::new());
+    for line in verdicts {
+        let Verdict { environment, expression, error } = serde_json::from_str(line).expect("a verdict");
+        let found = match environment.split_once(' ').unwrap_or((&environment, "")) {
+            ("device", _) => device_problem(&expression),
+            ("resource", place) => resource(&schema, place, &expression),
+            (kind, with) => admission(kind, with, &expression),
+        };
+        let (found, error) = (without_choices(&found.unwrap_or_default()), without_choices(&error));
+        compared += 1;
+        if found != error {
+            different.push(format!("{environment}: {expression}\n  upstream {error}\n  rowplane {found}"));
+        }
+    }
+    assert!(compared > 0);
+    assert!(different.is_empty(), "{} of {compared}:\n{}", different.len(), different.join("\n"));
+}
+
+fn admission(kind: &str, with: &str, expression: &str) -> Option<String> {
+    let has = |word| with.split(' ').any(|known| known == word);
+    let mut admission = Admission::new(has("params"));
+    let purpose = match kind {
+        "condition" | "validation" => Purpose::Truth,
+        "message" => Purpose::Message,
+        "audit" => Purpose::Annotation,
+        "variable" => Purpose::Variable,
+        "patch" => Purpose::JsonPatch,
+        "configuration" => Purpose::Configuration,
+        _ => panic!("no {kind}"),
+    };
+    if has("variables") {
+        admission = admission.composed();
+        for (name, expression) in VARIABLES {
+            let expression = expression.into();
+            admission.declare(name, &At::root(&expression), &mut Errors::default());
+        }
+    }
+    if matches!(purpose, Purpose::JsonPatch | Purpose::Configuration) {
+        admission = admission.patching();
+    }
+    if has("unauthorized") {
+        admission = admission.unauthorized();
+    }
+    admission.problem(expression, purpose)
+}
+
+fn resource(schema: &Value, place: &str, expression: &str) -> Option<String> {
+    let (path, what) = place.split_once(' ').unwrap_or((place, ""));
+    let (mut at, mut root) = (schema, true);
+    for name in path.split('.') {
+        let (name, inside) = name.strip_suffix("[]").map_or((name, false), |name| (name, true));
+        if !name.is_empty() {
+            at = at.get("properties").and_then(|all| all.get(name)).expect("a property");
+            root = at.get("x-kubernetes-embedded-resource").is_some();
+        }
+        if inside {
+            at = at.get("items").or_else(|| at.get("additionalProperties")).expect("something inside");
+            root = false;
+        }
+    }
+    let rule = match what {
+        "message" => json!({"rule": "true", "messageExpression": expression}),
+        "optional" => json!({"rule": expression, "optionalOldSelf": true}),
+        _ => json!({"rule": expression}),
+    };
+    let mut here = at.clone();
+    here.as_object_mut().expect("a schema").insert("x-kubernetes-validations", json!([rule]));
+    let mut errors = Errors::default();
+    expressions::validate(&At::root(&here), root, None, &mut errors);
+    let mut causes = errors.into_causes();
+    causes.retain(|cause| !cause.field.ends_with("optionalOldSelf"));
+    let cause = causes.pop()?;
+    Some(cause.message.split_once("}: ").expect("the rule itself").1.to_owned())
+}
