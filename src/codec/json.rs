@@ -7,10 +7,12 @@ use serde::de::DeserializeSeed;
 mod literals;
 mod node;
 mod surrogates;
+mod syntax;
 mod whole;
 
 pub use node::Node;
 pub use surrogates::first as first_surrogate;
+pub use syntax::complaint;
 pub use whole::{whole, whole_numbers};
 
 use crate::gotext;
