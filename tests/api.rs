@@ -83,6 +83,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/statuses.rs"]
+mod statuses;
 #[path = "api/system_objects.rs"]
 mod system_objects;
 #[path = "api/tables.rs"]

@@ -50,6 +50,7 @@ enum Sender {
 }
 
 /// A whole answer.
+#[derive(Default)]
 pub struct Answer {
     pub status: StatusCode,
     pub body: Bytes,

@@ -15,6 +15,10 @@ impl Table {
         Self { title: title.into(), headers: headers.to_vec(), rows: Vec::new() }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.headers.len());
         eprintln!("  {}", cells.join(" | "));

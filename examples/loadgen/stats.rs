@@ -49,3 +49,10 @@ pub struct Summary {
     pub p99: f64,
     pub max: f64,
 }
+
+/// Of an even number the upper one of the two in the middle; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}

@@ -12,14 +12,14 @@ use super::resource::Resource;
 use super::strategy::Writer;
 use super::strictness::{Requester, Warnings};
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
-use crate::codec::managed;
 use crate::storage::{Expect, Written};
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;
 
 impl Api {
-    /// Creates `object`, which the caller has checked to be of this resource's kind and version.
+    /// Creates `object`, which is [closed](crate::codec::managed), and which the caller has checked to be of this
+    /// resource's kind and version.
     /// An empty `namespace` means the cluster scope.
     pub async fn create(
         &self,
@@ -30,7 +30,6 @@ impl Api {
         Requester { user, warnings }: Requester<'_>,
     ) -> Result<Answer, Error> {
         resource.default(&mut object);
-        managed::close(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
         meta::create::wipe(metadata_mut(&mut object));

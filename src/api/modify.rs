@@ -98,7 +98,7 @@ impl Api {
                 Ok(Ok(Modified { answer, outcome: Outcome::Unchanged }))
             }
             (Next::Unchanged | Next::Delete(_), None) => Err(target.not_found()),
-            (Next::Put(object), current) => self.put(target, current.as_ref(), object, dry_run).await,
+            (Next::Put(object), current) => self.put(target, current, object, dry_run).await,
             (Next::Delete(answer), Some(current)) => self.remove(target, current, answer, dry_run).await,
         }
     }
@@ -106,17 +106,19 @@ impl Api {
     async fn put(
         &self,
         target: Target<'_>,
-        current: Option<&Current>,
+        current: Option<Current>,
         mut object: ObjectMap,
         dry_run: DryRun,
     ) -> Result<Result<Modified, Revision>, Error> {
-        let old = current.map(|current| &current.object);
+        let old = current.as_ref().map(|current| &current.object);
         let allocation = self.allocate(target, &mut object, old, dry_run).await?;
         let outcome = if current.is_some() { Outcome::Updated } else { Outcome::Created };
         if dry_run == DryRun::Yes {
             return Ok(Ok(Modified { answer: unstored(object), outcome }));
         }
-        let expect = current.map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        let expect = current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        // While this write waits, others are worked on in the memory of its trees, which is near the processor now.
+        drop(current);
         let written = match put_mutation(target, expect, object) {
             Ok(mutation) => self.store.write(mutation).await.map_err(Error::from),
             Err(error) => Err(error),

@@ -91,8 +91,12 @@ pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager:
     let kind = Kind::new(resource, Part::Main);
     let sent = entries(object).and_then(|entries| Managers::decode(entries).ok()).unwrap_or_default();
     put(object, None);
-    let managers = ownership::update(&kind, kind.zero(), object, &sent, &updater(resource, tracking));
-    put(object, managers.unwrap_or(sent).encode());
+    let acting = updater(resource, tracking);
+    let encoded = match sent.0.is_empty() {
+        true => ownership::encoded_first(&kind, kind.zero(), object, &acting),
+        false => ownership::update(&kind, kind.zero(), object, &sent, &acting).unwrap_or(sent).encode(),
+    };
+    put(object, encoded);
 }
 
 /// What becomes of the managers of `old` when `new` takes its place. Without managers nothing is tracked.

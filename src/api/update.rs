@@ -11,7 +11,6 @@ use super::resource::Resource;
 use super::strategy::Writer;
 use super::strictness::Requester;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
-use crate::codec::managed;
 use crate::tree::Value;
 
 /// What an update may do about the stored uid.
@@ -34,8 +33,8 @@ pub(super) struct Change<'a> {
 }
 
 impl Api {
-    /// Replaces the object, or a part of it, by what `read` gives, which the caller has checked to be of this kind and
-    /// version. It is asked again where somebody else was faster, for that is cheaper than a copy for each update.
+    /// Replaces the object, or a part of it, by what `read` gives, which is [closed](crate::codec::managed), and which the
+    /// caller has checked to be of this kind and version. It is asked again where somebody else was faster, for that is cheaper than a copy for each update.
     pub async fn update(
         &self,
         target: Target<'_>,
@@ -48,7 +47,6 @@ impl Api {
         let body = || -> Result<ObjectMap, Error> {
             let mut body = read()?;
             resource.default(&mut body);
-            managed::close(&mut body);
             check_place(target, &mut body)?;
             drop_repeated(metadata_mut(&mut body), Found::InBody, requester.warnings);
             Ok(body)

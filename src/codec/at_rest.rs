@@ -82,10 +82,16 @@ pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
     Ok(Opened { api_version, kind, message })
 }
 
-/// The value of an object whose message is packed, if that pays.
+/// The value of an object that has its defaults, by its message.
+pub fn of_message(api_version: &str, kind: &str, message: &[u8]) -> Bytes {
+    let packed = packed(api_version, kind, message);
+    packed.unwrap_or_else(|| Envelope::wrap_at_rest(api_version, kind, "", message).into())
+}
+
+/// As [`of_message`], packed; `None` if that does not pay.
 pub fn packed(api_version: &str, kind: &str, message: &[u8]) -> Option<Bytes> {
     let message = packed::pack(message)?;
-    Some(Envelope::wrap_encoded(api_version, kind, packed::ENCODING, &message).into())
+    Some(Envelope::wrap_at_rest(api_version, kind, packed::ENCODING, &message).into())
 }
 
 #[cfg(test)]
@@ -124,7 +130,7 @@ mod tests {
         for (encoding, want) in
             [("lz5", "unknown content encoding \"lz5\""), ("lz4", "lz4: 2049 bytes cannot hold 118522386")]
         {
-            let value = Envelope::wrap_encoded("v1", "Pod", encoding, &message);
+            let value = Envelope::wrap_at_rest("v1", "Pod", encoding, &message);
             assert_eq!(open(&value).expect_err(encoding).to_string(), want);
         }
     }

@@ -6,6 +6,7 @@ use serde::de::DeserializeSeed;
 
 mod literals;
 mod node;
+pub(super) mod plain;
 mod surrogates;
 mod syntax;
 mod whole;
@@ -15,6 +16,7 @@ pub use surrogates::first as first_surrogate;
 pub use syntax::complaint;
 pub use whole::{whole, whole_numbers};
 
+use self::plain::Place;
 use crate::gotext;
 use crate::tree::{Reader, Repetition, Value};
 
@@ -30,9 +32,15 @@ pub struct Parsed {
 /// Reads a value, with Go's leniency about text that is not Unicode: each byte that is not UTF-8 becomes U+FFFD, and so
 /// does an escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let text = gotext::utf8(body);
+    plain::read(&text, Place::Anywhere).map_or_else(|| parse_slowly(&text), Ok)
+}
+
+/// As [`parse`], of what is not [`plain`].
+fn parse_slowly(text: &str) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
     let seed = Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
-    let value = with_text(body, |text| read(text, seed))?;
+    let value = leniently(text, |text| read(text, seed))?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
@@ -40,22 +48,24 @@ pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
 /// Go keeps raw JSON, or has a map of structs, the last one would count.
 pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
     let seed = Reader { repeated: None, repetition: Repetition::Merges };
-    with_text(body, |text| read(text, seed))
+    leniently(&gotext::utf8(body), |text| read(text, seed))
 }
 
 /// As [`parse`], of what is text already, and without leniency.
 pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
+    if let Some(parsed) = plain::read(text, Place::Anywhere) {
+        return Ok(parsed);
+    }
     let repeated = Cell::new(false);
     let value = read(text, Reader { repeated: Some(&repeated), repetition: Repetition::Replaces })?;
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
-fn with_text<T>(
-    body: &[u8],
+fn leniently<T>(
+    text: &str,
     read: impl Fn(&str) -> Result<T, serde_json::Error>,
 ) -> Result<T, serde_json::Error> {
-    let text = gotext::utf8(body);
-    read(&text).or_else(|error| match surrogates::replaced(&text) {
+    read(text).or_else(|error| match surrogates::replaced(text) {
         Some(text) => read(&text),
         None => Err(error),
     })

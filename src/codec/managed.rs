@@ -2,16 +2,14 @@
 //!
 //! The sets in `metadata.managedFields` are as large as the rest of an object, and few writes change one. While a write
 //! is at work, `fieldsV1` of each entry is therefore a string that holds the JSON of the set: it goes from the stored
-//! object to the next one as it is, and who wants to know what it says reads it. Such objects are called closed; bodies
-//! and answers are open.
+//! object or the body to the next one as it is, and who wants to know what it says reads it. Such objects are called
+//! closed; answers are open.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
-use super::{depth, json, scan};
-use crate::tree::{Map, Text, Value};
+use super::json::plain::{self, Place};
+use super::json::{self, Parsed};
+use super::{depth, scan};
+use crate::gotext;
+use crate::tree::{Map, Value};
 
 const FIELDS: &str = "fieldsV1";
 /// The object, its metadata, the list and an entry.
@@ -19,16 +17,23 @@ const LEVELS_ABOVE: usize = 4;
 
 /// Reads a stored object, closed.
 pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    if let Ok(Value::Object(object)) = Place::Object.deserialize(&mut deserializer)
-        && deserializer.end().is_ok()
-    {
+    let plain = std::str::from_utf8(text).ok().and_then(|text| plain::read(text, Place::Object));
+    if let Some(Parsed { value: Value::Object(object), .. }) = plain {
         return Ok(object);
     }
-    // Nobody has judged what is in a database: its managers may be anything.
     let mut object = serde_json::from_slice(text)?;
     close(&mut object);
     Ok(object)
+}
+
+/// Reads a body as [`json::parse`] does, closed if it is an object.
+pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
+    if let Some(parsed) = plain::read(&gotext::utf8(body), Place::Object) {
+        return Ok(parsed);
+    }
+    let mut parsed = json::parse(body)?;
+    parsed.value.as_object_mut().into_iter().for_each(close);
+    Ok(parsed)
 }
 
 /// Makes text of the sets of an object that is open.
@@ -69,61 +74,9 @@ fn sets(object: &mut Map) -> impl Iterator<Item = &mut Value> {
     entries.into_iter().flatten().filter_map(|entry| entry.get_mut(FIELDS))
 }
 
-/// What is being read, on the way to the sets.
-#[derive(Clone, Copy)]
-enum Place {
-    Object,
-    Metadata,
-    Entries,
-    Entry,
-}
-
-impl<'de> DeserializeSeed<'de> for Place {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        match self {
-            Self::Entries => deserializer.deserialize_seq(self),
-            Self::Object | Self::Metadata | Self::Entry => deserializer.deserialize_map(self),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Place {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with its managers")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self::Entry)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(name) = members.next_key::<Text>()? {
-            let value = match (self, &*name) {
-                (Self::Object, "metadata") => members.next_value_seed(Self::Metadata)?,
-                (Self::Metadata, "managedFields") => members.next_value_seed(Self::Entries)?,
-                (Self::Entry, FIELDS) => match members.next_value::<&RawValue>()?.get() {
-                    "null" => Value::Null,
-                    text => text.into(),
-                },
-                _ => members.next_value()?,
-            };
-            object.insert(name, value);
-        }
-        Ok(Value::Object(object))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::codec::json;
     use crate::tree::json;
 
     use super::*;
@@ -146,6 +99,33 @@ mod tests {
         close(&mut again);
         assert_eq!(again, closed);
         assert_eq!(depth(&closed), depth::of_object(&open));
+    }
+
+    #[test]
+    fn bodies_are_read_as_if_they_were_open() {
+        for (body, repeated) in [
+            (r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]},"a":[{"b":"\ud800"}]}"#, false),
+            (r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{},"f:a":1}}]}}"#, false),
+            (r#"{"metadata":{"managedFields":[{"manager":"m","manager":"n"}]}}"#, true),
+            (r#"{"metadata":{"name":"a","name":"b"}}"#, true),
+            (r#"{"a":{"b":1,"b":2},"metadata":{}}"#, true),
+            (r#"{"metadata":null,"a":1,"a":2}"#, true),
+            (r#"{"metadata":{"managedFields":3}}"#, false),
+            ("[1]", false),
+        ] {
+            let mut parsed = parse(body.as_bytes()).expect(body);
+            assert_eq!(parsed.repeated, repeated, "{body}");
+            let is_text = |set: &Value| set.is_string();
+            parsed.value.as_object_mut().into_iter().for_each(|object| {
+                assert!(sets(object).all(|set| is_text(set)), "{body}");
+                open(object);
+            });
+            assert_eq!(parsed.value, json::parse(body.as_bytes()).expect(body).value, "{body}");
+        }
+        for bad in ["", "{", r#"{"metadata":{}} x"#, r#"{"metadata":{"managedFields":[{"fieldsV1":{"#] {
+            let (closed, open) = (parse(bad.as_bytes()), json::parse(bad.as_bytes()));
+            assert_eq!(closed.unwrap_err().to_string(), open.unwrap_err().to_string());
+        }
     }
 
     #[test]

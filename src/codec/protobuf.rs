@@ -21,7 +21,7 @@ mod version;
 
 use decode::Decoder;
 use encode::Encoder;
-use print::Printer;
+use print::{Origin, Printer};
 
 pub use envelope::{Envelope, watch_frame};
 pub use version::with_version;
@@ -78,20 +78,29 @@ pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
     Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
 }
 
+/// As [`decode`], [closed](super::managed).
+pub fn decode_closed(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
+    let types = Types::built_in();
+    Decoder::new(types, MAX_VALUES).closed().members_of(find(types, api_version, kind)?, raw)
+}
+
 /// The message of an object of `kind`; kind and apiVersion among its members are not written.
 pub fn encode(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     Encoder::new(types).encode(find(types, api_version, kind)?, members)
 }
 
-/// As [`encode`], in its envelope, of an object that has its defaults.
-pub fn envelop(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
-    let types = Types::built_in();
-    Encoder::new(types).envelop(find(types, api_version, kind)?, (api_version, kind), members)
-}
-
 /// The object of `kind` as JSON, as [`decode`] and printing would yield it.
 pub fn print(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    print_from(Origin::Anywhere, api_version, kind, raw)
+}
+
+/// As [`print`], of a message that has just been encoded.
+pub fn print_encoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    print_from(Origin::Tree, api_version, kind, raw)
+}
+
+fn print_from(origin: Origin, api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
     let types = Types::built_in();
     let id = find(types, api_version, kind)?;
     let mut out = Vec::with_capacity(raw.len() * 5 / 2 + 64);
@@ -99,7 +108,7 @@ pub fn print(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error
         out.extend_from_slice(name);
         write_string(&mut out, claim);
     }
-    Printer::new(types, out).finish(id, raw)
+    Printer::new(types, origin, out).finish(id, raw)
 }
 
 /// The number of the field that holds the items of a list.

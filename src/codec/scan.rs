@@ -28,6 +28,12 @@ impl<'a> Members<'a> {
 
     /// The next member; `Some(None)` at the closing brace, `None` when this is not JSON.
     pub fn step(&mut self) -> Option<Option<Member>> {
+        let Some(key) = self.key()? else { return Some(None) };
+        Some(Some(Member { key, value: self.value()? }))
+    }
+
+    /// The key of the next member, up to whose value this goes; `Some(None)` at the closing brace.
+    pub fn key(&mut self) -> Option<Option<Range<usize>>> {
         let mut at = skip_blanks(self.text, self.at);
         match *self.text.get(at)? {
             b'}' => {
@@ -44,14 +50,19 @@ impl<'a> Members<'a> {
         if *self.text.get(colon)? != b':' {
             return None;
         }
-        let start = skip_blanks(self.text, colon + 1);
-        let value = start..end_of_value(self.text, start)?;
-        self.at = value.end;
-        Some(Some(Member { key, value }))
+        self.at = skip_blanks(self.text, colon + 1);
+        Some(Some(key))
     }
 
-    /// Where the closing brace is, once `step` has returned `Some(None)`.
-    pub fn end(&self) -> usize {
+    /// The value of the member whose key has been read, which this goes past.
+    pub fn value(&mut self) -> Option<Range<usize>> {
+        let value = self.at..end_of_value(self.text, self.at)?;
+        self.at = value.end;
+        Some(value)
+    }
+
+    /// Where the next value begins, once `key` has found its key; where the closing brace is, once it has found that.
+    pub fn at(&self) -> usize {
         self.at
     }
 }
@@ -59,24 +70,9 @@ impl<'a> Members<'a> {
 /// The span of member `name` in the object at `at`. Names with escapes are not found.
 pub fn member(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
     let mut members = Members::new(text, at)?;
-    while let Some(member) = members.step()? {
-        if key_is(text, &member.key, name) {
-            return Some(member.value);
-        }
-    }
-    None
-}
-
-/// As [`member`], of a name that may be spelled with escapes.
-pub fn member_of_any_name(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
-    let mut members = Members::new(text, at)?;
-    while let Some(Member { key, value }) = members.step()? {
-        let quoted = &text[key.clone()];
-        let found = match quoted.contains(&b'\\') {
-            true => serde_json::from_slice::<String>(quoted).is_ok_and(|key| key == name),
-            false => key_is(text, &key, name),
-        };
-        if found {
+    while let Some(key) = members.key()? {
+        let value = members.value()?;
+        if key_is(text, &key, name) {
             return Some(value);
         }
     }

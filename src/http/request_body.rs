@@ -12,7 +12,7 @@ use crate::api::error::Error;
 use crate::api::strictness::{Strictness, conform, yaml_error};
 use crate::codec::json::{self, Node, Parsed};
 use crate::codec::protobuf::{self, Envelope};
-use crate::codec::yaml;
+use crate::codec::{managed, yaml};
 use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::types::{self, Fit};
@@ -49,8 +49,8 @@ pub struct Encoded {
     pub bytes: Bytes,
 }
 
-/// An object of the kind that the URL names, as its types have it. A missing kind or apiVersion is filled in
-/// (spec/wire.md, 2.6).
+/// An object of the kind that the URL names, as its types have it, [closed](managed). A missing kind or apiVersion is
+/// filled in (spec/wire.md, 2.6).
 pub fn object(
     definition: &ResourceDefinition,
     body: &Encoded,
@@ -78,17 +78,20 @@ pub fn options(body: &Encoded) -> Result<Value, Error> {
     match body.media {
         MediaType::Protobuf => delete_options(&body.bytes),
         MediaType::Json | MediaType::Yaml => {
-            parse_text(body).map(|parsed| parsed.value).map_err(Error::BadRequest)
+            parse_text(body, json::parse).map(|parsed| parsed.value).map_err(Error::BadRequest)
         }
     }
 }
 
-/// A body of JSON or YAML.
-fn parse_text(body: &Encoded) -> Result<Parsed, String> {
+/// A body of YAML, or of JSON, which `parse` reads.
+fn parse_text(
+    body: &Encoded,
+    parse: fn(&[u8]) -> Result<Parsed, serde_json::Error>,
+) -> Result<Parsed, String> {
     if body.media == MediaType::Yaml {
         return yaml::read(&body.bytes);
     }
-    json::parse(&body.bytes).map_err(|error| {
+    parse(&body.bytes).map_err(|error| {
         let why = json::complaint(&body.bytes).unwrap_or_else(|| error.to_string());
         format!("couldn't get version/kind; json parse error: {why}")
     })
@@ -123,12 +126,18 @@ fn spelled(body: &Encoded) -> Option<Node> {
 /// What a body says, with the kind and apiVersion of the URL, and whether it has members twice.
 fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
-    let Parsed { mut value, repeated } = parse_text(body).map_err(&unrecognized)?;
-    if repeated && body.media == MediaType::Json {
-        value = json::merged(&body.bytes).unwrap_or(value);
-    }
+    let Parsed { mut value, repeated } = parse_text(body, managed::parse).map_err(&unrecognized)?;
+    let merged =
+        (repeated && body.media == MediaType::Json).then(|| json::merged(&body.bytes).ok()).flatten();
+    let is_open = merged.is_some() || body.media == MediaType::Yaml;
+    value = merged.unwrap_or(value);
     let mut object = match value {
-        Value::Object(object) => object,
+        Value::Object(mut object) => {
+            if is_open {
+                managed::close(&mut object);
+            }
+            object
+        }
         // To Go, null says nothing.
         Value::Null => ObjectMap::new(),
         other => return Err(unrecognized(claims::no_claims(&other))),
@@ -157,7 +166,7 @@ fn protobuf_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectM
     let envelope = Envelope::parse(body).map_err(|why| unrecognized(kind, body, why.to_string()))?;
     let or = |claim: &str, default: &str| if claim.is_empty() { default } else { claim }.to_owned();
     check_claims((kind, api_version), (&or(&envelope.kind, kind), &or(&envelope.api_version, api_version)))?;
-    let members = protobuf::decode(api_version, kind, envelope.raw)
+    let members = protobuf::decode_closed(api_version, kind, envelope.raw)
         .map_err(|why| mismatch((kind, api_version), kind, &why.to_string()))?;
     Ok(with_claims(kind, api_version, members))
 }

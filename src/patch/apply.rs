@@ -10,6 +10,7 @@ pub mod conflict;
 pub mod fields;
 pub mod fields_v1;
 pub mod filter;
+mod first;
 mod items;
 pub mod managers;
 pub mod merge;

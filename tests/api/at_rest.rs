@@ -2,7 +2,7 @@
 
 use http::Method;
 use rowplane::codec::at_rest::{StorageMediaType, packed};
-use rowplane::codec::protobuf::{Envelope, decode, encode, envelop};
+use rowplane::codec::protobuf::{Envelope, decode, encode};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Format, Stale};
@@ -188,7 +188,8 @@ async fn what_is_packed_is_read_beside_what_is_not(setup: Setup) {
 
     let mut old: Map = serde_json::from_value(made[1].clone()).expect("an object");
     old["metadata"].as_object_mut().expect("metadata").shift_remove("resourceVersion");
-    let plain = envelop("v1", "ConfigMap", &old).expect("of its types");
+    let plain = encode("v1", "ConfigMap", &old).expect("of its types");
+    let plain = Envelope::wrap_at_rest("v1", "ConfigMap", "", &plain);
     let plain: String = plain.iter().map(|byte| format!("{byte:02x}")).collect();
     let plain = if setup.is_sqlite() { format!("x'{plain}'") } else { format!("'\\x{plain}'::bytea") };
     database.execute(&format!("UPDATE objects SET value = {plain} WHERE name = 'old'")).await;

@@ -64,8 +64,6 @@ fn names(definition: &ResourceDefinition) -> NameFormat {
 fn status_rule(definition: &ResourceDefinition) -> StatusRule {
     StatusRule::Reset(match (&*definition.group, &*definition.kind) {
         ("", "Node") => return StatusRule::Born,
-        // Upstream's strategy leaves it alone, though there is a subresource.
-        ("networking.k8s.io", "ServiceCIDR") => return StatusRule::Open,
         ("", "Namespace") => r#"{"phase":"Active"}"#,
         ("", "Pod" | "PersistentVolume" | "PersistentVolumeClaim") => r#"{"phase":"Pending"}"#,
         ("", "Service") | ("networking.k8s.io", "Ingress") => r#"{"loadBalancer":{}}"#,

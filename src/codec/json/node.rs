@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::literals::Literals;
+use crate::gotext;
 use crate::tree::{Text, Value};
 
 /// The shape of a value; what scalars say is left out, but for numbers that can be spelled in several ways.
@@ -21,7 +22,9 @@ pub enum Node {
 impl Node {
     /// Reads a text as [`super::parse`] does.
     pub fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        super::with_text(body, |text| super::read(text, Shape { numbers: &RefCell::new(Literals::of(text)) }))
+        super::leniently(&gotext::utf8(body), |text| {
+            super::read(text, Shape { numbers: &RefCell::new(Literals::of(text)) })
+        })
     }
 
     /// The value that counts of a member that may be there several times.

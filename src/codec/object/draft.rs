@@ -6,7 +6,7 @@ use super::kept::keep;
 use super::layout::Layout;
 use super::{Object, joined_key, tree};
 use crate::codec::at_rest::{self, Opened, StorageMediaType};
-use crate::codec::protobuf::{self, Envelope, with_version};
+use crate::codec::protobuf::{self, with_version};
 use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
 use crate::schema::defaults;
@@ -35,12 +35,15 @@ impl Draft {
             metadata.shift_remove("resourceVersion");
         }
         // Whatever the media type, the object becomes what upstream's types make of it.
-        let Ok(Typed { api_version, kind, value, json, message }) = typed(&object) else {
+        let Ok(Typed { message, json }) = typed(&object) else {
             managed::open(&mut object);
             return Self::of_json(namespace, name, tree::encode(&object).into());
         };
         let value = match media {
-            StorageMediaType::Protobuf => at_rest::packed(&api_version, &kind, &message).unwrap_or(value),
+            StorageMediaType::Protobuf => {
+                let (api_version, kind) = claims(&object);
+                at_rest::of_message(api_version, kind, &message)
+            }
             StorageMediaType::Json => at_rest::of_json(&json),
             StorageMediaType::Yaml => match serde_json::from_slice(&json) {
                 Ok(object) => yaml::write(&object).into(),
@@ -145,30 +148,30 @@ fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
 
 /// An object with its defaults as it is printed; `None` if it is none of a kind that has types.
 fn completed(object: Map) -> Option<Bytes> {
-    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (api_version, kind) = claims(&object);
+    let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
     Types::built_in().kind(&api_version, &kind)?;
     let object = defaults::complete(&api_version, &kind, object)?;
     typed(&object).ok().map(|typed| typed.json)
 }
 
-/// An object in all its forms.
+/// An object in both forms.
 struct Typed {
-    api_version: String,
-    kind: String,
-    /// The message in its envelope.
-    value: Bytes,
-    json: Bytes,
     message: Bytes,
+    json: Bytes,
 }
 
 fn typed(object: &Map) -> Result<Typed, protobuf::Error> {
+    let (api_version, kind) = claims(object);
+    let message = protobuf::encode(api_version, kind, object)?;
+    let json = protobuf::print_encoded(api_version, kind, &message)?.into();
+    Ok(Typed { message: message.into(), json })
+}
+
+/// What an object says it is: apiVersion and kind.
+fn claims(object: &Map) -> (&str, &str) {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let value = Bytes::from(protobuf::envelop(text("apiVersion"), text("kind"), object)?);
-    let Envelope { api_version, kind, raw } = Envelope::parse(&value)?;
-    let json = protobuf::print(&api_version, &kind, raw)?.into();
-    let message = value.slice_ref(raw);
-    Ok(Typed { api_version, kind, value, json, message })
+    (text("apiVersion"), text("kind"))
 }
 
 /// The JSON of a value in an envelope.

@@ -1,7 +1,5 @@
 //! Where things are in the JSON of an object.
 
-use std::ops::Range;
-
 use super::kept::{Kept, keep};
 use super::tree::BEFORE_VERSION;
 use crate::codec::scan::{self, Members, key_is, raw_string};
@@ -32,41 +30,41 @@ impl Layout {
     pub fn find(value: &[u8]) -> Option<Self> {
         let mut members = Members::new(value, 0)?;
         let mut body = None;
-        while let Some(member) = members.step()? {
-            if key_is(value, &member.key, "metadata") {
-                let body = body.unwrap_or(member.key.start);
-                return Self::in_metadata(value, body, &member.value);
+        while let Some(key) = members.key()? {
+            if key_is(value, &key, "metadata") {
+                return Self::in_metadata(value, body.unwrap_or(key.start), members.at());
             }
-            let typed = key_is(value, &member.key, "kind") || key_is(value, &member.key, "apiVersion");
+            let typed = key_is(value, &key, "kind") || key_is(value, &key, "apiVersion");
             if !typed {
-                body.get_or_insert(member.key.start);
+                body.get_or_insert(key.start);
             }
+            members.value()?;
         }
         None
     }
 
-    fn in_metadata(value: &[u8], body: usize, metadata: &Range<usize>) -> Option<Self> {
-        let mut members = Members::new(value, metadata.start)?;
-        let mut slot = metadata.start + 1;
+    fn in_metadata(value: &[u8], body: usize, metadata: usize) -> Option<Self> {
+        let mut members = Members::new(value, metadata)?;
+        let mut slot = metadata + 1;
         let mut comma = Comma::None;
         let mut passed = false;
         let mut labels = (0, 0);
-        while let Some(member) = members.step()? {
-            let before = BEFORE_VERSION.iter().any(|name| key_is(value, &member.key, name));
-            if before && !passed {
-                (slot, comma) = (member.value.end, Comma::Before);
-            } else {
-                passed = true;
-                if comma == Comma::None {
-                    comma = Comma::After;
-                }
+        while let Some(key) = members.key()? {
+            let before = BEFORE_VERSION.iter().any(|name| key_is(value, &key, name));
+            passed |= !before;
+            if passed && comma == Comma::None {
+                comma = Comma::After;
             }
             // They are long, and last but in what nobody has printed.
-            if labels != (0, 0) && key_is(value, &member.key, "managedFields") {
+            if passed && labels != (0, 0) && key_is(value, &key, "managedFields") {
                 break;
             }
-            if key_is(value, &member.key, "labels") {
-                labels = (u32::try_from(member.value.start).ok()?, u32::try_from(member.value.end).ok()?);
+            let span = members.value()?;
+            if !passed {
+                (slot, comma) = (span.end, Comma::Before);
+            }
+            if key_is(value, &key, "labels") {
+                labels = (u32::try_from(span.start).ok()?, u32::try_from(span.end).ok()?);
             }
         }
         Some(Self { body: u32::try_from(body).ok()?, slot: u32::try_from(slot).ok()?, comma, labels })

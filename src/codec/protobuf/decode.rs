@@ -15,11 +15,18 @@ pub(super) struct Decoder<'t, 'm> {
     pub(super) types: &'t Types,
     pub(super) fields: Fields<'m>,
     values_left: usize,
+    /// Whether sets of managers stay text.
+    pub(super) closed: bool,
 }
 
 impl<'t, 'm> Decoder<'t, 'm> {
     pub fn new(types: &'t Types, max_values: usize) -> Self {
-        Self { types, fields: Fields::new(max_values), values_left: max_values }
+        Self { types, fields: Fields::new(max_values), values_left: max_values, closed: false }
+    }
+
+    /// Leaves the sets of managers as text.
+    pub fn closed(self) -> Self {
+        Self { closed: true, ..self }
     }
 
     /// The members of a top-level object.

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 
 use super::Error;
-use super::envelope::Envelope;
 use crate::gotext::decode_base64;
 use crate::protowire::write::Writer;
 use crate::quantity;
@@ -33,21 +32,6 @@ impl<'t, 'v> Encoder<'t, 'v> {
     /// The bytes of a top-level object.
     pub fn encode(mut self, id: MessageId, members: &'v Map) -> Result<Vec<u8>, Error> {
         self.members(self.types.message(id), members)?;
-        Ok(self.out.finish())
-    }
-
-    /// As [`Encoder::encode`], in its envelope at rest.
-    pub fn envelop(
-        mut self,
-        id: MessageId,
-        (api_version, kind): (&str, &str),
-        members: &'v Map,
-    ) -> Result<Vec<u8>, Error> {
-        self.out.raw(Envelope::TAIL_AT_REST);
-        let end = self.out.close();
-        self.members(self.types.message(id), members)?;
-        let length = self.out.since(end);
-        self.out.raw(&Envelope::head(api_version, kind, length));
         Ok(self.out.finish())
     }
 

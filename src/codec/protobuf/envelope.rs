@@ -70,9 +70,6 @@ impl Envelope<'_> {
     /// What stands behind the object: no content encoding, no content type.
     pub const TAIL: &'static [u8] = &[0x1a, 0, 0x22, 0];
 
-    /// The same at rest.
-    pub const TAIL_AT_REST: &'static [u8] = &[0x1a, 0, 0x22, 0, 15 << 3, LEVEL];
-
     /// How a value at rest ends, however its message is encoded: a field that upstream's `Unknown` has not, and so
     /// skips, says which defaults the object has.
     pub const END_AT_REST: &'static [u8] = &[0x22, 0, 15 << 3, LEVEL];
@@ -96,8 +93,8 @@ impl Envelope<'_> {
         out
     }
 
-    /// As it is at rest, of an object whose message is encoded.
-    pub fn wrap_encoded(api_version: &str, kind: &str, encoding: &str, raw: &[u8]) -> Vec<u8> {
+    /// As it is at rest, of an object whose message is encoded, or is not: then the encoding is empty.
+    pub fn wrap_at_rest(api_version: &str, kind: &str, encoding: &str, raw: &[u8]) -> Vec<u8> {
         let mut out = Self::head(api_version, kind, raw.len());
         out.reserve_exact(raw.len() + size_of_bytes(3, encoding.len()) + Self::END_AT_REST.len());
         out.extend_from_slice(raw);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 
 use super::decode::Decoder;
 use super::envelope::Envelope;
@@ -61,7 +62,10 @@ impl<'t, 'm> Decoder<'t, 'm> {
             },
             Format::Raw => {
                 let raw = octets(0).unwrap_or_default();
-                self.raw(raw, depth)
+                match self.closed && &*message.name == "FieldsV1" {
+                    true => self.set(raw),
+                    false => self.raw(raw, depth),
+                }
             }
             // Named lists are never nil once they are mentioned.
             Format::Object | Format::List => {
@@ -117,6 +121,16 @@ impl<'t, 'm> Decoder<'t, 'm> {
             return Err(Error::TooDeep);
         }
         Ok(value)
+    }
+
+    /// The set of a manager, as text.
+    fn set(&mut self, bytes: &'m [u8]) -> Result<Value, Error> {
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        let text = utf8(bytes);
+        serde_json::from_str::<IgnoredAny>(&text)?;
+        Ok(if text.trim_ascii() == "null" { Value::Null } else { text.into() })
     }
 
     /// An object in protobuf inside another, as in `List.items`.

@@ -16,6 +16,7 @@ use super::fields::{Fields, Slot, Wire};
 use super::format;
 use super::{Error, MAX_DEPTH, MAX_VALUES};
 use crate::codec::json_text::{write_json, write_string};
+use crate::codec::scan;
 use crate::gotext::utf8;
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::quantity;
@@ -31,6 +32,15 @@ pub(super) struct Printer<'t, 'm> {
     types: &'t Types,
     out: Vec<u8>,
     fields: Fields<'m>,
+    origin: Origin,
+}
+
+/// Where a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Anywhere,
+    /// A tree, just now: JSON that is embedded in it is JSON, and no deeper than the tree may be.
+    Tree,
 }
 
 /// Why a message cannot be printed from its bytes.
@@ -69,8 +79,8 @@ enum Printed {
 
 impl<'t, 'm> Printer<'t, 'm> {
     /// Prints after what is in `out`, which is to be the beginning of an object with some members.
-    pub fn new(types: &'t Types, out: Vec<u8>) -> Self {
-        Self { types, out, fields: Fields::new(MAX_OCCURRENCES) }
+    pub fn new(types: &'t Types, origin: Origin, out: Vec<u8>) -> Self {
+        Self { types, out, fields: Fields::new(MAX_OCCURRENCES), origin }
     }
 
     /// The members of a top-level object and its end.
@@ -308,11 +318,17 @@ impl<'t, 'm> Printer<'t, 'm> {
         if json.is_empty() {
             return Ok(self.null());
         }
-        let plain = |byte: &u8| !matches!(byte, 0..=b' ' | b'<' | b'>' | b'&' | 0x7f..);
-        if Envelope::recognizes(json) || !json.iter().all(plain) || depth + nesting(json) > MAX_DEPTH {
+        // All are looked at, which takes less than to stop at the first.
+        let special = |found: bool, byte: &u8| found | matches!(byte, 0..=b' ' | b'<' | b'>' | b'&' | 0x7f..);
+        if json.iter().fold(false, special) || Envelope::recognizes(json) {
             return Err(Stop::Unusual);
         }
-        serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(Error::from)?;
+        if self.origin == Origin::Anywhere {
+            serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(Error::from)?;
+            if depth + scan::nesting(json) > MAX_DEPTH {
+                return Err(Stop::Unusual);
+            }
+        }
         self.out.extend_from_slice(json);
         Ok(if json == b"null" { Printed::Null } else { Printed::Value })
     }
@@ -404,19 +420,4 @@ fn two_integers(message: &[u8]) -> Result<(i64, i64), Stop> {
         }
     }
     Ok((first, second))
-}
-
-/// At most so many levels: brackets in strings count too.
-fn nesting(json: &[u8]) -> usize {
-    let mut depth = 0usize;
-    let mut deepest = 0;
-    for byte in json {
-        match byte {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }

@@ -17,6 +17,7 @@ use crate::api::part::Part;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::{Requester, Strictness};
 use crate::api::warnings::of_deletion;
+use crate::codec::managed;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
 use crate::http::status::deleted;
@@ -33,8 +34,9 @@ impl Context<'_> {
         if let Some(answer) = self.act(&body, &options).await? {
             return self.value(&negotiated, StatusCode::CREATED, answer);
         }
-        let object = object(self.definition, &body, self.strictness(&options))?;
+        let mut object = object(self.definition, &body, self.strictness(&options))?;
         if self.is_virtual() {
+            managed::open(&mut object);
             let namespace = self.path.namespace.as_deref();
             let review = Reviewer {
                 user: &self.user,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::fields::{Entry, FieldSet};
+use super::items::Step;
 use super::path::{PathElement, Plain};
 use crate::codec::scan;
 use crate::gotext;
@@ -132,27 +133,69 @@ pub fn encode(set: &FieldSet) -> String {
 fn write(set: &FieldSet, itself: bool, text: &mut String) {
     text.push('{');
     if itself {
-        text.push_str("\".\":{}");
+        text.push_str(ITSELF);
     }
     for (at, Entry { element, member, below }) in set.entries().enumerate() {
         if itself || at > 0 {
             text.push(',');
         }
-        match element {
-            PathElement::Field(name) if is_plain(name) => text.extend(["\"f:", name, "\""]),
-            PathElement::Key(fields) if fields.iter().all(is_plain_field) => {
-                for (at, (name, value)) in fields.iter().enumerate() {
-                    let head = if at == 0 { r#""k:{\""# } else { r#",\""# };
-                    text.extend([head, name, r#"\":\""#, value.0.as_str().unwrap_or_default(), r#"\""#]);
-                }
-                text.push_str("}\"");
-            }
-            element => text.push_str(&Value::from(encode_element(element)).to_string()),
-        }
+        write_step(text, element);
         text.push(':');
         write(below, member && !below.is_empty(), text);
     }
     text.push('}');
+}
+
+/// Says that the step, below which it stands, is in the set.
+pub const ITSELF: &str = "\".\":{}";
+
+fn write_step(text: &mut String, element: &PathElement) {
+    let written = match element {
+        PathElement::Field(name) => {
+            write_field(text, name);
+            true
+        }
+        PathElement::Key(fields) => write_key(text, fields.iter().map(|(name, value)| (name, &value.0))),
+        PathElement::Value(_) | PathElement::Index(_) => false,
+    };
+    if !written {
+        text.push_str(&Value::from(encode_element(element)).to_string());
+    }
+}
+
+/// The step to a member, as a key in JSON.
+pub fn write_field(text: &mut String, name: &str) {
+    match is_plain(name) {
+        true => text.extend(["\"f:", name, "\""]),
+        false => text.push_str(&Value::from(["f:", name].concat()).to_string()),
+    }
+}
+
+/// The step to an element of a list, as a key in JSON.
+pub fn write_item(text: &mut String, step: &Step<'_>) {
+    let written = match step {
+        Step::Value(_) => false,
+        keyed => write_key(text, keyed.fields().iter().copied()),
+    };
+    if !written {
+        write_step(text, &step.element());
+    }
+}
+
+/// A step by fields that JSON spells as they are; nothing is written of others.
+fn write_key<'f>(text: &mut String, fields: impl Iterator<Item = (&'f Arc<str>, &'f Value)> + Clone) -> bool {
+    let plain = |(name, value): (&Arc<str>, &Value)| {
+        is_plain_twice(name) && value.as_str().is_some_and(is_plain_twice)
+    };
+    if !fields.clone().all(plain) {
+        return false;
+    }
+    for (at, (name, value)) in fields.enumerate() {
+        let head = if at == 0 { r#""k:{\""# } else { r#",\""# };
+        text.extend([head, name, r#"\":\""#, value.as_str().unwrap_or_default(), r#"\""#]);
+    }
+    text.push_str("}\"");
+    true
 }
 
 /// Whether JSON spells it as it is.
@@ -160,34 +203,78 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
-/// As [`is_plain`], of a field of a key, which is JSON inside JSON, the inner one as Go has it.
-fn is_plain_field((name, value): &(Arc<str>, Plain)) -> bool {
-    let plain = |text: &str| text.is_ascii() && is_plain(text) && !text.contains(['<', '>', '&', '\x7f']);
-    plain(name) && value.0.as_str().is_some_and(plain)
+/// As [`is_plain`], of JSON inside JSON, the inner one as Go has it.
+fn is_plain_twice(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..0x7f) && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&'))
 }
 
 /// Whether every path of `set` is in the set whose JSON is at `at`.
 pub fn covers(text: &[u8], at: usize, set: &FieldSet) -> bool {
-    set.entries().all(|entry| {
-        let inner = scan::member_of_any_name(text, at, &encode_element(entry.element));
-        inner.is_some_and(|inner| {
-            (!entry.member || is_member(text, inner.start)) && covers(text, inner.start, entry.below)
-        })
-    })
+    let mut found = 0;
+    let all = Shared::new(text, at, set).all(|(entry, at)| {
+        found += 1;
+        (!entry.member || is_member(text, at)) && covers(text, at, entry.below)
+    });
+    all && found == set.len()
 }
 
 /// Whether some path of `set` is in the set whose JSON is at `at`.
 pub fn touches(text: &[u8], at: usize, set: &FieldSet) -> bool {
-    set.entries().any(|entry| {
-        let inner = scan::member_of_any_name(text, at, &encode_element(entry.element));
-        inner.is_some_and(|inner| {
-            (entry.member && is_member(text, inner.start)) || touches(text, inner.start, entry.below)
-        })
-    })
+    Shared::new(text, at, set)
+        .any(|(entry, at)| (entry.member && is_member(text, at)) || touches(text, at, entry.below))
+}
+
+/// The steps of the set whose JSON is at a place that are also among those of a set, with where what is below them
+/// begins. The text is gone through once, and no further than to the last of them.
+struct Shared<'t, 's> {
+    text: &'t [u8],
+    members: Option<scan::Members<'t>>,
+    /// By their keys.
+    wanted: Vec<(String, Entry<'s>)>,
+    left: usize,
+    /// Whether the value of the last step is still to be passed.
+    at_value: bool,
+}
+
+impl<'t, 's> Shared<'t, 's> {
+    fn new(text: &'t [u8], at: usize, set: &'s FieldSet) -> Self {
+        let mut wanted: Vec<_> = set.entries().map(|entry| (encode_element(entry.element), entry)).collect();
+        wanted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let left = wanted.len();
+        Self { text, members: scan::Members::new(text, at), wanted, left, at_value: false }
+    }
+
+    fn entry(&self, quoted: &[u8]) -> Option<Entry<'s>> {
+        let find = |key: &[u8]| self.wanted.binary_search_by(|(wanted, _)| wanted.as_bytes().cmp(key));
+        let found = match quoted.contains(&b'\\') {
+            true => find(serde_json::from_slice::<String>(quoted).ok()?.as_bytes()),
+            false => find(&quoted[1..quoted.len() - 1]),
+        };
+        found.ok().map(|at| self.wanted[at].1)
+    }
+}
+
+impl<'s> Iterator for Shared<'_, 's> {
+    type Item = (Entry<'s>, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            let members = self.members.as_mut()?;
+            if std::mem::replace(&mut self.at_value, true) {
+                members.value()?;
+            }
+            let (key, at) = (members.key()??, members.at());
+            if let Some(entry) = self.entry(&self.text[key]) {
+                self.left -= 1;
+                return Some((entry, at));
+            }
+        }
+        None
+    }
 }
 
 fn is_member(text: &[u8], at: usize) -> bool {
-    let empty = scan::Members::new(text, at).is_some_and(|mut members| members.step() == Some(None));
+    let empty = scan::Members::new(text, at).is_some_and(|mut members| members.key() == Some(None));
     empty || scan::member(text, at, SELF).is_some()
 }
 

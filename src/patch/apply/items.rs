@@ -17,7 +17,8 @@ pub enum Step<'v> {
     Value(&'v Value),
 }
 
-type KeyField<'v> = (&'v Arc<str>, &'v Value);
+/// A field of a key.
+pub type KeyField<'v> = (&'v Arc<str>, &'v Value);
 
 impl Step<'_> {
     pub fn element(&self) -> PathElement {
@@ -30,7 +31,8 @@ impl Step<'_> {
         }
     }
 
-    fn fields(&self) -> &[KeyField<'_>] {
+    /// Those of its key, sorted by name; none of an element that is itself the key.
+    pub fn fields(&self) -> &[KeyField<'_>] {
         match self {
             Self::Key(field) => field,
             Self::Keys(fields) => fields,
@@ -49,7 +51,10 @@ impl Ord for Step<'_> {
         let pairs = one.iter().zip(other);
         pairs
             .map(|((name, value), (other_name, other))| {
-                name.cmp(other_name).then_with(|| compare(value, other))
+                // Mostly it is the schema's.
+                let names =
+                    if Arc::ptr_eq(name, other_name) { Ordering::Equal } else { name.cmp(other_name) };
+                names.then_with(|| compare(value, other))
             })
             .find(|order| order.is_ne())
             .unwrap_or_else(|| one.len().cmp(&other.len()))

@@ -97,7 +97,12 @@ impl Managers {
     pub fn encode(&self) -> Option<Value> {
         let mut sorted: Vec<&Manager> = self.0.iter().collect();
         sorted.sort_by(|one, other| order(one, other));
-        let entries: Vec<Value> = sorted.into_iter().map(encode_entry).collect();
+        let entries: Vec<Value> = sorted
+            .into_iter()
+            .map(|Manager { identity, time, fields }| {
+                encode_entry(identity, time.as_deref(), fields_v1::encode(fields))
+            })
+            .collect();
         (!entries.is_empty()).then_some(Value::Array(entries))
     }
 
@@ -265,22 +270,23 @@ fn time(text: &str) -> Option<String> {
     Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-fn encode_entry(manager: &Manager) -> Value {
-    let Identity { name, operation, api_version, subresource } = &manager.identity;
-    let mut entry = Map::new();
-    let mut put = |field: &str, value: Value| {
-        entry.insert(field, value);
+/// An entry that is closed, with the JSON of its set.
+pub(super) fn encode_entry(identity: &Identity, time: Option<&str>, fields: String) -> Value {
+    let Identity { name, operation, api_version, subresource } = identity;
+    let mut entry = Map::with_capacity(7);
+    let mut put = |field: &'static str, value: Value| {
+        entry.push(field.into(), value);
     };
     if !name.is_empty() {
         put("manager", name.as_str().into());
     }
     put("operation", operation.as_str().into());
     put("apiVersion", api_version.as_str().into());
-    if let Some(time) = &manager.time {
-        put("time", time.as_str().into());
+    if let Some(time) = time {
+        put("time", time.into());
     }
     put("fieldsType", "FieldsV1".into());
-    put("fieldsV1", fields_v1::encode(&manager.fields).into());
+    put("fieldsV1", fields.into());
     if !subresource.is_empty() {
         put("subresource", subresource.as_str().into());
     }

@@ -17,6 +17,7 @@ use crate::codec::protobuf;
 use crate::schema::types::Types;
 use crate::tree::{Map, Value};
 
+mod first;
 mod properties;
 
 #[derive(Deserialize)]

@@ -41,7 +41,8 @@ fn conform_read_from(
 ) -> Result<Fit, String> {
     let types = Types::built_in();
     let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
-    let mut conformer = Conformer { types, path: Vec::new(), text, fit: Fit::default() };
+    let mut conformer =
+        Conformer { types, path: Vec::new(), places: Vec::with_capacity(64), text, fit: Fit::default() };
     conformer.members(id, object)?;
     Ok(conformer.fit)
 }
@@ -50,6 +51,8 @@ struct Conformer<'a, 't> {
     types: &'a Types,
     /// The members on the way, and structs that lend their members to their parents.
     path: Vec<&'a str>,
+    /// Of the members of each message that is being conformed; the innermost last.
+    places: Vec<Place>,
     /// Where the value stands in the text that it was read from.
     text: Option<&'t Node>,
     fit: Fit,
@@ -74,7 +77,7 @@ impl<'a, 't> Conformer<'a, 't> {
         let (types, message) = (self.types, self.types.message(id));
         let silent =
             |members: &[Member]| members.iter().all(|member| types.field(member).absence == Absence::Silent);
-        let mut places = Vec::with_capacity(object.len());
+        let start = self.places.len();
         let mut next = 0;
         // Whether nothing goes, nothing comes and nothing moves.
         let mut done = true;
@@ -99,22 +102,23 @@ impl<'a, 't> Conformer<'a, 't> {
                 }
             };
             done &= !matches!(place, Place::Nowhere);
-            places.push(place);
+            self.places.push(place);
         }
         if !(done && silent(&message.members[next..])) {
-            self.arrange(id, object, places);
+            self.arrange(id, object, &self.places[start..]);
         }
+        self.places.truncate(start);
         Ok(())
     }
 
     /// Brings members to their places, and adds what is printed though it was not sent.
-    fn arrange(&self, id: MessageId, object: &mut Map, places: Vec<Place>) {
+    fn arrange(&self, id: MessageId, object: &mut Map, places: &[Place]) {
         let message = self.types.message(id);
         let mut slots: Vec<Slot> = Vec::new();
         slots.resize_with(message.members.len(), || None);
         for ((name, value), place) in std::mem::take(object).into_iter().zip(places) {
             match place {
-                Place::At(index) => slots[index] = Some((name, value)),
+                Place::At(index) => slots[*index] = Some((name, value)),
                 Place::Claim => {
                     object.insert(name, value);
                 }

@@ -127,6 +127,16 @@ proptest! {
     }
 
     #[test]
+    fn text_is_searched_as_the_set_it_is(one in config(), other in config()) {
+        let kind = Kind::new("apps/v1", "Deployment");
+        let (one, other) = (owned::owned(&kind.schema, &one), owned::owned(&kind.schema, &other));
+        let text = fields_v1::encode(&one);
+        let left = other.clone().difference(&one);
+        prop_assert_eq!(fields_v1::covers(text.as_bytes(), 0, &other), left.is_empty());
+        prop_assert_eq!(fields_v1::touches(text.as_bytes(), 0, &other), !one.intersection(&other).is_empty());
+    }
+
+    #[test]
     fn any_json_is_a_set_or_an_error(text in "\\{(\"[fkvi.]:?[a{}\"0-9]{0,4}\":(\\{\\}|1|null),?){0,3}\\}") {
         if let Ok(fields) = serde_json::from_str::<Map>(&text) {
             let set = fields_v1::parse(&fields);

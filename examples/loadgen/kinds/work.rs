@@ -1,0 +1,169 @@
+//! What clients do to typed objects.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use http::Method;
+
+use crate::Result;
+use crate::client::{APPLY, Answer, Connection, JSON};
+
+/// Variables of a Pod's container, so that the Pod has about 5 KB.
+const VARIABLES: usize = 60;
+/// Entries of the list that is applied.
+const ENTRIES: usize = 1000;
+
+/// What one client does again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Work {
+    CreatePods,
+    UpdatePods,
+    /// Of an object whose managedFields were emptied, so that nobody keeps track.
+    UpdateUntracked,
+    /// Sends back what was answered last, with one label changed, as controllers do; managedFields are part of that.
+    UpdateRead,
+    UpdateReadUntracked,
+    ApplyUnchanged,
+    ApplyLongList,
+}
+
+impl Work {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CreatePods => "create Pods of 5 KB",
+            Self::UpdatePods => "update Pods of 5 KB",
+            Self::UpdateUntracked => "update Pods of 5 KB, untracked",
+            Self::UpdateRead => "update Pods of 5 KB as read",
+            Self::UpdateReadUntracked => "update Pods of 5 KB as read, untracked",
+            Self::ApplyUnchanged => "apply an unchanged Deployment",
+            Self::ApplyLongList => "apply a changed list of 1,000 variables",
+        }
+    }
+
+    pub fn collection(self, namespace: &str) -> String {
+        match self {
+            Self::ApplyUnchanged | Self::ApplyLongList => {
+                format!("/apis/apps/v1/namespaces/{namespace}/deployments")
+            }
+            _ => format!("/api/v1/namespaces/{namespace}/pods"),
+        }
+    }
+}
+
+/// One client, with an object of its own where it writes one again and again.
+pub struct Worker {
+    work: Work,
+    id: usize,
+    connection: Arc<Connection>,
+    path: Arc<str>,
+    sent: usize,
+    /// The last one.
+    answer: Answer,
+}
+
+impl Worker {
+    pub fn new(work: Work, id: usize, connection: Arc<Connection>, path: Arc<str>) -> Self {
+        Self { work, id, connection, path, sent: 0, answer: Answer::default() }
+    }
+
+    pub async fn prepare(&mut self) -> Result<()> {
+        match self.work {
+            Work::CreatePods => {}
+            Work::UpdatePods | Work::UpdateRead => self.create().await?,
+            Work::UpdateUntracked | Work::UpdateReadUntracked => {
+                self.create().await?;
+                let item = self.item();
+                let body = pod(&self.own(), "1", &self.preconditions(r#","managedFields":[]"#)?);
+                self.answer = self.send(Method::PUT, &item, JSON, body).await?;
+            }
+            Work::ApplyUnchanged | Work::ApplyLongList => self.step().await?,
+        }
+        Ok(())
+    }
+
+    async fn create(&mut self) -> Result<()> {
+        let body = pod(&self.own(), "0", "");
+        self.answer = self.send(Method::POST, &self.path, JSON, body).await?;
+        Ok(())
+    }
+
+    pub async fn step(&mut self) -> Result<()> {
+        self.sent += 1;
+        let mark = self.sent.to_string();
+        let item = self.item();
+        self.answer = match self.work {
+            Work::CreatePods => {
+                let body = pod(&format!("c{}-{mark}", self.id), &mark, "");
+                self.send(Method::POST, &self.path, JSON, body).await?
+            }
+            Work::UpdatePods | Work::UpdateUntracked => {
+                let body = pod(&self.own(), &mark, &self.preconditions("")?);
+                self.send(Method::PUT, &item, JSON, body).await?
+            }
+            Work::UpdateRead | Work::UpdateReadUntracked => {
+                let body = marked(&self.answer.body, &mark).ok_or("an answer without its label")?;
+                self.send(Method::PUT, &item, JSON, body).await?
+            }
+            Work::ApplyUnchanged => self.apply(&item, 1, "0").await?,
+            Work::ApplyLongList => self.apply(&item, ENTRIES, &mark).await?,
+        };
+        Ok(())
+    }
+
+    async fn apply(&self, item: &str, variables: usize, mark: &str) -> Result<Answer> {
+        let body = deployment(&self.own(), variables, mark);
+        self.send(Method::PATCH, &format!("{item}?fieldManager=loadgen&force=true"), APPLY, body).await
+    }
+
+    async fn send(&self, method: Method, path: &str, kind: &'static str, body: Bytes) -> Result<Answer> {
+        self.connection.call(method, path, Some((kind, body))).await?.success()
+    }
+
+    fn own(&self) -> String {
+        format!("own-{}", self.id)
+    }
+
+    fn item(&self) -> String {
+        format!("{}/{}", self.path, self.own())
+    }
+
+    fn preconditions(&self, more: &str) -> Result<String> {
+        Ok(format!(r#","resourceVersion":"{}"{more}"#, self.answer.resource_version()?))
+    }
+}
+
+/// An object with another value of its label `mark`.
+fn marked(object: &[u8], mark: &str) -> Option<Bytes> {
+    const LABEL: &[u8] = b"\"mark\":\"";
+    let start = memchr::memmem::find(object, LABEL)? + LABEL.len();
+    let end = start + memchr::memchr(b'"', &object[start..])?;
+    Some([&object[..start], mark.as_bytes(), &object[end..]].concat().into())
+}
+
+fn variables(count: usize, mark: &str) -> String {
+    let one = |n: usize| {
+        format!(r#"{{"name":"VARIABLE_{n}","value":"a value of some length, number {n}, {mark}"}}"#)
+    };
+    (0..count).map(one).collect::<Vec<_>>().join(",")
+}
+
+/// Only labels of a Pod change, since little else may.
+fn pod(name: &str, mark: &str, metadata: &str) -> Bytes {
+    pod_of(VARIABLES, name, mark, metadata)
+}
+
+/// A Pod with so many variables.
+pub fn pod_of(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
+    let variables = variables(count, "the same for all");
+    Bytes::from(format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
+    ))
+}
+
+fn deployment(name: &str, count: usize, mark: &str) -> Bytes {
+    let variables = variables(count, mark);
+    Bytes::from(format!(
+        r#"{{"kind":"Deployment","apiVersion":"apps/v1","metadata":{{"name":"{name}"}},"spec":{{"selector":{{"matchLabels":{{"app":"{name}"}}}},"template":{{"metadata":{{"labels":{{"app":"{name}"}}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","env":[{variables}]}}]}}}}}}}}"#
+    ))
+}

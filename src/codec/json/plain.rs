@@ -1,0 +1,405 @@
+//! JSON into a tree, of texts that are spelled plainly, as almost all are: reading them is a fifth of what a write costs.
+//!
+//! Comes to what `serde_json` comes to, or to nothing, and then that has the word: of what is no JSON, is very deep, or
+//! has strings and numbers that take more than a look.
+
+use super::Parsed;
+use crate::tree::{Map, Number, Text, Value};
+
+/// Levels of objects and arrays; `serde_json` takes 127.
+const LEVELS: usize = 120;
+/// Bytes of a string looked at together.
+const BLOCK: usize = 16;
+
+/// Where a value stands, as far as the sets of managers are concerned, which can stay text ([`crate::codec::managed`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Where there are none, or where they are of no interest.
+    Anywhere,
+    Object,
+    Metadata,
+    Entries,
+    Entry,
+    /// Is left as text.
+    Set,
+}
+
+impl Place {
+    fn member(self, name: &str) -> Self {
+        match (self, name) {
+            (Self::Object, "metadata") => Self::Metadata,
+            (Self::Metadata, "managedFields") => Self::Entries,
+            (Self::Entry, "fieldsV1") => Self::Set,
+            _ => Self::Anywhere,
+        }
+    }
+
+    fn element(self) -> Self {
+        if self == Self::Entries { Self::Entry } else { Self::Anywhere }
+    }
+}
+
+/// Reads the whole of a text, whose value is at `place`.
+pub fn read(text: &str, place: Place) -> Option<Parsed> {
+    let mut reader = Reader { text, at: 0, repeated: false };
+    let value = reader.value(place, LEVELS)?;
+    reader.blanks();
+    (reader.at == text.len()).then_some(Parsed { value, repeated: reader.repeated })
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    repeated: bool,
+}
+
+/// A string that has been passed.
+struct Quoted<'t> {
+    /// Without the quotes.
+    inner: &'t str,
+    with_quotes: &'t str,
+    escapes: Escapes,
+}
+
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Escapes {
+    None,
+    /// Of one letter each.
+    Short,
+    /// Some by number, which may be half a character.
+    Numbers,
+}
+
+impl<'t> Reader<'t> {
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte(self.at) {
+            self.at += 1;
+        }
+    }
+
+    /// The first byte of what comes next.
+    fn peek(&mut self) -> Option<u8> {
+        self.blanks();
+        self.byte(self.at)
+    }
+
+    /// Passes a byte that has to come next.
+    fn pass(&mut self, byte: u8) -> Option<()> {
+        let found = self.peek()? == byte;
+        self.at += 1;
+        found.then_some(())
+    }
+
+    /// After a member or an element: whether another one follows.
+    fn goes_on(&mut self, end: u8) -> Option<bool> {
+        let next = self.peek()?;
+        self.at += 1;
+        match next {
+            b',' => Some(true),
+            next if next == end => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Passes the beginning of an object or array; whether there is anything in it.
+    fn enter(&mut self, end: u8) -> Option<bool> {
+        self.at += 1;
+        let is_empty = self.peek()? == end;
+        self.at += usize::from(is_empty);
+        Some(!is_empty)
+    }
+
+    fn value(&mut self, place: Place, levels: usize) -> Option<Value> {
+        if place == Place::Set {
+            return self.set(levels);
+        }
+        match self.peek()? {
+            b'"' => self.string().map(Value::String),
+            b'{' => self.object(place, levels.checked_sub(1)?).map(Value::Object),
+            b'[' => self.array(place, levels.checked_sub(1)?).map(Value::Array),
+            b't' => self.literal("true").map(|()| true.into()),
+            b'f' => self.literal("false").map(|()| false.into()),
+            b'n' => self.literal("null").map(|()| Value::Null),
+            b'-' | b'0'..=b'9' => self.number().map(Value::Number),
+            _ => None,
+        }
+    }
+
+    fn object(&mut self, place: Place, levels: usize) -> Option<Map> {
+        let mut object = Map::new();
+        let mut more = self.enter(b'}')?;
+        while more {
+            let name = self.key()?;
+            let value = self.value(place.member(&name), levels)?;
+            self.repeated |= object.insert(name, value).is_some();
+            more = self.goes_on(b'}')?;
+        }
+        Some(object)
+    }
+
+    fn key(&mut self) -> Option<Text> {
+        self.blanks();
+        let key = self.string()?;
+        self.pass(b':')?;
+        Some(key)
+    }
+
+    fn array(&mut self, place: Place, levels: usize) -> Option<Vec<Value>> {
+        let mut array = Vec::new();
+        let mut more = self.enter(b']')?;
+        while more {
+            array.push(self.value(place.element(), levels)?);
+            more = self.goes_on(b']')?;
+        }
+        Some(array)
+    }
+
+    fn literal(&mut self, literal: &str) -> Option<()> {
+        let found = self.text.as_bytes()[self.at..].starts_with(literal.as_bytes());
+        self.at += literal.len();
+        found.then_some(())
+    }
+
+    fn number(&mut self) -> Option<Number> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let spelling = &self.text[self.at..self.at + length];
+        self.at += length;
+        match spelling.as_bytes() {
+            // No zero leads, and any so long is in the range of i64.
+            [b'1'..=b'9', digits @ ..] if digits.len() < 18 && digits.iter().all(u8::is_ascii_digit) => {
+                spelling.parse::<i64>().ok().map(Number::from)
+            }
+            b"0" => Some(0.into()),
+            _ => serde_json::from_str(spelling).ok(),
+        }
+    }
+
+    fn string(&mut self) -> Option<Text> {
+        let quoted = self.quoted()?;
+        match quoted.escapes {
+            Escapes::None => Some(Text::new(quoted.inner)),
+            _ => serde_json::from_str(quoted.with_quotes).ok(),
+        }
+    }
+
+    /// Passes a string.
+    fn quoted(&mut self) -> Option<Quoted<'t>> {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        if *bytes.get(start)? != b'"' {
+            return None;
+        }
+        let mut escapes = Escapes::None;
+        let mut at = start + 1;
+        loop {
+            let end = bytes.len().min(at + BLOCK);
+            let ends = |found: bool, byte: &u8| found | matches!(byte, b'"' | b'\\' | ..0x20);
+            if end - at == BLOCK && !bytes[at..end].iter().fold(false, ends) {
+                at = end;
+                continue;
+            }
+            while at < end {
+                match bytes[at] {
+                    b'"' => {
+                        self.at = at + 1;
+                        let (inner, with_quotes) = (&self.text[start + 1..at], &self.text[start..=at]);
+                        return Some(Quoted { inner, with_quotes, escapes });
+                    }
+                    b'\\' => {
+                        let found = match bytes.get(at + 1)? {
+                            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Escapes::Short,
+                            b'u' => Escapes::Numbers,
+                            _ => return None,
+                        };
+                        escapes = if found > escapes { found } else { escapes };
+                        at += 2;
+                    }
+                    ..0x20 => return None,
+                    _ => at += 1,
+                }
+            }
+            if end == bytes.len() {
+                return None;
+            }
+        }
+    }
+
+    fn set(&mut self, levels: usize) -> Option<Value> {
+        self.blanks();
+        let start = self.at;
+        self.skip(levels)?;
+        match &self.text[start..self.at] {
+            "null" => Some(Value::Null),
+            text => Some(text.into()),
+        }
+    }
+
+    /// Passes a value that is JSON.
+    fn skip(&mut self, levels: usize) -> Option<()> {
+        let end = match self.peek()? {
+            b'"' => {
+                let quoted = self.quoted()?;
+                return (quoted.escapes < Escapes::Numbers).then_some(());
+            }
+            b'{' => b'}',
+            b'[' => b']',
+            _ => return self.value(Place::Anywhere, levels).map(drop),
+        };
+        let levels = levels.checked_sub(1)?;
+        let mut more = self.enter(end)?;
+        while more {
+            if end == b'}' {
+                self.blanks();
+                self.skip_key()?;
+            }
+            self.skip(levels)?;
+            more = self.goes_on(end)?;
+        }
+        Some(())
+    }
+
+    fn skip_key(&mut self) -> Option<()> {
+        let quoted = self.quoted()?;
+        (quoted.escapes < Escapes::Numbers).then_some(())?;
+        self.pass(b':')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Repetition, read as read_whole};
+    use super::*;
+    use crate::tree;
+
+    /// Asserts that what is read is what `serde_json` reads; whether it is read at all.
+    fn agrees(text: &str) -> bool {
+        let repeated = std::cell::Cell::new(false);
+        let seed = tree::Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
+        let want = read_whole(text, seed);
+        let found = read(text, Place::Anywhere);
+        if let Some(Parsed { value, repeated: twice }) = &found {
+            assert_eq!((Some(value), *twice), (want.as_ref().ok(), repeated.get()), "{text}");
+        }
+        let mut reader = Reader { text, at: 0, repeated: false };
+        if reader.skip(LEVELS).is_some() && reader.at == text.len() {
+            assert!(want.is_ok(), "{text}");
+        }
+        found.is_some()
+    }
+
+    #[test]
+    fn what_is_plain_is_read() {
+        for text in [
+            "{}",
+            " [ ] ",
+            "null",
+            "-12",
+            "[0,-0,1.5,1e3,-7,999999999999999999,9223372036854775807,18446744073709551615]",
+            "{\"a\\n\":\"\\u00e9\\ud83d\\ude00\",\"long\":\"0123456789abcdefghijklmnopqrstuvwxyz\\\"é\"}",
+            "{\"a\":1,\"b\":{\"a\":2},\"a\":[true,false,null]}",
+            "\t{ \"a\" :\r\n[ 1 , 2 ] }\n",
+        ] {
+            assert!(agrees(text), "{text}");
+        }
+        assert!(agrees(&format!("{}{}", "[".repeat(LEVELS), "]".repeat(LEVELS))));
+    }
+
+    #[test]
+    fn what_is_not_is_left() {
+        for text in [
+            "",
+            " ",
+            "{",
+            "[1,]",
+            "{\"a\":1,}",
+            "{,}",
+            "{a:1}",
+            "{\"a\" 1}",
+            "[1 2]",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "+1",
+            "1e",
+            "tru",
+            "nul",
+            "truex",
+            "\"a",
+            "\"a\\",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\ud800\"",
+            "\"a\nb\"",
+            "{} {}",
+            "1e400",
+            "\u{feff}{}",
+            "{\"a\":}",
+            "]",
+            "[\"0123456789abcde",
+            "\"0123456789abcd\\",
+        ] {
+            assert!(!agrees(text), "{text}");
+        }
+        assert!(!agrees(&"[".repeat(100_000)));
+    }
+
+    #[test]
+    fn only_sets_stay_text() {
+        let text = r#"{"metadata":{"managedFields":[{"fieldsV1": {"f:a" : {"k:{\"a\":1}":{}}} },{"fieldsV1":null},3]},
+            "spec":{"fieldsV1":{}},"fieldsV1":{}}"#;
+        let read = read(text, Place::Object).expect("plain").value;
+        let set = r#"{"f:a" : {"k:{\"a\":1}":{}}}"#;
+        let want = tree::json!({
+            "metadata": {"managedFields": [{"fieldsV1": set}, {"fieldsV1": null}, 3]},
+            "spec": {"fieldsV1": {}},
+            "fieldsV1": {},
+        });
+        assert_eq!(read, want);
+        for bad in [r#"{"f:a":}"#, r#"{"f:a" {}}"#, r#"{"\u0066":{}}"#, "", "[1,]", "01"] {
+            let text = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{bad}}}]}}}}"#);
+            assert!(super::read(&text, Place::Object).is_none(), "{bad}");
+        }
+    }
+
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            ".{0,40}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            let members = prop::collection::vec(("[ab\"é\n]{0,3}", inner.clone()), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(Into::into),
+                members.prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_is_read(value in value()) {
+            prop_assert!(agrees(&value.to_string()));
+            prop_assert!(agrees(&serde_json::to_string_pretty(&value).unwrap()));
+        }
+
+        #[test]
+        fn whatever_is_read_is_json(value in value(), at in any::<prop::sample::Index>(), by in "[\\[\\]{}\",:0-9eE.\\\\u \n-]{0,2}") {
+            let mut text: Vec<char> = value.to_string().chars().collect();
+            let at = at.index(text.len());
+            text.splice(at..=at, by.chars());
+            agrees(&text.into_iter().collect::<String>());
+        }
+    }
+}
