@@ -40,6 +40,8 @@ def request(step, resources, namespace):
     if isinstance(body, (dict, list)):
         typed = verb in TYPED and resource and not step.get("bare") and isinstance(body, dict)
         body = json.dumps(with_kind(body, resource) if typed else body, separators=(",", ":"))
+    if isinstance(body, str):
+        body = body.replace("{ns}", namespace)
     return {
         "method": "PATCH" if verb in PATCHES else verb,
         "path": path,
