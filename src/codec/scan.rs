@@ -124,12 +124,31 @@ fn end_of_string(text: &[u8], at: usize) -> Option<usize> {
     }
     let mut at = at + 1;
     loop {
+        at = run(text, at);
         match *text.get(at)? {
             b'"' => return Some(at + 1),
             b'\\' => at += 2,
             _ => at += 1,
         }
     }
+}
+
+/// Where the first quote, backslash or control character at or after `at` is, or the end of the text.
+pub fn run(text: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES * 0x80;
+    // Of each byte the highest bit, right up to the first that is set: a borrow goes only to those behind it.
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        let word = u64::from_le_bytes(*word);
+        match is(word, b'"') | is(word, b'\\') | below(word, b' ') {
+            0 => at += 8,
+            found => return at + found.trailing_zeros() as usize / 8,
+        }
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' ')).unwrap_or(rest.len())
 }
 
 fn end_of_value(text: &[u8], at: usize) -> Option<usize> {
@@ -173,6 +192,22 @@ mod tests {
         assert_eq!(member(text, 0, "a").map(|r| &text[r]), Some(&br#"{"b":[1,"}"]}"#[..]));
         assert_eq!(member(text, 0, "e").map(|r| &text[r]), Some(&b"-1.5e3"[..]));
         assert_eq!(member(text, 0, "b"), None);
+    }
+
+    #[test]
+    fn runs_end_where_strings_may() {
+        for length in 0..40 {
+            for special in [0, 0x1f, b'"', b'\\'] {
+                for other in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                    let mut text = vec![other; length];
+                    assert_eq!(run(&text, 0), length);
+                    text.extend([special, other, special, other, other, other, other, other, other]);
+                    assert_eq!(run(&text, 0), length, "{text:?}");
+                    assert_eq!(run(&text, length + 1), length + 2, "{text:?}");
+                }
+            }
+        }
+        assert_eq!(run(b"a", 3), 3);
     }
 
     #[test]

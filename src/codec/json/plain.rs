@@ -4,12 +4,11 @@
 //! has strings and numbers that take more than a look.
 
 use super::Parsed;
+use crate::codec::scan;
 use crate::tree::{Map, Number, Text, Value};
 
-/// Levels of objects and arrays; `serde_json` takes 127.
+/// Levels of objects and arrays; `serde_json` takes 127, and a number of 128 bits has one for each.
 const LEVELS: usize = 120;
-/// Bytes of a string looked at together.
-const BLOCK: usize = 16;
 
 /// Where a value stands, as far as the sets of managers are concerned, which can stay text ([`crate::codec::managed`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,34 +197,23 @@ impl<'t> Reader<'t> {
         let mut escapes = Escapes::None;
         let mut at = start + 1;
         loop {
-            let end = bytes.len().min(at + BLOCK);
-            let ends = |found: bool, byte: &u8| found | matches!(byte, b'"' | b'\\' | ..0x20);
-            if end - at == BLOCK && !bytes[at..end].iter().fold(false, ends) {
-                at = end;
-                continue;
-            }
-            while at < end {
-                match bytes[at] {
-                    b'"' => {
-                        self.at = at + 1;
-                        let (inner, with_quotes) = (&self.text[start + 1..at], &self.text[start..=at]);
-                        return Some(Quoted { inner, with_quotes, escapes });
-                    }
-                    b'\\' => {
-                        let found = match bytes.get(at + 1)? {
-                            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Escapes::Short,
-                            b'u' => Escapes::Numbers,
-                            _ => return None,
-                        };
-                        escapes = if found > escapes { found } else { escapes };
-                        at += 2;
-                    }
-                    ..0x20 => return None,
-                    _ => at += 1,
+            at = scan::run(bytes, at);
+            match *bytes.get(at)? {
+                b'"' => {
+                    self.at = at + 1;
+                    let (inner, with_quotes) = (&self.text[start + 1..at], &self.text[start..=at]);
+                    return Some(Quoted { inner, with_quotes, escapes });
                 }
-            }
-            if end == bytes.len() {
-                return None;
+                b'\\' => {
+                    let found = match bytes.get(at + 1)? {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Escapes::Short,
+                        b'u' => Escapes::Numbers,
+                        _ => return None,
+                    };
+                    escapes = if found > escapes { found } else { escapes };
+                    at += 2;
+                }
+                _ => return None,
             }
         }
     }
@@ -242,32 +230,54 @@ impl<'t> Reader<'t> {
 
     /// Passes a value that is JSON.
     fn skip(&mut self, levels: usize) -> Option<()> {
-        let end = match self.peek()? {
-            b'"' => {
-                let quoted = self.quoted()?;
-                return (quoted.escapes < Escapes::Numbers).then_some(());
+        let (mut depth, mut objects) = (0, 0_u128);
+        loop {
+            match self.peek()? {
+                first @ (b'{' | b'[') => {
+                    if depth == levels {
+                        return None;
+                    }
+                    (depth, objects) = (depth + 1, objects << 1 | u128::from(first == b'{'));
+                    self.at += 1;
+                    let next = self.peek()?;
+                    if !matches!((first, next), (b'{', b'}') | (b'[', b']')) {
+                        if first == b'{' {
+                            self.skip_key()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => self.skip_string()?,
+                _ => _ = self.value(Place::Anywhere, 0)?,
             }
-            b'{' => b'}',
-            b'[' => b']',
-            _ => return self.value(Place::Anywhere, levels).map(drop),
-        };
-        let levels = levels.checked_sub(1)?;
-        let mut more = self.enter(end)?;
-        while more {
-            if end == b'}' {
-                self.blanks();
-                self.skip_key()?;
+            // What ends here, and what it stands in may end, too.
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                let next = self.peek()?;
+                self.at += 1;
+                match (next, objects & 1) {
+                    (b'}', 1) | (b']', 0) => (depth, objects) = (depth - 1, objects >> 1),
+                    (b',', 1) => {
+                        self.blanks();
+                        self.skip_key()?;
+                        break;
+                    }
+                    (b',', _) => break,
+                    _ => return None,
+                }
             }
-            self.skip(levels)?;
-            more = self.goes_on(end)?;
         }
-        Some(())
     }
 
     fn skip_key(&mut self) -> Option<()> {
-        let quoted = self.quoted()?;
-        (quoted.escapes < Escapes::Numbers).then_some(())?;
+        self.skip_string()?;
         self.pass(b':')
+    }
+
+    fn skip_string(&mut self) -> Option<()> {
+        (self.quoted()?.escapes < Escapes::Numbers).then_some(())
     }
 }
 

@@ -26,7 +26,7 @@ static EMPTY: LazyLock<Map> = LazyLock::new(Map::new);
 
 impl<'t, 'v> Encoder<'t, 'v> {
     pub fn new(types: &'t Types) -> Self {
-        Self { types, out: Writer::with_capacity(2048), slots: Vec::with_capacity(128) }
+        Self { types, out: Writer::with_capacity(4096), slots: Vec::with_capacity(128) }
     }
 
     /// The bytes of a top-level object.

@@ -1,7 +1,5 @@
 //! What a write does to the sets of all managers.
 
-use std::collections::HashMap;
-
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
 use super::fields::FieldSet;
@@ -64,14 +62,15 @@ struct Comparisons<'a, V> {
     versions: &'a V,
     old: &'a Object,
     new: &'a Object,
-    known: HashMap<String, Option<Comparison>>,
+    /// Hardly ever more than one.
+    known: Vec<(String, Option<Comparison>)>,
 }
 
 impl<'a, V: Versions> Comparisons<'a, V> {
     /// `None` if the version is not served.
     fn of(&mut self, api_version: &str) -> Option<&Comparison> {
         let Self { versions, old, new, known } = self;
-        if !known.contains_key(api_version) {
+        let at = known.iter().position(|(version, _)| version == api_version).unwrap_or_else(|| {
             let comparison = versions.schema(api_version).map(|schema| {
                 let found = match of_version(old, api_version) && of_version(new, api_version) {
                     true => compare(schema, old, new),
@@ -83,14 +82,15 @@ impl<'a, V: Versions> Comparisons<'a, V> {
                 };
                 found.mapped(|set| versions.filter().pass(set))
             });
-            known.insert(api_version.to_owned(), comparison);
-        }
-        known.get(api_version).and_then(Option::as_ref)
+            known.push((api_version.to_owned(), comparison));
+            known.len() - 1
+        });
+        known[at].1.as_ref()
     }
 
     fn into_one(mut self, api_version: &str) -> Option<Comparison> {
         self.of(api_version)?;
-        self.known.remove(api_version)?
+        self.known.into_iter().find(|(version, _)| version == api_version)?.1
     }
 }
 
@@ -132,7 +132,7 @@ pub fn encoded_first(
 
 /// The only manager of an object that had none.
 fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) -> Option<Managers> {
-    let comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+    let comparisons = Comparisons { versions, old, new, known: Vec::new() };
     let all = comparisons.into_one(&acting.identity.api_version)?;
     let fields = all.into_written().difference(&NEVER_OWNED);
     let manager = Manager { identity: acting.identity.clone(), time: Some(acting.now.clone()), fields };
@@ -150,7 +150,7 @@ pub struct Update<'a, V> {
 impl<'a, V: Versions> Update<'a, V> {
     /// `None` if the version that is written is not served.
     pub fn new(versions: &'a V, old: &'a Object, new: &'a Object, acting: &'a Acting) -> Option<Self> {
-        let mut comparisons = Comparisons { versions, old, new, known: HashMap::new() };
+        let mut comparisons = Comparisons { versions, old, new, known: Vec::new() };
         let own = comparisons.of(&acting.identity.api_version)?.clone();
         let own = own.mapped(|set| set.difference(&NEVER_OWNED));
         Some(Self { comparisons, acting, own })
@@ -240,7 +240,7 @@ pub fn apply(
         Some(last) => prune(versions, merged, &managers, last, acting),
         None => merged,
     };
-    let mut comparisons = Comparisons { versions, old: live, new: &object, known: HashMap::new() };
+    let mut comparisons = Comparisons { versions, old: live, new: &object, known: Vec::new() };
     let found = conflicts_with_others(&managers, &mut comparisons, &acting.identity);
     if conflicts == Conflicts::Refuse && !found.is_empty() {
         return Err(Refusal::Conflicts(found));
