@@ -89,7 +89,12 @@ class Server:
         except (OSError, http.client.HTTPException):
             # A server may have closed a connection that it has answered on; the second one is new.
             self.connection = None
-            answer = self.ask(method, target, data, all_headers)
+            try:
+                answer = self.ask(method, target, data, all_headers)
+            except (OSError, http.client.HTTPException):
+                # It panicked; kube-apiserver does, of some definitions.
+                self.connection = None
+                answer = Answer(0, [], b"no answer")
         if isinstance(answer.body, dict) and isinstance(answer.body.get("metadata"), dict):
             if answer.body.get("kind") != "Status":
                 self.last = copy.copy(answer.body["metadata"])
