@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod apply;
 mod binding;
+pub mod claims;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -36,6 +37,7 @@ pub mod strategy;
 pub mod strictness;
 pub mod update;
 pub mod validation;
+pub mod warnings;
 pub mod watch;
 
 use std::sync::Arc;

@@ -91,6 +91,18 @@ pub fn display(value: &crate::tree::Value) -> String {
     }
 }
 
+/// What `fmt` prints for `%s` of a decoded value, which is to be a text.
+pub fn display_as_text(value: &crate::tree::Value) -> String {
+    use crate::tree::Value;
+    match value {
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Bool(flag) => format!("%!s(bool={flag})"),
+        Value::Number(number) if number.as_i64().is_some() => format!("%!s(int64={number})"),
+        Value::Number(number) => format!("%!s(float64={number})"),
+        other => display(other),
+    }
+}
+
 /// As [`display`].
 pub fn display_map(object: &crate::tree::Map) -> String {
     let mut members: Vec<_> = object.iter().collect();

@@ -103,3 +103,5 @@ mod watch_form;
 mod wire;
 #[path = "api/write.rs"]
 mod write;
+#[path = "api/writes.rs"]
+mod writes;

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use rowplane::api::error::{Error, Exists};
 use rowplane::api::options::write::WriteOptions;
+use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::api::{Answer, Api};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
@@ -55,5 +56,6 @@ async fn create(api: &Api, plural: &str, metadata: Value) -> Result<Answer, Erro
     let resource = api.resources.get("", "v1", plural).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = json!({"metadata": metadata}) else { unreachable!("an object") };
-    api.create(resource, namespace, object, &WriteOptions::default(), &User::apiserver()).await
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    api.create(resource, namespace, object, &WriteOptions::default(), requester).await
 }

@@ -5,6 +5,7 @@ mod support;
 
 use rowplane::api::Api;
 use rowplane::api::options::write::WriteOptions;
+use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::storage::{Change, Expect, Key, Mutation, Written};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
@@ -37,9 +38,8 @@ async fn what_a_crash_leaves_behind_is_swept_up(setup: support::server::Setup) {
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
     let resource = api.resources.get("", "v1", plural).expect(plural);
     let Value::Object(object) = object else { panic!("no object") };
-    api.create(resource, namespace, object, &WriteOptions::default(), &User::apiserver())
-        .await
-        .expect("create");
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    api.create(resource, namespace, object, &WriteOptions::default(), requester).await.expect("create");
 }
 
 /// Behind the back of the API.

@@ -17,6 +17,8 @@ use crate::storage::ResourceId;
 
 /// Namespaces that may not be deleted (upstream's immortal namespaces).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// The priority classes that are there from the start.
+const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// May an object be created here? `namespace` is `None` for cluster-scoped resources.
 pub async fn admit_create(api: &Api, target: Target<'_>, namespace: Option<&str>) -> Result<(), Error> {
@@ -54,15 +56,21 @@ pub async fn admit_update_or_create(api: &Api, target: Target<'_>) -> Result<(),
 /// May this object be deleted?
 pub fn admit_delete(target: Target<'_>) -> Result<(), Error> {
     let definition = &target.resource.definition;
-    let is_namespace = definition.group.is_empty() && &*definition.plural == "namespaces";
-    if is_namespace && IMMORTAL.contains(&target.name) {
-        return Err(Error::Forbidden {
-            resource: definition.group_resource(),
-            name: target.name.to_owned(),
-            reason: "this namespace may not be deleted".to_owned(),
-        });
+    let (immortal, reason) = match (&*definition.group, &*definition.plural) {
+        ("", "namespaces") => (&IMMORTAL[..], "this namespace may not be deleted"),
+        ("scheduling.k8s.io", "priorityclasses") => {
+            (&SYSTEM_CLASSES[..], "this is a system priority class and cannot be deleted")
+        }
+        _ => return Ok(()),
+    };
+    if !immortal.contains(&target.name) {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::Forbidden {
+        resource: definition.group_resource(),
+        name: target.name.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 fn namespaces(api: &Api) -> Option<ResourceId> {

@@ -101,7 +101,7 @@ fn changed(
     let mut new = finished(target, applied)?;
     configuration.judge()?;
     check_place(target, &mut new)?;
-    let change = Change { part, uid: UidRule::Immutable, user: applier.requester.user, manager: None };
+    let change = Change { part, uid: UidRule::Immutable, requester: applier.requester, manager: None };
     next_version(target, change, new, current)
 }
 
@@ -133,8 +133,8 @@ fn created(
     }
     applier.may_create.clone()?;
     metadata_mut(&mut new).shift_remove("resourceVersion");
-    let object = create::prepared(api, target, new, applier.requester.user)?;
-    create::validate(resource, &object, target.name)?;
+    let object = create::prepared(api, target, new, applier.requester)?;
+    create::validate(resource, &object, target.name, applier.requester.warnings)?;
     Ok(Next::Put(object))
 }
 
@@ -172,7 +172,8 @@ pub(super) fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str
     let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
     let (namespace, name) = (text("namespace"), text("name"));
     Error::Unclassified(format!(
-        "failed to create typed patch object ({namespace}/{name}; {api_version}, Kind={kind}): {why}"
+        "failed to create typed patch object ({namespace}/{name}; {}): {why}",
+        body::kind_text(api_version, kind)
     ))
 }
 

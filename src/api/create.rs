@@ -3,15 +3,16 @@
 use uuid::Uuid;
 
 use super::error::{Error, Exists};
+use super::meta::owners::{Found, drop_repeated};
 use super::meta::{self, create::Stamp};
 use super::modify::{put_mutation, unstored};
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
 use super::strategy::Writer;
+use super::strictness::{Requester, Warnings};
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
 use crate::storage::{Expect, Written};
-use crate::user::User;
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;
@@ -26,12 +27,15 @@ impl Api {
         namespace: &str,
         mut object: ObjectMap,
         options: &WriteOptions,
-        user: &User,
+        Requester { user, warnings }: Requester<'_>,
     ) -> Result<Answer, Error> {
         resource.default(&mut object);
         let in_path = resource.definition.namespaced().then_some(namespace);
         meta::ensure_namespace(metadata_mut(&mut object), in_path)?;
+        meta::create::wipe(metadata_mut(&mut object));
+        drop_repeated(metadata_mut(&mut object), Found::InBody, warnings);
         let prefix = meta::text(metadata_mut(&mut object), "generateName").to_owned();
+        let version = meta::text(metadata_mut(&mut object), "resourceVersion").to_owned();
         ownership::track_create(resource, &mut object, options.manager());
         let generate = meta::create::wants_generated_name(metadata_mut(&mut object));
         for attempt in 1.. {
@@ -39,18 +43,20 @@ impl Api {
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
             let now = now();
             let generated = generate.then(|| (self.config.generate_name)(&prefix));
-            let mut candidate = stamped(body, generated, &now)?;
+            let mut candidate = stamped(body, generated, &now);
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
             admission::admit_create(self, target, in_path).await?;
             admission::plugins::complete_proven(self, target, &mut candidate).await?;
-            complete(resource, &mut candidate, &Writer { user, now: &now });
-            validate(resource, &candidate, &name)?;
+            complete(resource, &mut candidate, &Writer { user, now: &now, warnings });
+            judge(resource, &candidate, &name)?;
             let allocation = self.allocate(target, &mut candidate, None, options.dry_run).await?;
+            resource.advice.create(&candidate, warnings);
             if options.dry_run == DryRun::Yes {
-                return self.try_create(target, candidate).await;
+                return self.try_create(target, candidate, version).await;
             }
+            meta::create::refuse_version(&version)?;
             let written = self.put_new(target, candidate).await;
             self.settle(target, allocation, &written).await;
             match written? {
@@ -71,10 +77,19 @@ impl Api {
     }
 
     /// A dry run: everything but the write.
-    async fn try_create(&self, target: Target<'_>, object: ObjectMap) -> Result<Answer, Error> {
+    async fn try_create(
+        &self,
+        target: Target<'_>,
+        mut object: ObjectMap,
+        version: String,
+    ) -> Result<Answer, Error> {
         let state = self.cache.fresh().await?;
         if state.get(target.resource.id, target.namespace, target.name).is_some() {
             return Err(self.already_exists(target, false));
+        }
+        // Nobody takes away what was sent.
+        if !version.is_empty() {
+            metadata_mut(&mut object).insert("resourceVersion", version.into());
         }
         Ok(unstored(object))
     }
@@ -104,25 +119,25 @@ pub(super) fn prepared(
     api: &Api,
     target: Target<'_>,
     object: ObjectMap,
-    user: &User,
+    Requester { user, warnings }: Requester<'_>,
 ) -> Result<ObjectMap, Error> {
     let now = now();
-    let mut object = stamped(object, None, &now)?;
+    let mut object = stamped(object, None, &now);
     admission::plugins::complete(api, target, &mut object)?;
-    complete(target.resource, &mut object, &Writer { user, now: &now });
+    complete(target.resource, &mut object, &Writer { user, now: &now, warnings });
     Ok(object)
 }
 
 /// The object with a uid, and with a name if one was generated.
-fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> Result<ObjectMap, Error> {
+fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> ObjectMap {
     let uid = Uuid::new_v4().to_string();
     let metadata = metadata_mut(&mut object);
-    meta::create::prepare(metadata, &Stamp { uid: &uid, now })?;
+    meta::create::prepare(metadata, &Stamp { uid: &uid, now });
     if let Some(name) = generated {
         metadata.insert("name", name.into());
     }
     meta::drop_empty(metadata);
-    Ok(object)
+    object
 }
 
 fn complete(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
@@ -130,7 +145,20 @@ fn complete(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
     resource.strategy.prepare_create(object, writer);
 }
 
-pub(super) fn validate(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Error> {
+/// As [`judge`], and tells what the kind has to say.
+pub(super) fn validate(
+    resource: &Resource,
+    object: &ObjectMap,
+    name: &str,
+    warnings: &Warnings,
+) -> Result<(), Error> {
+    judge(resource, object, name)?;
+    resource.advice.create(object, warnings);
+    Ok(())
+}
+
+/// 422 for what the rules do not allow.
+fn judge(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Error> {
     let empty = ObjectMap::new();
     let metadata = super::metadata(object).unwrap_or(&empty);
     let scope = resource.definition.scope;

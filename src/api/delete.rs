@@ -8,6 +8,7 @@ use super::modify::{Next, Outcome};
 use super::options::DryRun;
 use super::options::delete::{DeleteOptions, Dependents};
 use super::{Answer, Api, ObjectMap, Target, admission, meta};
+use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
 /// How a DELETE ended.
@@ -38,7 +39,7 @@ impl Api {
                 )?;
                 let rules = Rules { strategy: &resource.strategy, behavior: resource.definition.behavior };
                 Ok(match deletion::plan(&current.object, options, rules, Timestamp::now()) {
-                    Plan::Remove => Next::Delete(None),
+                    Plan::Remove(shown) => Next::Delete(shown),
                     Plan::Keep { changed: false, .. } => Next::Unchanged,
                     Plan::Keep { object, .. } => Next::Put(object),
                 })
@@ -48,7 +49,7 @@ impl Api {
             Outcome::Deleted(_) if !resource.definition.behavior.returns_deleted => {
                 Deleted::Gone { uid: uid(&modified.answer) }
             }
-            Outcome::Deleted(_) => Deleted::Object(modified.answer),
+            Outcome::Deleted(revision) => Deleted::Object(gone_at(modified.answer, revision)),
             // Upstream says 202 only to those who ask in the deprecated way.
             _ if options.dependents == Dependents::Orphan(false) => Deleted::Waiting(modified.answer),
             _ => Deleted::Object(modified.answer),
@@ -73,6 +74,17 @@ impl Api {
             Written::Committed { .. } => gone,
             Written::Conflict { .. } => Err(Error::modified(target.resource.group_resource(), target.name)),
         }
+    }
+}
+
+/// What is gone shows when it went.
+fn gone_at(answer: Answer, revision: Revision) -> Answer {
+    match answer {
+        Answer::Unstored(mut object) => {
+            super::metadata_mut(&mut object).insert("resourceVersion", revision.to_string().into());
+            Answer::Unstored(object)
+        }
+        stored => stored,
     }
 }
 

@@ -20,12 +20,10 @@ const GRACE: &str = "deletionGracePeriodSeconds";
 /// What becomes of the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    Remove,
+    /// It goes, and is shown as this where it is shown; `None` as it was last stored.
+    Remove(Option<Map>),
     /// It stays as `object`; unless `changed`, that is what is stored.
-    Keep {
-        object: Map,
-        changed: bool,
-    },
+    Keep { object: Map, changed: bool },
 }
 
 /// The rules of the kind.
@@ -88,12 +86,18 @@ pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timest
     let held = meta::finalizers(&metadata).next().is_some();
     match grace {
         Grace::Runs { seconds } if seconds > 0 || held => {}
-        _ if !held => return Plan::Remove,
+        // Kinds with a grace period show that there was none left.
+        Grace::Runs { .. } if !held => return Plan::Remove(Some(with_metadata(object, metadata))),
+        _ if !held => return Plan::Remove(None),
         _ => mark(&mut metadata, now),
     }
-    let mut kept = object.clone();
-    kept.insert("metadata", Value::Object(metadata));
-    keep(object, kept)
+    keep(object, with_metadata(object, metadata))
+}
+
+fn with_metadata(object: &Map, metadata: Metadata) -> Map {
+    let mut object = object.clone();
+    object.insert("metadata", Value::Object(metadata));
+    object
 }
 
 fn keep(stored: &Map, object: Map) -> Plan {

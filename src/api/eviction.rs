@@ -10,6 +10,7 @@ use super::options::write::WriteOptions;
 use super::options::{DryRun, GetOptions, ReadAt};
 use super::part::Part;
 use super::strategy::condition::{self, Condition};
+use super::strictness::{Requester, Warnings};
 use super::update::{Change, UidRule, next_version};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
 use crate::tree::Value;
@@ -121,9 +122,13 @@ impl Api {
         self.modify(target, dry_run, |current| {
             let current = current.ok_or_else(|| target.not_found())?;
             let new = Budget::of(current.object.clone()).disrupted(pod.name, &now())?;
-            let user = &User::apiserver();
-            let change =
-                Change { part: Part::Status, uid: UidRule::Immutable, user, manager: Some(own.manager()) };
+            let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+            let change = Change {
+                part: Part::Status,
+                uid: UidRule::Immutable,
+                requester,
+                manager: Some(own.manager()),
+            };
             next_version(target, change, new, current)
         })
         .await?;
@@ -146,7 +151,9 @@ impl Api {
                     deletion::check(&current.object, &delete.preconditions, definition, strategy)?;
                     let mut new = current.object.clone();
                     condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
-                    let change = Change { part: Part::Status, uid: UidRule::Immutable, user, manager: None };
+                    let requester = Requester { user, warnings: &Warnings::default() };
+                    let change =
+                        Change { part: Part::Status, uid: UidRule::Immutable, requester, manager: None };
                     next_version(pod, change, new, current)
                 })
                 .await?;

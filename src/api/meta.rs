@@ -5,6 +5,7 @@
 
 pub mod create;
 pub mod format;
+mod managers;
 pub mod owners;
 pub mod types;
 pub mod update;
@@ -154,6 +155,7 @@ fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
     }
     validate_annotations(metadata, causes);
     owners::validate(metadata, causes);
+    managers::validate(metadata, causes);
     validate_finalizers(metadata, causes);
 }
 

@@ -1,12 +1,14 @@
 //! PATCH: a change computed from the current object, recomputed when somebody else was faster.
 
+use super::claims::{self, Misfit};
 use super::error::Error;
+use super::meta::owners::{Found, drop_repeated};
 use super::modify::Modified;
 use super::options::write::PatchOptions;
 use super::part::Part;
 use super::strictness::{Requester, Strictness, conform};
 use super::update::{Change, UidRule, check_place, next_version};
-use super::{Api, ObjectMap, Target};
+use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::json::{self, Node, Parsed};
 use crate::codec::managed;
 use crate::gotext;
@@ -26,9 +28,10 @@ impl Api {
         kind: PatchKind,
         body: &[u8],
         options: &PatchOptions,
-        Requester { user, warnings }: Requester<'_>,
+        requester: Requester<'_>,
     ) -> Result<Modified, Error> {
-        let strictness = Strictness { validation: options.write.field_validation, warnings };
+        let strictness =
+            Strictness { validation: options.write.field_validation, warnings: requester.warnings };
         let patch = Patch::parse(kind, body, strictness)?;
         let definition = &target.resource.definition;
         self.modify(target, options.write.dry_run, |current| {
@@ -37,8 +40,9 @@ impl Api {
             let mut new = patch.decode(&current.object, &api_version, kind, strictness)?;
             target.resource.default(&mut new);
             check_place(target, &mut new)?;
+            drop_repeated(metadata_mut(&mut new), Found::AfterAdmission, requester.warnings);
             let manager = Some(options.write.manager());
-            next_version(target, Change { part, uid: UidRule::Immutable, user, manager }, new, current)
+            next_version(target, Change { part, uid: UidRule::Immutable, requester, manager }, new, current)
         })
         .await
     }
@@ -61,15 +65,15 @@ impl Patch {
         if kind == PatchKind::StrategicMerge {
             json::whole_numbers(&mut value);
         }
-        let foreign =
-            kind == PatchKind::Json && json_patch::operations(&value)?.iter().any(has_foreign_members);
         let asked = strictness.is_asked();
+        let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
+        let foreign = kind == PatchKind::Json
+            && json_patch::operations(&value, decoding)?.iter().any(has_foreign_members);
         let problems = if asked && (repeated || foreign) {
             body_problems(kind, &Node::parse(body).map_err(malformed)?)
         } else {
             Vec::new()
         };
-        let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
         let about_managers = match kind {
             PatchKind::Json => json_patch::concerns(&value, MANAGERS),
             PatchKind::Merge => merge::concerns(&value, MANAGERS),
@@ -100,19 +104,9 @@ impl Patch {
         };
         let mut object = match result {
             Value::Object(object) => object,
-            other => {
-                let found = gotext::json_kind(&other);
-                let want = "map[string]interface {}";
-                return Err(refuse(&format!("json: cannot unmarshal {found} into Go value of type {want}")));
-            }
+            other => return Err(refuse(&claims::no_claims(&other))),
         };
-        for field in ["kind", "apiVersion"] {
-            if object.get(field) != current.get(field) {
-                let text = object.get(field).and_then(Value::as_str).unwrap_or_default();
-                let text = gotext::quote(text);
-                return Err(refuse(&format!("{field} {text} does not match the {kind} being patched")));
-            }
-        }
+        claim(&mut object, api_version, kind).map_err(|why| refuse(&why))?;
         let fit = conform(api_version, kind, &mut object).map_err(|why| refuse(&why))?;
         let mut problems = self.problems.clone();
         if fit.unknown && strictness.is_asked() {
@@ -141,7 +135,14 @@ impl Patch {
     fn shown(&self, result: impl Fn() -> Result<Value, Error>) -> Result<String, Error> {
         match self.kind {
             PatchKind::StrategicMerge => Ok(gotext::display(&self.body)),
-            _ => result().map(|result| gotext::json(&result)),
+            PatchKind::Json => result().map(|mut result| {
+                json_patch::sort_touched(&mut result, &self.body);
+                gotext::json(&result)
+            }),
+            _ => result().map(|mut result| {
+                merge::sort_touched(&mut result, &self.body);
+                gotext::json(&result)
+            }),
         }
     }
 
@@ -162,6 +163,19 @@ impl Patch {
         }
         problems
     }
+}
+
+/// What the patched object says it is has to be what it was; what it does not say is filled in.
+fn claim(object: &mut ObjectMap, api_version: &str, kind: &str) -> Result<(), String> {
+    let said =
+        |object: &ObjectMap, field: &str, what: &str| object.get(field).is_some_and(|said| said == what);
+    if said(object, "apiVersion", api_version) && said(object, "kind", kind) {
+        return Ok(());
+    }
+    let claimed_version = claims::claim(object, "apiVersion", api_version)?;
+    let claimed_kind = claims::claim(object, "kind", kind)?;
+    claims::well_formed(&claimed_version)?;
+    claims::check((kind, api_version), (&claimed_kind, &claimed_version)).map_err(Misfit::into_text)
 }
 
 /// What upstream's own struct for an operation knows.

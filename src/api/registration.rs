@@ -9,6 +9,7 @@ use super::ownership::{self, Tracking};
 use super::part::Part;
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
+use super::strictness::{Requester, Warnings};
 use super::{Api, ObjectMap, Target, create, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
@@ -150,7 +151,12 @@ impl Api {
         metadata_mut(&mut object).insert("name", target.name.into());
         object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
-        create::prepared(self, target, object, &User::apiserver())
+        create::prepared(
+            self,
+            target,
+            object,
+            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
+        )
     }
 
     fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {

@@ -12,7 +12,6 @@ use super::update::{Change, UidRule, check_place, next_version};
 use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Refusal;
-use crate::user::User;
 
 impl Api {
     pub async fn update_scale(
@@ -20,13 +19,13 @@ impl Api {
         target: Target<'_>,
         mut body: ObjectMap,
         options: &WriteOptions,
-        user: &User,
+        requester: Requester<'_>,
     ) -> Result<ObjectMap, Error> {
         check_place(target, &mut body)?;
         let modified = self
             .modify(target, options.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                rescaled(target, &body, current, user, Some(options.manager()))
+                rescaled(target, &body, current, requester, Some(options.manager()))
             })
             .await?;
         scale_of(target, &modified.answer)
@@ -40,8 +39,8 @@ impl Api {
         options: &PatchOptions,
         requester: Requester<'_>,
     ) -> Result<ObjectMap, Error> {
-        let Requester { user, warnings } = requester;
-        let strictness = Strictness { validation: options.write.field_validation, warnings };
+        let strictness =
+            Strictness { validation: options.write.field_validation, warnings: requester.warnings };
         if kind == PatchKind::Apply {
             return self.apply_scale(target, body, options, requester).await;
         }
@@ -52,7 +51,7 @@ impl Api {
                 let scale = scale::of(&current.object);
                 let mut patched = patch.decode(&scale, "autoscaling/v1", "Scale", strictness)?;
                 check_place(target, &mut patched)?;
-                rescaled(target, &patched, current, user, Some(options.write.manager()))
+                rescaled(target, &patched, current, requester, Some(options.write.manager()))
             })
             .await?;
         scale_of(target, &modified.answer)
@@ -63,10 +62,11 @@ impl Api {
         target: Target<'_>,
         body: &[u8],
         options: &PatchOptions,
-        Requester { user, warnings }: Requester<'_>,
+        requester: Requester<'_>,
     ) -> Result<ObjectMap, Error> {
         let body::Config { object: config, problem } = body::parse(body)?;
-        let strictness = Strictness { validation: options.write.field_validation, warnings };
+        let strictness =
+            Strictness { validation: options.write.field_validation, warnings: requester.warnings };
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
@@ -91,7 +91,7 @@ impl Api {
                 let mut new = current.object.clone();
                 scale::apply(&mut new, &scale, target.name)?;
                 ownership::put(&mut new, applied.managers.encode());
-                put(target, &scale, new, current, user)
+                put(target, &scale, new, current, requester)
             })
             .await?;
         scale_of(target, &modified.answer)
@@ -103,7 +103,7 @@ fn rescaled(
     target: Target<'_>,
     scale: &ObjectMap,
     current: &Current,
-    user: &User,
+    requester: Requester<'_>,
     manager: Option<&str>,
 ) -> Result<Next, Error> {
     let mut new = current.object.clone();
@@ -113,7 +113,7 @@ fn rescaled(
         let tracking = Tracking { manager, part: Part::Scale };
         ownership::scale::track(target.resource, &mut new, scales, tracking);
     }
-    put(target, scale, new, current, user)
+    put(target, scale, new, current, requester)
 }
 
 fn put(
@@ -121,7 +121,7 @@ fn put(
     scale: &ObjectMap,
     mut new: ObjectMap,
     current: &Current,
-    user: &User,
+    requester: Requester<'_>,
 ) -> Result<Next, Error> {
     for field in ["resourceVersion", "uid"] {
         let wanted = metadata(scale).and_then(|metadata| metadata.get(field)).cloned();
@@ -130,7 +130,7 @@ fn put(
             None => metadata_mut(&mut new).shift_remove(field),
         };
     }
-    let change = Change { part: Part::Scale, uid: UidRule::Precondition, user, manager: None };
+    let change = Change { part: Part::Scale, uid: UidRule::Precondition, requester, manager: None };
     next_version(target, change, new, current)
 }
 

@@ -13,6 +13,7 @@ use super::selector::selectable::SelectableFields;
 use super::strategy::Strategy;
 use super::strictness::conform;
 use super::validation::Rules;
+use super::warnings::Advice;
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
@@ -34,6 +35,7 @@ pub struct Resource {
     pub strategy: Strategy,
     pub plugins: Plugins,
     pub rules: Rules,
+    pub advice: Advice,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
     /// The form of those rows.
@@ -81,6 +83,7 @@ impl Resource {
             strategy: Strategy::of(&definition),
             plugins: Plugins::of(&definition),
             rules: Rules::of(&definition),
+            advice: Advice::of(&definition),
             stored_version: stored.version,
             storage_media_type: stored.media_type,
             from_other,
@@ -96,8 +99,12 @@ impl Resource {
         self.definition.group_resource()
     }
 
+    /// What errors about its objects call the kind: events are core's, wherever they are served.
     pub fn group_kind(&self) -> GroupKind {
-        self.definition.group_kind()
+        match &*self.definition.kind {
+            "Event" => GroupKind::new("", "Event"),
+            _ => self.definition.group_kind(),
+        }
     }
 
     /// Whether an object goes out as it is stored, without a conversion.

@@ -6,6 +6,7 @@ use super::error::Error;
 use super::modify::{Current, Next, put_mutation};
 use super::part::Part;
 use super::resource::Resource;
+use super::strictness::{Requester, Warnings};
 use super::update::{self, UidRule};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
@@ -60,8 +61,8 @@ fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
         Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
     })?;
     let current = Current { stored, object: object.clone() };
-    let user = User::apiserver();
-    let change = update::Change { part: Part::Main, uid: UidRule::Immutable, user: &user, manager: None };
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    let change = update::Change { part: Part::Main, uid: UidRule::Immutable, requester, manager: None };
     match update::next_version(target, change, object, &current)? {
         Next::Put(object) => put_mutation(target, Expect::At(revision), object),
         Next::Unchanged => put_mutation(target, Expect::At(revision), current.object),

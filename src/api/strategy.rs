@@ -25,13 +25,16 @@ mod reset;
 mod resize;
 pub(super) mod service;
 mod status;
+mod template_labels;
+mod topology;
 mod volume;
 
 use super::error::Cause;
 use super::meta::NameFormat;
 use super::options::delete::DeleteOptions;
 use super::part::Part;
-use super::{ObjectMap, fields};
+use super::strictness::Warnings;
+use super::{ObjectMap, fields, warnings};
 use crate::schema::resource::ResourceDefinition;
 use crate::user::User;
 
@@ -42,6 +45,8 @@ use status::{StatusMetadata, StatusRule};
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
     pub user: &'a User,
+    /// Where to put what they should know.
+    pub warnings: &'a Warnings,
     /// RFC 3339, UTC, whole seconds.
     pub now: &'a str,
 }
@@ -67,6 +72,8 @@ enum Special {
     PersistentVolumeClaim,
     ResourceClaim,
     Service,
+    EndpointSlice,
+    ReplicationController,
     Job,
     DaemonSet,
     CertificateSigningRequest,
@@ -107,15 +114,26 @@ impl Strategy {
         self.generation.create(object);
         match self.special {
             Special::Namespace => namespace::prepare_create(object),
-            Special::Pod => pod::prepare_create(object),
+            Special::Pod => {
+                warnings::sync_app_armor(object, writer.warnings);
+                pod::prepare_create(object, writer.now);
+            }
             Special::PersistentVolume => volume::prepare_create(object, writer.now),
             Special::PersistentVolumeClaim => claim::prepare(object, None),
-            Special::Job => job::prepare_create(object),
+            Special::Job => {
+                job::prepare_create(object);
+                template_labels::adopt(object);
+            }
             Special::DaemonSet => daemon_set::prepare_create(object),
             Special::CertificateSigningRequest => certificates::prepare_create(object, writer.user),
             Special::CustomResourceDefinition => apiextensions::remember_stored_version(object),
             Special::ApiService => apiextensions::prepare_service(object, writer.now),
-            Special::Nothing | Special::Event | Special::ResourceClaim | Special::Service => {}
+            Special::EndpointSlice => topology::drop_new(object, None),
+            Special::Nothing
+            | Special::Event
+            | Special::ReplicationController
+            | Special::ResourceClaim
+            | Special::Service => {}
         }
     }
 
@@ -133,6 +151,10 @@ impl Strategy {
             _ => {}
         }
         self.generation.update(new, old);
+        // Upstream counts what it then drops.
+        if self.special == Special::EndpointSlice {
+            topology::drop_new(new, Some(old));
+        }
     }
 
     /// A write to `/status`: only the status changes, and of the metadata what upstream lets through.
@@ -146,6 +168,7 @@ impl Strategy {
             Special::PersistentVolume => volume::prepare_status_update(new, old, writer.now),
             Special::ResourceClaim => device_claim::prepare_status_update(new, old),
             Special::DaemonSet => daemon_set::keep_template_generation(new, old),
+            Special::Job | Special::ReplicationController => template_labels::adopt(new),
             Special::CertificateSigningRequest => {
                 certificates::keep_approval(new, old);
                 certificates::stamp_conditions(new, old, writer.now);

@@ -2,15 +2,16 @@
 
 use super::error::{Cause, Error};
 use super::meta;
+use super::meta::owners::{Found, drop_repeated};
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
 use super::ownership::{self, Tracking};
 use super::part::Part;
 use super::resource::Resource;
 use super::strategy::Writer;
+use super::strictness::Requester;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
 use crate::tree::Value;
-use crate::user::User;
 
 /// What an update may do about the stored uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) enum UidRule {
 pub(super) struct Change<'a> {
     pub part: Part,
     pub uid: UidRule,
-    pub user: &'a User,
+    pub requester: Requester<'a>,
     /// The field manager; `None` if the new version has its managers already.
     pub manager: Option<&'a str>,
 }
@@ -40,13 +41,14 @@ impl Api {
         part: Part,
         read: impl Fn() -> Result<ObjectMap, Error>,
         options: &WriteOptions,
-        user: &User,
+        requester: Requester<'_>,
     ) -> Result<Modified, Error> {
         let resource = target.resource;
         let body = || -> Result<ObjectMap, Error> {
             let mut body = read()?;
             resource.default(&mut body);
             check_place(target, &mut body)?;
+            drop_repeated(metadata_mut(&mut body), Found::InBody, requester.warnings);
             Ok(body)
         };
         let mut first = body()?;
@@ -60,14 +62,20 @@ impl Api {
         self.modify(target, options.dry_run, |current| match current {
             Some(current) => {
                 let manager = Some(options.manager());
-                let change = Change { part, uid: UidRule::Precondition, user, manager };
+                let change = Change { part, uid: UidRule::Precondition, requester, manager };
                 next_version(target, change, next()?, current)
             }
             None if creates => {
                 let mut object = next()?;
+                meta::update::check_uid(
+                    metadata_mut(&mut object),
+                    &meta::Metadata::new(),
+                    &resource.group_resource(),
+                    target.name,
+                )?;
                 ownership::track_create(resource, &mut object, options.manager());
-                let object = create::prepared(self, target, object, user)?;
-                create::validate(resource, &object, target.name)?;
+                let object = create::prepared(self, target, object, requester)?;
+                create::validate(resource, &object, target.name, requester.warnings)?;
                 Ok(Next::Put(object))
             }
             None => Err(target.not_found()),
@@ -109,14 +117,15 @@ pub(super) fn next_version(
     let old_metadata = super::metadata(&current.object).unwrap_or(&empty);
     let metadata = metadata_mut(&mut new);
     if change.uid == UidRule::Precondition {
-        meta::update::check_uid(metadata, old_metadata, &resource.group_resource())?;
+        meta::update::check_uid(metadata, old_metadata, &resource.group_resource(), target.name)?;
     }
     check_revision(target, metadata, current)?;
     meta::drop_empty(metadata);
     meta::update::prepare(metadata, old_metadata);
     // Metadata of the new version says what it was made from; the store replaces it.
     metadata.insert("resourceVersion", current.stored.revision().to_string().into());
-    let writer = Writer { user: change.user, now: &now() };
+    let Requester { user, warnings } = change.requester;
+    let writer = Writer { user, now: &now(), warnings };
     if change.part == Part::Main {
         resource.plugins.update(&mut new, &current.object);
         resource.strategy.begin_update(&mut new, &current.object);
@@ -139,6 +148,7 @@ pub(super) fn next_version(
     if !causes.is_empty() {
         return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
     }
+    resource.advice.update(change.part, &new, &current.object, warnings);
     if completes_deletion(resource, &new, &current.object) {
         return Ok(Next::Delete(Some(new)));
     }

@@ -8,10 +8,12 @@ mod literals;
 mod node;
 pub(super) mod plain;
 mod surrogates;
+mod syntax;
 mod whole;
 
 pub use node::Node;
 pub use surrogates::first as first_surrogate;
+pub use syntax::complaint;
 pub use whole::{whole, whole_numbers};
 
 use self::plain::Place;

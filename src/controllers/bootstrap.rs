@@ -6,6 +6,7 @@ use super::service_cidr;
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
+use crate::api::strictness::{Requester, Warnings};
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -76,7 +77,8 @@ pub(super) async fn create(api: &Api, place: Place, namespace: &str, object: Val
     let (Some(resource), Value::Object(object)) = (api.resources.get(group, version, plural), object) else {
         return Ok(());
     };
-    match api.create(resource, namespace, object, &WriteOptions::default(), &User::apiserver()).await {
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -15,6 +15,7 @@ use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::part::Part;
 use crate::api::resource::Resource;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Answer, Api, ObjectMap, Target, metadata_mut};
 use crate::identity::ServerIdentity;
 use crate::tree::{Value, json};
@@ -122,8 +123,9 @@ impl Heartbeat<'_> {
                 let mut lease = ObjectMap::new();
                 metadata_mut(&mut lease).insert("name", self.identity.id().into());
                 self.renewed(&mut lease);
-                let (options, user) = (WriteOptions::default(), User::apiserver());
-                stored(self.api.create(self.resource, NAMESPACE, lease, &options, &user).await?)
+                let options = WriteOptions::default();
+                let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+                stored(self.api.create(self.resource, NAMESPACE, lease, &options, requester).await?)
             }
             Err(error) => Err(error),
         }
@@ -131,9 +133,13 @@ impl Heartbeat<'_> {
 
     async fn update(&self, mut lease: ObjectMap) -> Result<ObjectMap, Error> {
         self.renewed(&mut lease);
-        let (options, user) = (WriteOptions::default(), User::apiserver());
+        let options = WriteOptions::default();
+        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         stored(
-            self.api.update(self.target(), Part::Main, || Ok(lease.clone()), &options, &user).await?.answer,
+            self.api
+                .update(self.target(), Part::Main, || Ok(lease.clone()), &options, requester)
+                .await?
+                .answer,
         )
     }
 

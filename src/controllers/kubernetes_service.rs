@@ -17,6 +17,7 @@ use super::service_cidr;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::tree::{Value, json};
 use crate::user::User;
@@ -134,7 +135,13 @@ async fn put(
     let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
     match api
-        .update(target, Part::Main, || Ok(object.clone()), &WriteOptions::default(), &User::apiserver())
+        .update(
+            target,
+            Part::Main,
+            || Ok(object.clone()),
+            &WriteOptions::default(),
+            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
+        )
         .await
     {
         // Another server was faster, or somebody deletes it: the next round will see.

@@ -15,6 +15,7 @@ use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
 use crate::api::resource::Resource;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
 use crate::revision::Revision;
@@ -186,14 +187,16 @@ impl Candidate<'_> {
     async fn create(&self) -> Result<(), Error> {
         let mut lease = self.mine(ObjectMap::new());
         metadata_mut(&mut lease).insert("name", LEASE.into());
-        let (options, user) = (WriteOptions::default(), User::apiserver());
-        self.api.create(self.resource, NAMESPACE, lease, &options, &user).await.map(drop)
+        let options = WriteOptions::default();
+        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+        self.api.create(self.resource, NAMESPACE, lease, &options, requester).await.map(drop)
     }
 
     async fn update(&self, lease: ObjectMap) -> Result<(), Error> {
         let target = Target { resource: self.resource, namespace: NAMESPACE, name: LEASE };
-        let (options, user) = (WriteOptions::default(), User::apiserver());
-        self.api.update(target, Part::Main, || Ok(lease.clone()), &options, &user).await.map(drop)
+        let options = WriteOptions::default();
+        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+        self.api.update(target, Part::Main, || Ok(lease.clone()), &options, requester).await.map(drop)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
 use crate::api::resource::Resource;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
@@ -162,8 +163,9 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
 }
 
 async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    let (options, user) = (WriteOptions::default(), User::apiserver());
-    match api.update(target, part, || Ok(namespace.clone()), &options, &user).await {
+    let options = WriteOptions::default();
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    match api.update(target, part, || Ok(namespace.clone()), &options, requester).await {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -45,8 +45,14 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
     let own: Vec<&str> = fields::items(&found, &["spec", "cidrs"]).iter().filter_map(Value::as_str).collect();
     if own.len() == 1 && networks.len() == 2 && own[0] == networks[0] {
         fields::object_mut(&mut found, "spec").insert("cidrs", json!(networks));
-        api.update(target, Part::Main, || Ok(found.clone()), &WriteOptions::default(), &User::apiserver())
-            .await?;
+        api.update(
+            target,
+            Part::Main,
+            || Ok(found.clone()),
+            &WriteOptions::default(),
+            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
+        )
+        .await?;
     } else if own != networks {
         tracing::warn!(?own, flags = ?networks, "the ServiceCIDR \"kubernetes\" is not what the flags say");
     } else if !says(&found, "True") && !says(&found, "False") {

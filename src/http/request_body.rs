@@ -5,9 +5,9 @@ use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use self::claims::{check_claims, claim, mismatch, well_formed};
 use super::negotiate::{MediaType, body_type};
 use crate::api::ObjectMap;
+use crate::api::claims::{self, Misfit, claim, well_formed};
 use crate::api::error::Error;
 use crate::api::strictness::{Strictness, conform, yaml_error};
 use crate::codec::json::{self, Node, Parsed};
@@ -17,8 +17,6 @@ use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::types::{self, Fit};
 use crate::tree::Value;
-
-mod claims;
 
 /// Bytes of a body that error messages show.
 const SUMMARY: usize = 30;
@@ -94,7 +92,7 @@ fn parse_text(
         return yaml::read(&body.bytes);
     }
     parse(&body.bytes).map_err(|error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        let why = json::complaint(&body.bytes).unwrap_or_else(|| error.to_string());
         format!("couldn't get version/kind; json parse error: {why}")
     })
 }
@@ -140,13 +138,9 @@ fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(Obje
             }
             object
         }
-        other => {
-            let found = gotext::json_kind(&other);
-            return Err(unrecognized(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type \
-                 struct {{ APIVersion string; Kind string }}"
-            )));
-        }
+        // To Go, null says nothing.
+        Value::Null => ObjectMap::new(),
+        other => return Err(unrecognized(claims::no_claims(&other))),
     };
     let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
     let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
@@ -193,6 +187,19 @@ fn with_claims(kind: &str, api_version: &str, members: ObjectMap) -> ObjectMap {
     claims.into_iter().map(|(name, claim)| (name.into(), claim.into())).chain(members).collect()
 }
 
+/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
+fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
+    claims::check(expected, claimed).map_err(|misfit| match misfit {
+        Misfit::Version(text) => Error::BadRequest(text),
+        Misfit::Kind(why) => mismatch(claimed, expected.0, &why),
+    })
+}
+
+fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
+    let version = gotext::quote(claims::version(api_version));
+    Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
+}
+
 fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
     Error::BadRequest(format!(
         "the object provided is unrecognized (must be of type {kind}): {why} ({})",
@@ -205,12 +212,12 @@ fn summary(body: &[u8]) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();
     }
-    if body.trim_ascii_start().starts_with(b"{") {
-        let more = if body.len() > SUMMARY { " ..." } else { "" };
+    let more = if body.len() > SUMMARY { " ..." } else { "" };
+    if body.starts_with(b"{") {
         return format!("{}{more}", String::from_utf8_lossy(start));
     }
     let hex: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{hex} ...")
+    format!("{hex}{more}")
 }
 
 #[cfg(test)]
@@ -280,7 +287,7 @@ mod tests {
         );
         let cases: [(&[u8], &str); 5] = [
             (b"", "(must be of type ConfigMap): empty data (<empty>)"),
-            (b"k8t", "expected prefix [107 56 115 0] (6b3874 ...)"),
+            (b"k8t", "expected prefix [107 56 115 0] (6b3874)"),
             (b"k8s\0\x0a\x05\x12\x03Pod", "Pod in version \"v1\" cannot be handled as a ConfigMap"),
             (b"k8s\0\x0a\x04\x0a\x02v2", "no kind \"ConfigMap\" is registered for version \"v2\""),
             (

@@ -30,6 +30,7 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
 use crate::api::strictness::Warnings;
+use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
@@ -63,6 +64,9 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     let metrics = app.metrics.request(&labels(action, &path, &definition));
     let user = app::user(&parts);
     let warnings = Warnings::default();
+    if let Some(text) = of_resource(&definition) {
+        warnings.add(text);
+    }
     let context = Context {
         app,
         definition: &definition,

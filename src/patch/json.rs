@@ -5,7 +5,7 @@
 
 mod pointer;
 
-use super::PatchError;
+use super::{Decoding, PatchError};
 use crate::codec::depth::{MAX_DEPTH, depth};
 use crate::gotext;
 use crate::tree::{Map, Value};
@@ -18,7 +18,7 @@ pub const MAX_COPIED: usize = 3 * 1024 * 1024;
 
 /// Applies `patch`, an array of operations, to `document`.
 pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = operations(patch)?;
+    let operations = operations(patch, Decoding::Unchecked)?;
     let mut copied = 0;
     for operation in operations {
         step(&mut document, operation, &mut copied).ok_or(PatchError::DoesNotApply)?;
@@ -27,14 +27,14 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
 }
 
 /// Checks what can be told without the document, as upstream does before it reads the object.
-pub fn operations(patch: &Value) -> Result<&[Value], PatchError> {
+pub fn operations(patch: &Value, decoding: Decoding) -> Result<&[Value], PatchError> {
     let list = match patch {
         Value::Array(list) => list.as_slice(),
         Value::Null => &[],
-        other => return Err(undecodable(other, "jsonpatch.Patch")),
+        other => return Err(undecodable(other, decoding, ["[]handlers.jsonPatchOp", "jsonpatch.Patch"])),
     };
     if let Some(bad) = list.iter().find(|item| !item.is_object() && !item.is_null()) {
-        return Err(undecodable(bad, "jsonpatch.Operation"));
+        return Err(undecodable(bad, decoding, ["handlers.jsonPatchOp", "jsonpatch.Operation"]));
     }
     if list.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, found: list.len() });
@@ -42,11 +42,17 @@ pub fn operations(patch: &Value) -> Result<&[Value], PatchError> {
     Ok(list)
 }
 
-fn undecodable(value: &Value, kind: &str) -> PatchError {
+/// Two decoders read patches at upstream: the one that checks has types of its own, as has the library. `of` is the
+/// type of the list, or of an element.
+fn undecodable(value: &Value, decoding: Decoding, of: [&str; 2]) -> PatchError {
     let found = gotext::json_kind(value);
-    PatchError::Malformed(format!(
-        "error decoding patch: json: cannot unmarshal {found} into Go value of type {kind}"
-    ))
+    let [checked, library] = of;
+    PatchError::Malformed(match decoding {
+        Decoding::Checked => {
+            format!("error decoding patch: json: cannot unmarshal {found} into Go value of type {checked}")
+        }
+        Decoding::Unchecked => format!("json: cannot unmarshal {found} into Go value of type {library}"),
+    })
 }
 
 /// Whether some operation is about the value at `place`, what holds it, or what it holds.
@@ -150,6 +156,27 @@ fn get(document: &mut Value, path: &str) -> Option<Value> {
 fn test(document: &mut Value, path: &str, want: &Value) -> Option<()> {
     let equal = if path.is_empty() { document == want } else { get(document, path)? == *want };
     equal.then_some(())
+}
+
+/// Sorts the objects of a result on the way to what the patch has changed, which is how Go prints them.
+pub fn sort_touched(result: &mut Value, patch: &Value) {
+    for operation in patch.as_array().into_iter().flatten() {
+        for path in ["path", "from"].iter().filter_map(|name| operation.get(*name)?.as_str()) {
+            let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+            let mut at = Some(&mut *result);
+            for step in steps {
+                let Some(value) = at else { break };
+                if let Value::Object(members) = value {
+                    members.sort_keys();
+                }
+                at = match value {
+                    Value::Object(members) => members.get_mut(step.as_str()),
+                    Value::Array(items) => step.parse().ok().and_then(|index: usize| items.get_mut(index)),
+                    _ => None,
+                };
+            }
+        }
+    }
 }
 
 #[cfg(test)]

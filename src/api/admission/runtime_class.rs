@@ -19,7 +19,7 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
         }
     };
     let overhead = class.as_ref().and_then(|class| fields::object(class, "overhead"));
-    let said = fields::object(spec, "overhead").filter(|said| !said.is_empty());
+    let said = fields::object(spec, "overhead");
     match (overhead.map(|overhead| fields::object(overhead, "podFixed").cloned().unwrap_or_default()), said) {
         (None, None) => {}
         (None, Some(_)) => {

@@ -31,10 +31,11 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
     });
     match parsed.value {
         Value::Object(object) => Ok(Config { object, problem }),
+        Value::Null => Ok(Config { object: ObjectMap::new(), problem }),
         other => {
             let found = gotext::json_kind(&other);
             Err(bad(&format!(
-                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             )))
         }
     }
@@ -50,13 +51,18 @@ pub fn judge(problem: Option<&str>, strictness: Strictness<'_>) -> Result<(), Er
     Ok(())
 }
 
+/// A kind as Go prints it, with the group of those that have none.
+pub fn kind_text(api_version: &str, kind: &str) -> String {
+    let group = if api_version.contains('/') { "" } else { "/" };
+    format!("{group}{api_version}, Kind={kind}")
+}
+
 /// A configuration has to be of the kind and version of the URL, and says nothing of managers.
 pub fn check(config: &ObjectMap, expected_version: &str, expected_kind: &str) -> Result<(), Error> {
     let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if api_version != expected_version || kind != expected_kind {
-        let api_version = if api_version.is_empty() { "/" } else { api_version };
-        return Err(Error::BadRequest(format!("invalid object type: {api_version}, Kind={kind}")));
+        return Err(Error::BadRequest(format!("invalid object type: {}", kind_text(api_version, kind))));
     }
     let managers = config.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     if managers.is_some_and(|managers| !managers.is_null()) {

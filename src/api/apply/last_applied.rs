@@ -61,7 +61,9 @@ pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
     {
         annotations.shift_remove(ANNOTATION);
     }
-    let text = format!("{}\n", gotext::json(&Value::Object(record)));
+    let mut record = Value::Object(record);
+    sort(&mut record);
+    let text = format!("{}\n", gotext::json(&record));
     let metadata = metadata_mut(object);
     let others = pairs(metadata, "annotations").filter(|(key, _)| *key != ANNOTATION);
     let size: usize = others.map(|(key, value)| key.len() + value.len()).sum();
@@ -71,6 +73,18 @@ pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
             true => annotations.insert(ANNOTATION, text.into()),
             false => annotations.shift_remove(ANNOTATION),
         };
+    }
+}
+
+/// As Go prints maps.
+fn sort(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.sort_keys();
+            members.values_mut().for_each(sort);
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort),
+        _ => {}
     }
 }
 

@@ -26,7 +26,7 @@ fn planned(kind: &str, object: &Value, options: &DeleteOptions) -> Plan {
 /// The metadata of the object if it stays, and whether it changes.
 fn kept(kind: &str, object: &Value, options: &DeleteOptions) -> Option<(Value, bool)> {
     match planned(kind, object, options) {
-        Plan::Remove => None,
+        Plan::Remove(_) => None,
         Plan::Keep { object, changed } => Some((object["metadata"].clone(), changed)),
     }
 }
@@ -105,7 +105,7 @@ fn without_finalizers_it_is_removed() {
     for object in
         [json!({}), json!({"metadata": 3}), json!({"metadata": {"finalizers": [], "deletionTimestamp": NOW}})]
     {
-        assert_eq!(planned("ConfigMap", &object, &DeleteOptions::default()), Plan::Remove);
+        assert_eq!(planned("ConfigMap", &object, &DeleteOptions::default()), Plan::Remove(None));
     }
 }
 
@@ -123,8 +123,14 @@ fn the_first_graceful_deletion() {
         let got = kept("Pod", &pod(json!({"generation": 1})), &grace_of(requested));
         assert_eq!(got, Some((want, true)));
     }
-    assert_eq!(planned("Pod", &pod(json!({})), &grace_of(Some(0))), Plan::Remove);
-    assert_eq!(planned("Pod", &json!({"metadata": {}}), &DeleteOptions::default()), Plan::Remove);
+    let gone = |plan: Plan| match plan {
+        Plan::Remove(Some(shown)) => shown["metadata"].clone(),
+        other => panic!("{other:?}"),
+    };
+    let over = json!({"generation": 2, "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0});
+    assert_eq!(gone(planned("Pod", &pod(json!({"generation": 1})), &grace_of(Some(0)))), over);
+    let over = json!({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0});
+    assert_eq!(gone(planned("Pod", &json!({"metadata": {}}), &DeleteOptions::default())), over);
     let got = kept("Pod", &pod(json!({"generation": 1, "finalizers": ["x"]})), &grace_of(Some(0)));
     let want = json!({"generation": 2, "finalizers": ["x"], "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0});
     assert_eq!(got, Some((want, true)));
@@ -180,7 +186,7 @@ fn namespaces_end_in_two_steps() {
 
     let mut finalized = marked;
     finalized["spec"] = json!({});
-    assert_eq!(planned("Namespace", &finalized, &plain), Plan::Remove);
+    assert_eq!(planned("Namespace", &finalized, &plain), Plan::Remove(None));
     assert!(
         kept("Namespace", &json!({"metadata": {}, "spec": {}}), &plain).is_some_and(|(_, changed)| changed)
     );

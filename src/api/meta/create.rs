@@ -13,19 +13,30 @@ pub struct Stamp<'a> {
     pub now: &'a str,
 }
 
-/// Replaces or drops what clients may not set (apiserver `WipeObjectMetaSystemFields`). A resourceVersion that is a
-/// number other than 0 is refused with upstream's 500; any other is dropped.
-pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) -> Result<(), Error> {
-    if gotext::parse_uint(text(metadata, "resourceVersion")).is_ok_and(|version| version != 0) {
+/// Drops what clients may not set, before anybody comes to own it (apiserver `WipeObjectMetaSystemFields`).
+pub fn wipe(metadata: &mut Metadata) {
+    for field in ["uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata.shift_remove(field);
+    }
+}
+
+/// 500 for a new object that names a version; what is no number but 0 counts as none. Upstream's store says so last of
+/// all, and a dry run does not ask it.
+pub fn refuse_version(version: &str) -> Result<(), Error> {
+    if gotext::parse_uint(version).is_ok_and(|version| version != 0) {
         let text = "resourceVersion should not be set on objects to be created";
         return Err(Error::Unclassified(text.to_owned()));
     }
+    Ok(())
+}
+
+/// Replaces or drops what only the server says.
+pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) {
     for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.shift_remove(field);
     }
     metadata.insert("uid", stamp.uid.into());
     metadata.insert("creationTimestamp", stamp.now.into());
-    Ok(())
 }
 
 /// Does the server have to find a name?

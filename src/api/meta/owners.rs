@@ -2,10 +2,49 @@
 
 use super::{Metadata, text};
 use crate::api::error::Cause;
+use crate::api::strictness::Warnings;
 use crate::gotext;
 use crate::tree::Value;
 
 const FIELD: &str = "metadata.ownerReferences";
+
+/// When duplicates of owners are found: patches are looked at later than whole objects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    InBody,
+    AfterAdmission,
+}
+
+/// Of references that are there twice one stays, and the client is told.
+pub fn drop_repeated(metadata: &mut Metadata, found: Found, warnings: &Warnings) {
+    let Some(Value::Array(references)) = metadata.get_mut("ownerReferences").filter(|list| list.is_array())
+    else {
+        return;
+    };
+    if references.len() < 2 {
+        return;
+    }
+    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    let mut repeated = Vec::new();
+    for reference in std::mem::take(references) {
+        match kept.contains(&reference) {
+            true => {
+                repeated.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned())
+            }
+            false => kept.push(reference),
+        }
+    }
+    *references = kept;
+    if repeated.is_empty() {
+        return;
+    }
+    let when = if found == Found::InBody { "" } else { " after mutating admission happens" };
+    let uids = repeated.join(", ");
+    warnings.add(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+    ));
+}
 
 pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
     let Some(list) = metadata.get("ownerReferences").filter(|value| value.is_array()) else { return };

@@ -54,13 +54,14 @@ fn preparing_a_create() {
         "name": "a", "uid": "x", "selfLink": "/x", "deletionTimestamp": "2020-01-01T00:00:00Z",
         "creationTimestamp": null, "deletionGracePeriodSeconds": 3, "resourceVersion": "0",
     }));
-    create::prepare(&mut metadata, &stamp).unwrap();
+    create::prepare(&mut metadata, &stamp);
     assert_eq!(
         Value::Object(metadata),
         json!({"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"})
     );
-    let error = create::prepare(&mut meta(json!({"resourceVersion": "5"})), &stamp).unwrap_err();
+    let error = create::refuse_version("5").unwrap_err();
     assert_eq!(error.to_string(), "resourceVersion should not be set on objects to be created");
+    assert!(["", "0", "x"].iter().all(|version| create::refuse_version(version).is_ok()));
     assert!(create::wants_generated_name(&meta(json!({"generateName": "a-"}))));
     assert!(!create::wants_generated_name(&meta(json!({"generateName": "a-", "name": "b"}))));
 }
@@ -163,14 +164,14 @@ fn preconditions() {
     assert_eq!(revision("0"), Ok(None));
     assert_eq!(revision("7"), Ok(Some(Revision(7))));
     let invalid = "strconv.ParseUint: parsing \"x\": invalid syntax";
-    assert_eq!(revision("x"), Err(Error::bad_request(invalid)));
+    assert_eq!(revision("x"), Err(Error::Unclassified(invalid.to_owned())));
     let (a, b) = (meta(json!({"name": "n", "uid": "A"})), meta(json!({"name": "n", "uid": "B"})));
     let pods = GroupResource::new("", "pods");
     assert_eq!(
-        update::check_uid(&a, &b, &pods).unwrap_err().to_string(),
+        update::check_uid(&a, &b, &pods, "n").unwrap_err().to_string(),
         "Operation cannot be fulfilled on pods \"n\": Precondition failed: UID in precondition: A, UID in object meta: B"
     );
-    assert!(update::check_uid(&meta(json!({})), &b, &pods).is_ok());
+    assert!(update::check_uid(&meta(json!({})), &b, &pods, "a").is_ok());
     let mut metadata = meta(json!({"name": "b"}));
     assert_eq!(
         check_name(&metadata, "a").unwrap_err().to_string(),

@@ -8,26 +8,26 @@ use crate::schema::names::GroupResource;
 use crate::schema::resource::Scope;
 use crate::tree::Value;
 
-/// The revision that the body wants to replace; `None` for an empty one or 0. 400 if it is no number.
+/// The revision that the body wants to replace; `None` for an empty one or 0. upstream's 500 if it is no number.
 pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error> {
     match text(metadata, "resourceVersion") {
         "" => Ok(None),
         version => {
-            let number = gotext::parse_uint(version).map_err(Error::BadRequest)?;
+            let number = gotext::parse_uint(version).map_err(Error::Unclassified)?;
             Ok(Some(Revision(number)).filter(|revision| revision.0 > 0))
         }
     }
 }
 
 /// 409 for a PUT whose uid is not the stored one; checked before the revision.
-pub fn check_uid(new: &Metadata, old: &Metadata, resource: &GroupResource) -> Result<(), Error> {
+pub fn check_uid(new: &Metadata, old: &Metadata, resource: &GroupResource, name: &str) -> Result<(), Error> {
     let (wanted, stored) = (text(new, "uid"), text(old, "uid"));
     if wanted.is_empty() || wanted == stored {
         return Ok(());
     }
     Err(Error::Conflict {
         subject: Subject::Resource(resource.clone()),
-        name: text(old, "name").to_owned(),
+        name: name.to_owned(),
         reason: format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"),
     })
 }

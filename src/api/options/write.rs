@@ -68,7 +68,7 @@ impl WriteOptions {
 
     fn validate(query: &Query, causes: &mut Vec<Cause>) -> Self {
         let manager = query.text("fieldManager");
-        validate_manager(manager, causes);
+        validate_manager("fieldManager", manager, causes);
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         Self {
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
@@ -103,13 +103,14 @@ impl PatchOptions {
     }
 }
 
-fn validate_manager(manager: &str, causes: &mut Vec<Cause>) {
+/// What is wrong with a manager's name in `field`.
+pub fn validate_manager(field: &str, manager: &str, causes: &mut Vec<Cause>) {
     if manager.len() > FIELD_MANAGER_MAX {
-        causes.push(Cause::too_long("fieldManager", FIELD_MANAGER_MAX));
+        causes.push(Cause::too_long(field, FIELD_MANAGER_MAX));
     }
     for (i, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
         let why = format!("invalid character U+{:04X} (at position {i})", u32::from(c));
-        causes.push(Cause::invalid("fieldManager", gotext::quote(manager), &why));
+        causes.push(Cause::invalid(field, gotext::quote(manager), &why));
     }
 }
 

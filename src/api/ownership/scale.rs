@@ -55,12 +55,14 @@ pub fn track(
     tracking: Tracking<'_>,
 ) {
     let Ok(managers) = Managers::decode(super::entries(parent).unwrap_or_default()) else { return };
-    if managers.0.is_empty() {
+    let seen = of_parent(&managers);
+    // Where nobody owns the replicas any more, nobody comes to own them by an update.
+    if seen.0.is_empty() {
         return;
     }
     let acting = acting(tracking.manager, Operation::Update);
     let (old, new) = scales;
-    if let Some(changed) = ownership::update(&Scale::new(), old, new, &of_parent(&managers), &acting) {
+    if let Some(changed) = ownership::update(&Scale::new(), old, new, &seen, &acting) {
         super::put(parent, to_parent(resource, managers, &changed).encode());
     }
 }

@@ -8,6 +8,7 @@ use super::{Claim, is_service};
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::options::write::WriteOptions;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
@@ -194,9 +195,10 @@ impl Api {
             "spec": {"parentRef": parent_of(target)},
         });
         let Value::Object(object) = object else { return Ok(false) };
-        let (options, user) = (WriteOptions::default(), User::apiserver());
+        let options = WriteOptions::default();
+        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         // An address is no Service: this goes no deeper.
-        match Box::pin(self.create(addresses, "", object, &options, &user)).await {
+        match Box::pin(self.create(addresses, "", object, &options, requester)).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. }) => Ok(false),
             Err(error) => Err(error),

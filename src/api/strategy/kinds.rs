@@ -121,6 +121,8 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "PersistentVolume") => Special::PersistentVolume,
         ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
         ("", "Service") => Special::Service,
+        ("", "ReplicationController") => Special::ReplicationController,
+        ("discovery.k8s.io", "EndpointSlice") => Special::EndpointSlice,
         ("resource.k8s.io", "ResourceClaim") => Special::ResourceClaim,
         ("batch", "Job") => Special::Job,
         ("apps", "DaemonSet") => Special::DaemonSet,

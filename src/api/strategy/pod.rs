@@ -7,7 +7,7 @@ use crate::tree::{Value, json};
 /// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
 const DEFAULT_GRACE: i64 = 30;
 
-pub(super) fn prepare_create(object: &mut ObjectMap) {
+pub(super) fn prepare_create(object: &mut ObjectMap, now: &str) {
     let class = qos::class(object);
     fields::object_mut(object, "status").insert("qosClass", class.into());
     label_keys::apply(object);
@@ -17,6 +17,8 @@ pub(super) fn prepare_create(object: &mut ObjectMap) {
     let condition = json!({
         "type": "PodScheduled",
         "status": "False",
+        "lastProbeTime": null,
+        "lastTransitionTime": now,
         "reason": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     });

@@ -33,7 +33,8 @@ fn user() -> User {
 
 fn created(group: &str, kind: &str, value: Value) -> Value {
     let mut object = object(value);
-    strategy(group, kind).prepare_create(&mut object, &Writer { user: &user(), now: NOW });
+    strategy(group, kind)
+        .prepare_create(&mut object, &Writer { user: &user(), warnings: &Warnings::default(), now: NOW });
     object.into()
 }
 
@@ -45,7 +46,11 @@ fn updated(strategy: Strategy, new: Value, old: Value) -> Value {
 
 fn status_updated(strategy: Strategy, new: Value, old: Value) -> Value {
     let mut new = object(new);
-    strategy.prepare_status_update(&mut new, &object(old), &Writer { user: &user(), now: NOW });
+    strategy.prepare_status_update(
+        &mut new,
+        &object(old),
+        &Writer { user: &user(), warnings: &Warnings::default(), now: NOW },
+    );
     new.into()
 }
 

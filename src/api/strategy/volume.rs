@@ -11,8 +11,14 @@ pub(super) fn prepare_create(object: &mut ObjectMap, now: &str) {
 pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     let path = ["status", "phase"];
     let moved = fields::text(new, &path) != fields::text(old, &path);
+    let stored = fields::text(old, &["status", SINCE]);
     // A client may give the time itself.
-    if moved && fields::at(new, &["status", SINCE]) == fields::at(old, &["status", SINCE]) {
-        fields::object_mut(new, "status").insert(SINCE, now.into());
+    let since = match fields::text(new, &["status", SINCE]) {
+        "" if !moved => stored,
+        given if moved && (given.is_empty() || given == stored) => now,
+        _ => return,
+    };
+    if !since.is_empty() {
+        fields::object_mut(new, "status").insert(SINCE, since.into());
     }
 }

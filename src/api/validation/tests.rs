@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::Rules;
 use crate::api::error::Cause;
 use crate::api::strategy::{Strategy, Writer};
-use crate::api::strictness::conform;
+use crate::api::strictness::{Warnings, conform};
 use crate::api::{ObjectMap, meta, metadata, metadata_mut};
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::{builtin, defaults};
@@ -150,7 +150,7 @@ fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
 fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Case) -> Verdict {
     let (rules, strategy) = (Rules::of(definition), Strategy::of(definition));
     let user = User::default();
-    let writer = Writer { user: &user, now: "2026-01-02T03:04:05Z" };
+    let writer = Writer { user: &user, warnings: &Warnings::default(), now: "2026-01-02T03:04:05Z" };
     let mut new = changed(old, case);
     complete(definition, &mut new);
     let own = |object: &ObjectMap| metadata(object).cloned().unwrap_or_default();

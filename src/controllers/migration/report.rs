@@ -8,6 +8,7 @@ use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::part::Part;
 use crate::api::resource::Resource;
+use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::tree::{Value, json};
 use crate::user::User;
@@ -36,8 +37,9 @@ impl Reporter {
             let mut object = self.resource.decode(&found)?;
             svm::take(&mut object, step, &now());
             let event = event(&object, step);
-            let (options, user) = (options(), User::apiserver());
-            match self.api.update(target, Part::Status, || Ok(object.clone()), &options, &user).await {
+            let options = options();
+            let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+            match self.api.update(target, Part::Status, || Ok(object.clone()), &options, requester).await {
                 Ok(_) => {
                     if let Some(event) = event {
                         self.tell(event).await;
@@ -59,7 +61,8 @@ impl Reporter {
 
     async fn tell(&self, event: ObjectMap) {
         let Some(events) = self.api.resources.get("", "v1", "events") else { return };
-        if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), &User::apiserver()).await {
+        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+        if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), requester).await {
             tracing::debug!(%error, "cannot create an event about a migration");
         }
     }

@@ -16,6 +16,7 @@ use crate::api::options::write::{PatchOptions, WriteOptions};
 use crate::api::part::Part;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::{Requester, Strictness};
+use crate::api::warnings::of_deletion;
 use crate::codec::managed;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
@@ -49,7 +50,7 @@ impl Context<'_> {
         let answer = self
             .app
             .api
-            .create(self.resource()?, self.path.namespace_text(), object, &options, &self.user)
+            .create(self.resource()?, self.path.namespace_text(), object, &options, self.requester())
             .await?;
         Ok(response::encoded(StatusCode::CREATED, encoder.media, encoder.answer(&answer)?))
     }
@@ -62,11 +63,11 @@ impl Context<'_> {
         let target = self.target()?;
         if self.is_scale() {
             let scale = typed_object("Scale", "autoscaling/v1", &body, self.strictness(&options))?;
-            let scale = self.app.api.update_scale(target, scale, &options, &self.user).await?;
+            let scale = self.app.api.update_scale(target, scale, &options, self.requester()).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         let read = || object(self.definition, &body, self.strictness(&options));
-        let modified = self.app.api.update(target, self.part(), read, &options, &self.user).await?;
+        let modified = self.app.api.update(target, self.part(), read, &options, self.requester()).await?;
         self.modified(&negotiated, &modified.answer, modified.outcome)
     }
 
@@ -95,6 +96,7 @@ impl Context<'_> {
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let options = self.delete_options(body).await?;
+        self.warn_of_deletion(&options);
         let target = self.target()?;
         let encoder = self.encoder(&negotiated)?;
         match self.app.api.delete(target, &options).await? {
@@ -118,10 +120,17 @@ impl Context<'_> {
         let keys = self.app.api.token_keys.load();
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let options = self.delete_options(body).await?;
+        self.warn_of_deletion(&options);
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, bodies::list(encoder, list).await?))
+    }
+
+    fn warn_of_deletion(&self, options: &DeleteOptions) {
+        if let Some(text) = of_deletion(self.definition, options) {
+            self.warnings.add(text);
+        }
     }
 
     async fn delete_options(&self, body: Body) -> Result<DeleteOptions, Error> {

@@ -1,7 +1,6 @@
-//! The kind and the apiVersion that a body claims, and what is said of those that do not fit.
+//! The kind and the apiVersion that an object claims, and what is said of those that do not fit.
 
-use crate::api::ObjectMap;
-use crate::api::error::Error;
+use super::ObjectMap;
 use crate::gotext;
 use crate::schema::names::internal_package;
 use crate::schema::types::Types;
@@ -13,8 +12,25 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// Groups whose kinds are in a scheme of their own, which knows no others.
 const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
+/// What is wrong with a claim.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// The kind is right, in a version that is not the one of the URL.
+    Version(String),
+    /// It is another kind, or none that anybody knows.
+    Kind(String),
+}
+
+impl Misfit {
+    pub fn into_text(self) -> String {
+        match self {
+            Misfit::Version(text) | Misfit::Kind(text) => text,
+        }
+    }
+}
+
 /// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
-pub(super) fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
+pub fn check(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Misfit> {
     if claimed == expected {
         return Ok(());
     }
@@ -23,7 +39,7 @@ pub(super) fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Res
         group == claimed_group || ![group, claimed_group].iter().any(|group| APART.contains(group));
     let known = together && Types::built_in().kind(claimed.1, claimed.0).is_some();
     if claimed.0 == expected.0 && group == claimed_group && (known || is_old(claimed.1)) {
-        return Err(Error::BadRequest(format!(
+        return Err(Misfit::Version(format!(
             "the API version in the data ({}) does not match the expected API version ({})",
             claimed.1, expected.1
         )));
@@ -35,7 +51,7 @@ pub(super) fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Res
         let [kind, version, scheme] = [claimed.0, claimed.1, SCHEME].map(gotext::quote);
         format!("no kind {kind} is registered for version {version} in scheme {scheme}")
     };
-    Err(mismatch(claimed, expected.0, &why))
+    Err(Misfit::Kind(why))
 }
 
 /// Whether upstream may know a version that is not served: those before the first stable one stay in its scheme.
@@ -47,25 +63,35 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-fn version(api_version: &str) -> &str {
+/// The version without its group.
+pub fn version(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
 /// Refuses what is no group and version.
-pub(super) fn well_formed(api_version: &str) -> Result<(), String> {
+pub fn well_formed(api_version: &str) -> Result<(), String> {
     match api_version.matches('/').count() {
         0 | 1 => Ok(()),
         _ => Err(format!("unexpected GroupVersion string: {api_version}")),
     }
 }
 
-pub(super) fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
-    let version = gotext::quote(version(api_version));
-    Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
+/// What is said of a value that can claim nothing, as it is no object.
+pub fn no_claims(value: &Value) -> String {
+    let found = gotext::json_kind(value);
+    let members = [("APIVersion", "apiVersion"), ("Kind", "kind")].map(|(name, json)| {
+        let tag = gotext::quote(&format!("json:\"{json},omitempty\""));
+        format!("{name} string {tag}")
+    });
+    let members = members.join("; ");
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ \
+         {members} }}"
+    )
 }
 
-/// What the body says in `field`, after filling it in.
-pub(super) fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<String, String> {
+/// What the object says in `field`, after filling it in.
+pub fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<String, String> {
     match object.get(field) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) if text.is_empty() => {}

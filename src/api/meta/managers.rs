@@ -1,0 +1,27 @@
+//! What a body may call the managers it brings along (apimachinery `ValidateManagedFields`). Entries that are no managers at
+//! all have been dropped before.
+
+use super::{Metadata, text};
+use crate::api::error::Cause;
+use crate::api::options::write::validate_manager;
+use crate::tree::Value;
+
+const SUBRESOURCE_MAX: usize = 256;
+
+pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
+    let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
+    for (index, entry) in entries.filter_map(Value::as_object).enumerate() {
+        let manager = text(entry, "manager");
+        let plain = manager.bytes().all(|byte| byte.is_ascii_graphic());
+        // Names are checked when they come as options: nearly all are of this sort.
+        if !plain || manager.len() > 100 {
+            validate_manager(&format!("metadata.managedFields[{index}].manager"), manager, causes);
+        }
+        if text(entry, "subresource").len() > SUBRESOURCE_MAX {
+            causes.push(Cause::too_long(
+                format!("metadata.managedFields[{index}].subresource"),
+                SUBRESOURCE_MAX,
+            ));
+        }
+    }
+}

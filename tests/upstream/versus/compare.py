@@ -1,0 +1,142 @@
+"""What two servers may not agree on is taken out of their answers, and the rest is held together."""
+
+import datetime
+import re
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+ALLOCATED = re.compile(r"\b10\.0\.0\.\d+\b")
+NODE_PORT = range(30000, 32768)
+
+
+class Normalizer:
+    """One for each server and scenario: the same uid or resourceVersion is the same word again."""
+
+    def __init__(self):
+        # What generated names begin with.
+        self.prefixes = set()
+        self.uids, self.revisions = {}, {}
+        # What is not told as it was answered.
+        self.shortened = False
+
+    def answer(self, answer):
+        self.shortened = False
+        if isinstance(answer.body, dict) and answer.body.get("kind") == "Status":
+            before = repr(answer.body)
+            structs(answer.body)
+            self.shortened = before != repr(answer.body)
+        return {
+            "status": answer.status,
+            "warnings": [self.text(w) for w in answer.warnings],
+            "body": self.value(answer.body, ""),
+        }
+
+    def value(self, value, key):
+        if isinstance(value, dict):
+            value = {k: self.value(v, k) for k, v in value.items()}
+            return value
+        if isinstance(value, list):
+            values = [self.value(v, key) for v in value]
+            # Their order is that of their times, which may be the same or not.
+            return sorted(values, key=manager) if key == "managedFields" and all(map(is_manager, values)) else values
+        if isinstance(value, str):
+            return self.revision(value) if key == "resourceVersion" else self.text(value)
+        if key in ("nodePort", "healthCheckNodePort") and value in NODE_PORT:
+            return "«port»"
+        return value
+
+    def revision(self, text):
+        return self.revisions.setdefault(text, f"«rv{len(self.revisions) + 1}»") if text.isdigit() and text != "0" else text
+
+    def text(self, text):
+        text = UUID.sub(lambda m: self.uids.setdefault(m[0], f"«uid{len(self.uids) + 1}»"), text)
+        text = TIME.sub(recent, text)
+        for prefix in self.prefixes:
+            text = re.sub(re.escape(prefix[:58]) + r"[bcdfghjklmnpqrstvwxz2456789]{5}\b", prefix[:58] + "«generated»", text)
+        text = re.sub(r'(resourceVersion\\*":\\*")\d+', r"\1«version»", text)
+        return ALLOCATED.sub("«address»", text)
+
+
+def is_manager(entry):
+    return isinstance(entry, dict)
+
+
+def manager(entry):
+    return [str(entry.get(field, "")) for field in ("operation", "manager", "apiVersion", "subresource")]
+
+
+def structs(status):
+    """What errors show of whole structs are upstream's internal ones, in Go's names; only the rest is compared. Nor is how
+    often the same cause is told: v1.36 checks metadata twice or three times, v1.37 not any more."""
+    details = status.get("details") or {}
+    causes = details.get("causes") or []
+    if causes:
+        details["causes"] = causes = [cause for n, cause in enumerate(causes) if cause not in causes[:n]]
+    for cause in causes:
+        short = re.sub(r"^(\w+ value: )[\[{].*[\]}](: |$)", r"\1STRUCT\2", cause["message"], flags=re.S)
+        short = short.split("\n@@")[0]
+        status["message"] = status["message"].replace(cause["message"], short)
+        cause["message"] = short
+
+
+def same_order(reference, other):
+    """Causes that stand in the order of Go's maps are put in one order; whether they were."""
+    lists = [(body.get("details") or {}).get("causes") for body in (reference, other)]
+    if not all(lists) or lists[0] == lists[1]:
+        return False
+    key = lambda cause: (cause["field"], cause["message"])
+    if sorted(lists[0], key=key) == sorted(lists[1], key=key):
+        other["details"]["causes"] = lists[0]
+        if sorted(reference["message"]) == sorted(other["message"]):
+            other["message"] = reference["message"]
+        return True
+    return False
+
+
+def recent(found):
+    """Times of this hour are the server's."""
+    try:
+        time = datetime.datetime.fromisoformat(found[0].replace("Z", "+00:00"))
+    except ValueError:
+        return found[0]
+    age = datetime.datetime.now(datetime.timezone.utc) - time
+    return "«now»" if abs(age) < datetime.timedelta(hours=1) else found[0]
+
+
+def differences(path, reference, other):
+    """Lines that say where two values are not the same."""
+    if isinstance(reference, dict) and isinstance(other, dict):
+        lines = []
+        for key in sorted(reference.keys() | other.keys()):
+            at = f"{path}.{key}"
+            if key not in other:
+                lines.append(f"{at}: only the reference has {show(reference[key])}")
+            elif key not in reference:
+                lines.append(f"{at}: only rowplane has {show(other[key])}")
+            else:
+                lines += differences(at, reference[key], other[key])
+        return lines
+    if isinstance(reference, list) and isinstance(other, list) and len(reference) == len(other):
+        pairs = enumerate(zip(reference, other))
+        return [line for n, (a, b) in pairs for line in differences(f"{path}[{n}]", a, b)]
+    if isinstance(reference, list) and isinstance(other, list):
+        missing = [v for v in reference if v not in other]
+        added = [v for v in other if v not in reference]
+        if missing or added:
+            return [f"{path}: reference alone {show(missing)}\n      rowplane alone {show(added)}"]
+    # JSON's true and 1 are not the same.
+    if type(reference) is type(other) and reference == other:
+        return []
+    start = common(reference, other) if isinstance(reference, str) and isinstance(other, str) else 0
+    return [f"{path}:\n      reference {show(reference, start)}\n      rowplane  {show(other, start)}"]
+
+
+def common(one, other):
+    """Where long texts begin to differ, and a little before."""
+    same = next((n for n, (a, b) in enumerate(zip(one, other)) if a != b), 0)
+    return max(0, same - 80) if len(one) > 400 else 0
+
+
+def show(value, start=0):
+    text = ("…" if start else "") + repr(value)[start:]
+    return text if len(text) < 700 else text[:700] + "…"

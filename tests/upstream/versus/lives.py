@@ -1,0 +1,77 @@
+"""The life of an object of every kind: made, made again, changed in each way, and gone."""
+
+import copy
+import pathlib
+
+import yaml
+
+BASES = pathlib.Path(__file__).parents[3] / "testdata" / "validation" / "bases"
+
+
+def bases(comparison):
+    """A resource and an object of it, for all kinds that both servers have."""
+    for path in sorted(BASES.glob("*.yaml")):
+        for number, document in enumerate(yaml.safe_load_all(path.read_text())):
+            if not document:
+                continue
+            kind = (document["apiVersion"], document["kind"])
+            if comparison.both_serve(kind):
+                document["metadata"].pop("namespace", None)
+                yield f"{path.stem} {number}", comparison.resources.by_kind[kind], document
+
+
+def short(resource):
+    group, _, version = resource["group_version"].rpartition("/")
+    return f"{resource['plural']}.{version}.{group}" if group else resource["plural"]
+
+
+def scenarios(comparison):
+    for place, resource, document in bases(comparison):
+        name = document["metadata"].get("name")
+        if name:
+            yield f"life of {document['kind']} ({place})", list(life(resource, document, name))
+
+
+def life(resource, document, name):
+    many, one = short(resource), f"{short(resource)}/{name}"
+    mapping = {"labels": {"versus": "a"}, "annotations": {"versus.example.com/a": "b"}}
+    changed = copy.deepcopy(document)
+    changed["metadata"].setdefault("labels", {})["versus"] = "b"
+    changed["metadata"]["resourceVersion"] = "$rv"
+    nothing = {"metadata": {"name": name}}
+    yield {f"POST {many}?dryRun=All": document}
+    yield {f"POST {many}?fieldManager=m": document}
+    yield {f"POST {many}": document}
+    yield {f"GET {one}": None}
+    yield {f"PUT {one}": {**document, "metadata": {**document["metadata"], "resourceVersion": "$rv"}}}
+    yield {f"PUT {one}?fieldManager=n": document}
+    yield {f"PUT {one}?fieldManager=n": changed}
+    yield {f"PUT {one}": nothing}
+    yield {f"PUT {one}": {"metadata": {"name": name, "resourceVersion": "$rv"}}}
+    yield {f"MERGE {one}?fieldManager=p": {"metadata": mapping}}
+    yield {f"MERGE {one}?fieldManager=p": {"spec": None, "data": None}}
+    yield {f"MERGE {one}?fieldManager=p": {"spec": {"unknown": 1}, "status": {"unknown": 2}}}
+    yield {f"STRATEGIC {one}?fieldManager=s": {"metadata": {"labels": {"versus": None}}}}
+    yield {f"JSON {one}?fieldManager=j": [{"op": "add", "path": "/metadata/labels", "value": {"j": "1"}}]}
+    yield {f"APPLY {one}?fieldManager=a": {"metadata": {"name": name, "labels": {"applied": "yes"}}}}
+    yield {f"APPLY {one}?fieldManager=a&force=true": bare(document)}
+    for part in sorted(resource["subresources"] & {"status", "scale"}):
+        yield {f"GET {one}/{part}": None}
+    if "status" in resource["subresources"]:
+        with_status = {**document, "metadata": {**document["metadata"], "resourceVersion": "$rv"}}
+        yield {f"PUT {one}/status?fieldManager=t": with_status}
+        yield {f"PUT {one}/status?fieldManager=t": nothing}
+        yield {f"MERGE {one}/status?fieldManager=u": {"metadata": mapping, "spec": None}}
+        yield {f"MERGE {one}/status?fieldManager=u": {"status": None}}
+        yield {f"MERGE {one}/status?fieldManager=u": {"status": {"conditions": [{"type": "A"}]}}}
+        yield {f"APPLY {one}/status?fieldManager=w": nothing}
+    yield {f"DELETE {one}?dryRun=All": None}
+    yield {f"DELETE {one}": None}
+    yield {f"MERGE {one}": {"metadata": {"finalizers": None}}}
+    yield {f"GET {one}": None}
+    yield {f"APPLY {one}-b?fieldManager=a": {**bare(document), "metadata": {"name": name + "-b"}}}
+    yield {f"DELETE {one}-b": None}
+
+
+def bare(document):
+    return {key: value for key, value in document.items() if key != "status"}
