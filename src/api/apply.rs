@@ -134,7 +134,7 @@ fn created(
     applier.may_create.clone()?;
     metadata_mut(&mut new).shift_remove("resourceVersion");
     let object = create::prepared(api, target, new, applier.requester)?;
-    create::validate(resource, &object, target.name, applier.requester.warnings)?;
+    create::validate(api, target, &object, applier.requester.warnings)?;
     Ok(Next::Put(object))
 }
 

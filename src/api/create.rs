@@ -51,6 +51,7 @@ impl Api {
             admission::plugins::complete_proven(self, target, &mut candidate).await?;
             complete(resource, &mut candidate, &Writer { user, now: &now, warnings });
             judge(resource, &candidate, &name)?;
+            admission::plugins::check_proven(self, target, &candidate).await?;
             let allocation = self.allocate(target, &mut candidate, None, options.dry_run).await?;
             resource.advice.create(&candidate, warnings);
             if options.dry_run == DryRun::Yes {
@@ -145,15 +146,16 @@ fn complete(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
     resource.strategy.prepare_create(object, writer);
 }
 
-/// As [`judge`], and tells what the kind has to say.
+/// As [`judge`], asks the plugins that only look, and tells what the kind has to say.
 pub(super) fn validate(
-    resource: &Resource,
+    api: &Api,
+    target: Target<'_>,
     object: &ObjectMap,
-    name: &str,
     warnings: &Warnings,
 ) -> Result<(), Error> {
-    judge(resource, object, name)?;
-    resource.advice.create(object, warnings);
+    judge(target.resource, object, target.name)?;
+    admission::plugins::check(api, target, object)?;
+    target.resource.advice.create(object, warnings);
     Ok(())
 }
 

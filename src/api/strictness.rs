@@ -1,6 +1,6 @@
 //! How strictly a body is decoded, and what the client is told of what was passed over.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use super::ObjectMap;
 use super::meta;
@@ -14,20 +14,42 @@ const YAML_PREFIXES: [&str; 2] =
 
 /// Warnings for the client, each text once, in their order. They are sent with errors too.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<Texts>);
+
+#[derive(Debug, Default)]
+struct Texts {
+    list: Vec<String>,
+    /// Characters that would be sent of them.
+    length: usize,
+}
+
+/// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
+/// more than 256.
+const FULL: usize = 2 * 4096;
+const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
-        let mut texts = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !text.is_empty() && !texts.contains(&text) {
-            texts.push(text);
+        let mut texts = self.lock();
+        if texts.length < FULL && !text.is_empty() && !texts.list.contains(&text) {
+            texts.length += text.chars().count().min(MOST_OF_A_TEXT);
+            texts.list.push(text);
         }
+    }
+
+    /// Whether there are more than will be sent.
+    pub fn is_full(&self) -> bool {
+        self.lock().length >= FULL
     }
 
     /// All of them, and none is left.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        std::mem::take(&mut *self.lock()).list
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Texts> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -91,6 +113,18 @@ pub fn yaml_error(repeated: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_warnings_are_kept_than_are_sent() {
+        let warnings = Warnings::default();
+        assert!(!warnings.is_full());
+        (0..10_000).for_each(|n| warnings.add(format!("{n}{}", "x".repeat(300))));
+        assert!(warnings.is_full());
+        let kept = warnings.take();
+        assert_eq!(kept.len(), FULL / MOST_OF_A_TEXT);
+        assert!(kept[0].starts_with("0x"));
+        assert!(!warnings.is_full());
+    }
 
     #[test]
     fn problems_are_refused_told_or_passed_over() {

@@ -75,7 +75,7 @@ impl Api {
                 )?;
                 ownership::track_create(resource, &mut object, options.manager());
                 let object = create::prepared(self, target, object, requester)?;
-                create::validate(resource, &object, target.name, requester.warnings)?;
+                create::validate(self, target, &object, requester.warnings)?;
                 Ok(Next::Put(object))
             }
             None => Err(target.not_found()),

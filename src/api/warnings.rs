@@ -77,6 +77,9 @@ pub fn of_deletion(definition: &ResourceDefinition, options: &DeleteOptions) -> 
     )
 }
 
+/// Items of a list that others are held against, so that a list of a whole body does not take minutes.
+const MOST_COMPARED: usize = 1000;
+
 /// Where remarks go.
 struct Remarks<'a>(&'a Warnings);
 
@@ -88,6 +91,11 @@ impl Remarks<'_> {
 
     fn say(&mut self, text: impl Into<String>) {
         self.0.add(text);
+    }
+
+    /// Whether nothing that is said any more would be heard.
+    fn are_enough(&self) -> bool {
+        self.0.is_full()
     }
 }
 

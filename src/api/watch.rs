@@ -202,14 +202,18 @@ impl Watch {
         loop {
             // Before events: a watch of which there always are some ends in time too, and gets its bookmarks.
             let now = Instant::now();
-            if self.draining.is_cancelled() || now >= self.deadline {
+            if self.draining.is_cancelled() {
                 return None;
             }
+            // Also after the end, if there was no time for the last one before.
             if self.bookmarks.as_ref().is_some_and(|bookmark| bookmark.due <= now)
                 && let Some(events) = self.bookmark(&mut watcher).await
             {
                 self.phase = Phase::Live(watcher);
                 return Some(events);
+            }
+            if now >= self.deadline {
+                return None;
             }
             let from = watcher.at();
             let events = match watcher.next().await {

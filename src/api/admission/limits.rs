@@ -46,7 +46,7 @@ pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), S
     Ok(())
 }
 
-pub(super) fn check_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+pub(super) fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
     for range in view.beside(RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "Container") {
@@ -70,7 +70,7 @@ pub(super) fn check_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Stri
     Ok(())
 }
 
-pub(super) fn check_claim(view: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
+pub(super) fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
     for range in view.beside(RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "PersistentVolumeClaim") {

@@ -57,7 +57,7 @@ pub(super) fn keep(new: &mut ObjectMap, old: &ObjectMap) {
 }
 
 /// One class at most is that of Pods which name none.
-pub(super) fn only_default(view: &View<'_>, class: &mut ObjectMap) -> Result<(), String> {
+pub(super) fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     if class.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
     }

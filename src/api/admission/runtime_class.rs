@@ -11,21 +11,11 @@ const CLASSES: Place = ("node.k8s.io", "v1", "runtimeclasses");
 
 pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     let spec = fields::object_mut(pod, "spec");
-    let class = match spec.get("runtimeClassName").and_then(Value::as_str) {
-        None => None,
-        Some(name) => {
-            let found = view.get(CLASSES, name);
-            Some(found.ok_or_else(|| format!("pod rejected: RuntimeClass {} not found", quote(name)))?)
-        }
-    };
+    let class = class_of(view, spec)?;
     let overhead = class.as_ref().and_then(|class| fields::object(class, "overhead"));
     let said = fields::object(spec, "overhead");
     match (overhead.map(|overhead| fields::object(overhead, "podFixed").cloned().unwrap_or_default()), said) {
-        (None, None) => {}
-        (None, Some(_)) => {
-            return Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-                .to_owned());
-        }
+        (None, _) => {}
         (Some(fixed), Some(said)) if !equal(&fixed, said) => {
             return Err(
                 "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned()
@@ -39,6 +29,25 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
         Some(scheduling) => place(spec, scheduling),
         None => Ok(()),
     }
+}
+
+/// Refuses an overhead that no class explains.
+pub(super) fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
+    let Some(spec) = fields::object(pod, "spec").filter(|spec| fields::object(spec, "overhead").is_some())
+    else {
+        return Ok(());
+    };
+    let class = class_of(view, spec)?;
+    if class.is_some_and(|class| fields::object(&class, "overhead").is_some()) {
+        return Ok(());
+    }
+    Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned())
+}
+
+fn class_of(view: &View<'_>, spec: &ObjectMap) -> Result<Option<ObjectMap>, String> {
+    let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str) else { return Ok(None) };
+    let found = view.get(CLASSES, name);
+    found.map(Some).ok_or_else(|| format!("pod rejected: RuntimeClass {} not found", quote(name)))
 }
 
 fn equal(one: &ObjectMap, other: &ObjectMap) -> bool {

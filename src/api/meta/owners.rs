@@ -1,5 +1,7 @@
 //! `metadata.ownerReferences` (apimachinery `ValidateOwnerReferences`).
 
+use std::collections::HashSet;
+
 use super::{Metadata, text};
 use crate::api::error::Cause;
 use crate::api::strictness::Warnings;
@@ -24,17 +26,16 @@ pub fn drop_repeated(metadata: &mut Metadata, found: Found, warnings: &Warnings)
     if references.len() < 2 {
         return;
     }
-    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    let mut seen = HashSet::with_capacity(references.len());
     let mut repeated = Vec::new();
-    for reference in std::mem::take(references) {
-        match kept.contains(&reference) {
-            true => {
-                repeated.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned())
-            }
-            false => kept.push(reference),
+    // Of their kind's types, their members are in one order.
+    references.retain(|reference| {
+        let is_new = seen.insert(reference.to_string());
+        if !is_new {
+            repeated.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
         }
-    }
-    *references = kept;
+        is_new
+    });
     if repeated.is_empty() {
         return;
     }

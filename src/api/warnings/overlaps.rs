@@ -1,6 +1,6 @@
 //! Files of one volume that would lie on top of each other.
 
-use super::Remarks;
+use super::{MOST_COMPARED, Remarks};
 use crate::api::validation::at::At;
 use crate::gotext::quote;
 
@@ -72,7 +72,10 @@ fn add<'v>(
     remarks: &mut Remarks<'_>,
 ) {
     for file in files {
-        for other in seen.iter().filter(|other| file.overlaps(other)) {
+        if remarks.are_enough() {
+            return;
+        }
+        for other in seen.iter().take(MOST_COMPARED).filter(|other| file.overlaps(other)) {
             let volume = quote(volume);
             let (file, other) = (file.shown(), other.shown());
             remarks.say(format!("volume {volume} ({what}): overlapping paths: {file} with {other}"));

@@ -1,5 +1,7 @@
 //! Pods and their templates (`pkg/api/pod/warnings.go`).
 
+use std::collections::HashSet;
+
 use super::address::address;
 use super::app_armor::{self, DEPRECATED};
 use super::metadata::label_name;
@@ -135,9 +137,10 @@ fn has_selector(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
 
 /// Items of a list that say the same as an earlier one.
 fn repeated(list: &At<'_, '_>, name: &str, remarks: &mut Remarks<'_>) {
-    for (index, item) in list.items().enumerate() {
+    let mut seen = HashSet::with_capacity(list.len());
+    for item in list.items() {
         let field = item.get(name);
-        if list.items().take(index).any(|earlier| earlier.get(name).text() == field.text()) {
+        if !seen.insert(field.text()) {
             remarks.on(&field, format_args!("duplicate {name} {}", quote(field.text())));
         }
     }
@@ -179,7 +182,7 @@ fn security_annotations(
 
 /// A variable that is set again without mentioning what it was before.
 fn hidden_variables(variables: &At<'_, '_>, remarks: &mut Remarks<'_>) {
-    let mut names = std::collections::HashSet::with_capacity(variables.len());
+    let mut names = HashSet::with_capacity(variables.len());
     for variable in variables.items() {
         let name = variable.get("name").text();
         if names.insert(name) {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::Remarks;
 use super::pod::each_container;
+use super::{MOST_COMPARED, Remarks};
 use crate::api::ObjectMap;
 use crate::api::validation::at::At;
 use crate::gotext::quote;
@@ -27,10 +27,13 @@ pub(super) fn of_containers(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
                 remarks.on(&port, format_args!("hostIP set without hostPort: {}", shown(&port)));
             }
             // One port has nothing to be held against, and needs no place of its own.
-            if count > 1 {
+            if count > 1 && !remarks.are_enough() {
                 let (number, protocol) = (port.get("containerPort").int(), port.get("protocol").text());
                 let host = (ip, host_port);
-                let same = seen.iter().filter(|other| (other.number, other.protocol) == (number, protocol));
+                let same = seen
+                    .iter()
+                    .take(MOST_COMPARED)
+                    .filter(|other| (other.number, other.protocol) == (number, protocol));
                 for other in same {
                     if let Some(how) = overlap(host, other.host) {
                         remarks.on(&port, format_args!("{how} port definition with {}", other.place));
