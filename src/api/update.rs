@@ -97,7 +97,8 @@ fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> V
     match part {
         Part::Main | Part::Scale => resource.rules.update(new, old),
         Part::Status => resource.rules.status(new, old),
-        Part::Finalize | Part::Approval | Part::EphemeralContainers | Part::Resize => Vec::new(),
+        Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.rules.whole(new),
+        Part::Approval => Vec::new(),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Rules {
     /// `None` where a new version has to be what a new object has to be.
     update: Option<OfChange>,
     status: OfChange,
+    /// For what writes of a part of the spec make of it, beside what may change of that part.
+    whole: OfNew,
 }
 
 impl Rules {
@@ -85,6 +87,14 @@ impl Rules {
             Some(update) => update(new, old, &mut errors),
             None => (self.create)(new, &mut errors),
         }
+        errors.into_causes()
+    }
+
+    /// What is wrong with an object of which a part of the spec was written.
+    pub fn whole(&self, object: &ObjectMap) -> Vec<Cause> {
+        let mut errors = Errors::default();
+        (self.metadata)(object, &mut errors);
+        (self.whole)(object, &mut errors);
         errors.into_causes()
     }
 

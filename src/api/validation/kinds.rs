@@ -17,7 +17,7 @@ use crate::api::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
 
 /// Kinds that are not checked yet, and those of others.
-const NONE: Rules = Rules { metadata: any, create: any, update: None, status: any_change };
+const NONE: Rules = Rules { metadata: any, create: any, update: None, status: any_change, whole: any };
 
 fn any(_: &ObjectMap, _: &mut Errors) {}
 
@@ -29,7 +29,7 @@ const fn plain(create: OfNew, update: OfChange) -> Rules {
 }
 
 const fn with_status(create: OfNew, update: OfChange, status: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update: Some(update), status }
+    Rules { metadata: finalizers, create, update: Some(update), status, whole: any }
 }
 
 /// Rules that do not look at what was there before.
@@ -38,7 +38,7 @@ const fn timeless(create: OfNew) -> Rules {
 }
 
 const fn timeless_with_status(create: OfNew, status: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update: None, status }
+    Rules { metadata: finalizers, create, update: None, status, whole: any }
 }
 
 pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
@@ -108,7 +108,7 @@ pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
 
 fn core(kind: &str) -> Rules {
     match kind {
-        "Pod" => with_status(pod::create, pod::update, pod::status),
+        "Pod" => Rules { whole: pod::whole, ..with_status(pod::create, pod::update, pod::status) },
         "ReplicationController" => timeless_with_status(replica_set::controller, replica_set::status),
         "Service" => with_status(service::create, service::update, service::status),
         "Endpoints" => plain(endpoints::create, endpoints::update),
@@ -118,7 +118,10 @@ fn core(kind: &str) -> Rules {
         "ServiceAccount" => timeless(any),
         "LimitRange" => timeless(limit_range::create),
         "ResourceQuota" => with_status(quota::create, quota::update, quota::status),
-        "Namespace" => with_status(namespace::create, namespace::update, namespace::status),
+        "Namespace" => Rules {
+            whole: namespace::finalized,
+            ..with_status(namespace::create, namespace::update, namespace::status)
+        },
         "Node" => with_status(node::create, node::update, node::status),
         "PersistentVolume" => plain(volume::create, volume::update),
         "PodTemplate" => timeless(pod::lone_template),

@@ -57,6 +57,11 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     extra::annotations_match(&metadata.get("annotations"), &spec, errors);
 }
 
+/// A pod of which one of its subresources has written a part.
+pub fn whole(object: &ObjectMap, errors: &mut Errors) {
+    metadata_and_spec(&At::member(object, "metadata"), &At::member(object, "spec"), errors);
+}
+
 fn metadata_and_spec(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     annotation::validate(&metadata.get("annotations"), spec, errors);
     let owner = Owner::Pod(metadata.get("name").text());

@@ -9,12 +9,20 @@ use crate::api::meta::format::label_key;
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let list = spec.get("finalizers");
-    for name in list.texts() {
-        errors.invalid_each(&list, name, label_key(name));
-        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.invalid(&list, name, why);
-        }
+    list.texts().for_each(|name| finalizer(&list, name, errors));
+}
+
+/// What a write of its finalizers made of one.
+pub fn finalized(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    spec.get("finalizers").items().for_each(|item| finalizer(&item, item.text(), errors));
+}
+
+fn finalizer(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
+    errors.invalid_each(at, name, label_key(name));
+    if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.invalid(at, name, why);
     }
 }
 
