@@ -265,6 +265,7 @@ func forget(object runtime.Object) {
 	case *core.Service:
 		object.Spec.ClusterIP, object.Spec.ClusterIPs = "", nil
 	case *batch.Job:
-		object.Spec.Selector, object.Spec.Template.Labels = nil, nil
+		// A Job without labels has those of its template.
+		object.Labels, object.Spec.Selector, object.Spec.Template.Labels = nil, nil, nil
 	}
 }
