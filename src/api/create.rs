@@ -42,7 +42,10 @@ impl Api {
             // Only an attempt that may be followed by another needs a copy.
             let body = if generate { object.clone() } else { std::mem::take(&mut object) };
             let now = now();
-            let generated = generate.then(|| (self.config.generate_name)(&prefix));
+            let generated = match generate {
+                true => Some((self.config.generate_name)(&prefix)),
+                false => super::metadata(&body).and_then(|metadata| resource.strategy.own_name(metadata)),
+            };
             let mut candidate = stamped(body, generated, &now);
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();

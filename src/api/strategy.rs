@@ -29,8 +29,10 @@ mod template_labels;
 mod topology;
 mod volume;
 
+use uuid::Uuid;
+
 use super::error::Cause;
-use super::meta::NameFormat;
+use super::meta::{self, Metadata, NameFormat};
 use super::options::delete::DeleteOptions;
 use super::part::Part;
 use super::strictness::Warnings;
@@ -74,6 +76,7 @@ enum Special {
     Service,
     EndpointSlice,
     ReplicationController,
+    LimitRange,
     Job,
     DaemonSet,
     CertificateSigningRequest,
@@ -131,6 +134,7 @@ impl Strategy {
             Special::EndpointSlice => topology::drop_new(object, None),
             Special::Nothing
             | Special::Event
+            | Special::LimitRange
             | Special::ReplicationController
             | Special::ResourceClaim
             | Special::Service => {}
@@ -155,6 +159,12 @@ impl Strategy {
         if self.special == Special::EndpointSlice {
             topology::drop_new(new, Some(old));
         }
+    }
+
+    /// The name of a new object that neither has one nor asks for one, where the kind gives it.
+    pub fn own_name(&self, metadata: &Metadata) -> Option<String> {
+        let nameless = ["name", "generateName"].iter().all(|field| meta::text(metadata, field).is_empty());
+        (self.special == Special::LimitRange && nameless).then(|| Uuid::new_v4().to_string())
     }
 
     /// A write to `/status`: only the status changes, and of the metadata what upstream lets through.

@@ -170,6 +170,8 @@ async fn limits_of_a_namespace(setup: Setup) {
     ]);
     let range = json!({"metadata": {"name": "l"}, "spec": {"limits": limits}});
     server.post("/api/v1/namespaces/t/limitranges", &range).await.expect(201);
+    let nameless = server.post("/api/v1/namespaces/t/limitranges", &json!({"spec": {"limits": []}})).await;
+    assert_eq!(nameless.expect(201)["metadata"]["name"].as_str().map(str::len), Some(36), "a uid");
     let made = server.post(PODS, &pod("p", json!({}))).await.expect(201);
     assert_eq!(
         made["spec"]["containers"][0]["resources"],

@@ -122,6 +122,7 @@ fn special(definition: &ResourceDefinition) -> Special {
         ("", "PersistentVolumeClaim") => Special::PersistentVolumeClaim,
         ("", "Service") => Special::Service,
         ("", "ReplicationController") => Special::ReplicationController,
+        ("", "LimitRange") => Special::LimitRange,
         ("discovery.k8s.io", "EndpointSlice") => Special::EndpointSlice,
         ("resource.k8s.io", "ResourceClaim") => Special::ResourceClaim,
         ("batch", "Job") => Special::Job,
