@@ -118,7 +118,10 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } | storage::Error::Fenced => {
+            storage::Error::Unavailable(_)
+            | storage::Error::Broken(_)
+            | storage::Error::Regressed { .. }
+            | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }
             // The write may still have happened, as with a deadline.
