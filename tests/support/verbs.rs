@@ -14,6 +14,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{HighWaterMark, Store};
+use rowplane::tasks::Tasks;
 
 use super::database::Database;
 
@@ -32,9 +33,10 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    let tasks = Tasks::new();
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
     Arc::new(Api {
-        store: Store::start(backend, sink, mark),
+        store: Store::start(backend, sink, mark, &tasks),
         cache,
         resources: Resources::new(
             registry,
