@@ -28,5 +28,6 @@ pub mod private_files;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;
+pub mod tasks;
 pub mod tree;
 pub mod user;
