@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{IdentityConfig, ServeConfig};
 use super::error::Error;
+use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
@@ -104,6 +105,7 @@ impl Server {
         B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
     {
         create_data_dir(&config.data_dir)?;
+        private::narrow(&config);
         let pki =
             Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
         let tls = tls(&pki)?;

@@ -80,7 +80,7 @@ impl Sqlite {
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let (writing, reading) = options(files.path());
-        let mut connection = writing.connect().await.map_err(unreachable)?;
+        let mut connection = creating(&writing).connect().await.map_err(unreachable)?;
         let failure = Failure::default();
         let anchor = Anchor::new(anchor(&reading).await.map_err(unreachable)?, failure.clone());
         let log = files.open_log().map_err(|error| unreachable(error.into()))?;
@@ -112,9 +112,6 @@ fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
     // Readers inherit none of the pragmas below: setting them takes a connection that may write.
     let reading = options.clone().read_only(true);
     let writing = options
-        .create_if_missing(true)
-        .page_size(PAGE_SIZE)
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
         // The desk does it, and learns of errors.
@@ -122,6 +119,12 @@ fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
         .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
         .pragma("journal_size_limit", LOG_LIMIT.to_string());
     (writing, reading)
+}
+
+/// Says how a new file is made, which writes to one that is there, too: on a full disk no connection is had so.
+fn creating(writing: &SqliteConnectOptions) -> SqliteConnectOptions {
+    let options = writing.clone().create_if_missing(true).page_size(PAGE_SIZE);
+    options.auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 
 async fn anchor(reading: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {

@@ -237,7 +237,7 @@ impl<'a> Turn<'a> {
     /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
     /// given up, so the clock tells.
     pub async fn settle(self, last: Revision, error: Error) -> Result<(), Error> {
-        let unknown = |_| Error::Unknown(error.to_string().into());
+        let unknown = |cause| Error::Unknown(format!("{error}; {cause}").into());
         let Self { desk, mut seat, connection } = self;
         drop(connection);
         desk.failure.check().map_err(unknown)?;
