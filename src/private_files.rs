@@ -15,7 +15,9 @@ pub fn narrow(path: &Path) {
     let wide = match std::fs::metadata(path) {
         Ok(metadata) => metadata.permissions().mode() & 0o7777,
         Err(error) if error.kind() == ErrorKind::NotFound => return,
-        Err(error) => return tracing::warn!(path = %path.display(), %error, "cannot see who may read this file"),
+        Err(error) => {
+            return tracing::warn!(path = %path.display(), %error, "cannot see who may read this file");
+        }
     };
     if wide & OTHERS == 0 {
         return;
@@ -24,7 +26,9 @@ pub fn narrow(path: &Path) {
     let (path, mode) = (path.display(), format!("{wide:o}"));
     match narrowed {
         Ok(()) => tracing::warn!(%path, mode, "others could open this file; only its owner may now"),
-        Err(error) => tracing::warn!(%path, mode, %error, "others may open this file, and that cannot be changed"),
+        Err(error) => {
+            tracing::warn!(%path, mode, %error, "others may open this file, and that cannot be changed")
+        }
     }
 }
 

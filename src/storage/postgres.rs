@@ -25,8 +25,8 @@ use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale, Swept,
-    StaleRow, Terms, TokenKey, migrations,
+    Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;

@@ -146,7 +146,8 @@ async fn a_database_with_two_names_is_refused() {
 async fn nobody_else_may_read_the_files() {
     let database = Database::sqlite();
     let directory = database.file().parent().expect("a directory").to_owned();
-    let set = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+    let set =
+        |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
     set(&directory, 0o755);
     for earlier in [false, true] {
         if earlier {

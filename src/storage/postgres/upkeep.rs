@@ -41,7 +41,10 @@ pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = begin(&mut connection).await?;
     // What a crash brings back is swept again, so nobody waits for the disk, nor for a standby.
-    sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *transaction).await.map_err(unavailable)?;
+    sqlx::query("SET LOCAL synchronous_commit = off")
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
     let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
         .bind(SWEEP_LOCK)
         .fetch_one(&mut *transaction)

@@ -90,7 +90,9 @@ pub async fn fold(connection: &mut SqliteConnection, log: &Arc<File>, url: &str)
     loop {
         match checkpoint::fold(connection).await {
             Ok(true) => return Ok(()),
-            Ok(false) => tracing::warn!(store = url, "waiting for whoever reads an older state, such as a backup"),
+            Ok(false) => {
+                tracing::warn!(store = url, "waiting for whoever reads an older state, such as a backup")
+            }
             Err(error) if passes(&error) => {
                 tracing::warn!(store = url, %error, "the log cannot be folded now");
                 return Ok(());
