@@ -37,7 +37,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome};
+pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};

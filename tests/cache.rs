@@ -43,7 +43,7 @@ impl Server {
     async fn write(&self, mutation: Mutation) -> Revision {
         match self.store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => revision,
-            Written::Conflict { .. } => panic!("the write lost"),
+            lost => panic!("the write lost: {lost:?}"),
         }
     }
 
@@ -97,7 +97,7 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
             for n in 0..each {
                 match store.write(put(&key, expect, n)).await.expect("write") {
                     Written::Committed { revision, .. } => expect = Expect::At(revision),
-                    Written::Conflict { .. } => panic!("the only writer of its key lost"),
+                    lost => panic!("the only writer of its key lost: {lost:?}"),
                 }
             }
         }

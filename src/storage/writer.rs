@@ -35,6 +35,9 @@ pub enum Written {
     Committed { revision: Revision, object: Option<Arc<Object>> },
     /// The precondition failed: at `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
+    /// A [requirement](super::Requirement) failed: at `judged_at` the live version of its row was `found`. Whoever finds
+    /// that the newer version will do as well can hand the mutation in again.
+    Unmet { mutation: Box<Mutation>, requirement: usize, found: Option<Revision>, judged_at: Revision },
 }
 
 /// What became of mutations that pass together or not at all.
@@ -42,7 +45,7 @@ pub enum Written {
 pub enum Together {
     /// Durable and visible.
     Committed,
-    /// A precondition failed, and nothing was written; the state at this revision shows why.
+    /// A precondition or a requirement failed, and nothing was written; the state at this revision shows why.
     Conflict { judged_at: Revision },
 }
 
@@ -207,7 +210,9 @@ impl Writer {
         for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
             match written(mutation, outcome, commit.base, &mut writes)? {
                 Written::Committed { .. } => {}
-                Written::Conflict { .. } => return Ok(Together::Conflict { judged_at: commit.base }),
+                Written::Conflict { .. } | Written::Unmet { .. } => {
+                    return Ok(Together::Conflict { judged_at: commit.base });
+                }
             }
         }
         self.announce(commit.base, writes, slot, Place::default()).await?;
@@ -277,11 +282,12 @@ fn written(
     base: Revision,
     writes: &mut Vec<OwnWrite>,
 ) -> Result<Written, Error> {
+    let judged_at = writes.last().map_or(base, |write| write.revision);
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
-        Outcome::Conflict { found } => {
-            let judged_at = writes.last().map_or(base, |write| write.revision);
-            Written::Conflict { found, judged_at }
+        Outcome::Conflict { found } => Written::Conflict { found, judged_at },
+        Outcome::Unmet { requirement, found } => {
+            Written::Unmet { mutation: Box::new(mutation), requirement, found, judged_at }
         }
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;

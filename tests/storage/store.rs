@@ -43,6 +43,7 @@ pub async fn one_hot_key_has_one_winner_per_version(database: &Database) {
                     match store.write(update(&key, at, n)).await.expect("write") {
                         Written::Committed { revision, .. } => return (at, revision),
                         Written::Conflict { found, .. } => at = found.expect("nobody deletes"),
+                        lost => panic!("nothing is required: {lost:?}"),
                     }
                 }
             })
@@ -166,7 +167,7 @@ pub async fn large_values_in_one_batch(database: &Database) {
             let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
             let store = store.clone();
             tokio::spawn(async move {
-                store.write(Mutation { key, expect: Expect::Absent, change }).await.expect("write")
+                store.write(Mutation::new(key, Expect::Absent, change)).await.expect("write")
             })
         })
         .collect();

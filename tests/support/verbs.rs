@@ -13,7 +13,7 @@ use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
-use rowplane::storage::{HighWaterMark, Store};
+use rowplane::storage::{Backend, HighWaterMark, Store};
 use rowplane::tasks::Tasks;
 
 use super::database::Database;
@@ -25,7 +25,11 @@ pub async fn api_on(database: &Database) -> Arc<Api> {
 
 /// The same, which makes names of `generateName` in this way.
 pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> String) -> Arc<Api> {
-    let backend = database.open().await;
+    api_over(database.open().await, generate_name).await
+}
+
+/// The same over any store.
+pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
     let registry = Arc::new(Registry::new(builtin::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
