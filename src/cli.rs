@@ -1,8 +1,10 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
+mod announcement;
 pub mod application;
 pub mod args;
 pub mod config;
+mod credentials;
 pub mod datastore;
 pub mod error;
 pub mod feature_gates;

@@ -31,3 +31,4 @@ pub mod revision;
 pub mod tasks;
 pub mod tree;
 pub mod user;
+pub mod wall_clock;
