@@ -150,6 +150,7 @@ impl Server {
         let connections = server::serve(listener, tls.clone(), application.router, shutdown.clone(), grace);
         tasks.run_to_end("connections", connections);
         tasks.run("metrics", async move { metrics.run_upkeep().await });
+        private::warn_of_wide_directories(&config);
         announcement.publish()?;
         let token_file = config.token_auth_file.clone();
         let loaded = Loaded {
