@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -222,7 +222,7 @@ fn add_checks(health: &mut HealthChecks, cache: &Cache) {
     });
     let cache = cache.clone();
     health.add("watch-cache", &[Endpoint::Readyz], move || {
-        let result = cache.check();
+        let result = cache.check(Instant::now());
         async { result }
     });
 }

@@ -173,6 +173,11 @@ impl Server {
         self.address
     }
 
+    /// Returns once the server cannot go on, and why; it has to be stopped then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.failed().await
+    }
+
     /// Reads the files of certificates and tokens again, which happens every minute anyway.
     pub async fn reload_credentials(&self) {
         self.credentials.reload().await;

@@ -46,6 +46,12 @@ impl Installation {
         Self::sqlite().with(&format!("--datastore={}", schema.url()))
     }
 
+    /// With its host's name, as servers have it that are told nothing of names.
+    pub fn nameless(mut self) -> Self {
+        self.arguments.retain(|argument| !argument.starts_with("--hostname-override"));
+        self
+    }
+
     pub fn with(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
