@@ -24,6 +24,7 @@ pub mod fields;
 pub mod gotext;
 pub mod identity;
 pub mod pieces;
+pub mod private_files;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;

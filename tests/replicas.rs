@@ -505,6 +505,7 @@ async fn metrics_have_their_names() {
         ("rowplane_commit_duration_seconds", "histogram", "_count"),
         ("rowplane_commit_batch_size", "histogram", "_count"),
         ("rowplane_cache_lag_revisions", "gauge", " "),
+        ("rowplane_compaction_backlog_revisions", "gauge", " "),
         ("rowplane_compaction_lag_revisions", "gauge", " "),
     ] {
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}:\n{text}");

@@ -18,6 +18,7 @@ use super::announcement::Announcement;
 use super::config::{IdentityConfig, ServeConfig};
 use super::credentials::{Credentials, Loaded, certificate};
 use super::error::Error;
+use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
@@ -115,6 +116,7 @@ impl Server {
         B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
     {
         create_data_dir(&config.data_dir)?;
+        private::narrow(&config);
         let sources = sources(&config);
         let Pki { serving, client_roots, admin } = sources.ensure(clock.now())?;
         let tls = Tls::new(certificate(&serving), client_roots.clone(), clock.clone())?;

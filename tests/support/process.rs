@@ -121,6 +121,19 @@ impl Process {
         self.assert_no_panic();
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("a running server")
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("read the log")
+    }
+
+    pub fn log_file(&self) -> &Path {
+        &self.log
+    }
+
     /// Asks the server to end; [`Process::end`] waits for that.
     pub async fn terminate(&self) {
         let id = self.child.id().expect("a running server").to_string();

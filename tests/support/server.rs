@@ -197,7 +197,7 @@ impl TestServer {
     /// Gives up history before `to`, rows and all.
     pub async fn compact(&self, to: u64) {
         self.backend.compact(Revision(to)).await.expect("compact");
-        while self.backend.sweep(1000).await.expect("sweep") >= 1000 {}
+        while self.backend.sweep(1000).await.expect("sweep").changes >= 1000 {}
     }
 
     /// Creates a ConfigMap in `t` and returns it.
