@@ -236,7 +236,15 @@ fn claimant(
     advertised: &Advertised,
 ) -> std::io::Result<Claimant> {
     let directory = config.data_dir.join("servers");
-    let take = || Instance::take(&directory, identity.hostname(), config.secure_port).map(Arc::new);
+    let take = || {
+        let taken = Instance::take(&directory, identity.hostname(), config.secure_port);
+        taken.map(Arc::new).map_err(|error| {
+            std::io::Error::new(
+                error.kind(),
+                format!("cannot keep this server's id in {}: {error}", directory.display()),
+            )
+        })
+    };
     let instance = backend.shared().then(take).transpose()?;
     Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
 }

@@ -136,7 +136,8 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
-    /// CAs whose client certificates are accepted, beside the data directory's own
+    /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
+    /// that one]
     #[arg(long, env = "ROWPLANE_CLIENT_CA_FILE", value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
 
@@ -188,7 +189,7 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_SHUTDOWN_GRACE_PERIOD", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     shutdown_grace_period: Duration,
 
-    /// This server's name among the replicas, where the host's will not do: two on one host [default: the host's]
+    /// This server's name among the replicas; with its port, if another one has the name [default: the host's]
     #[arg(long, env = "ROWPLANE_HOSTNAME_OVERRIDE", value_name = "NAME", value_parser = label_value)]
     hostname_override: Option<String>,
 
