@@ -3,6 +3,7 @@
 mod fixed;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::patch::PatchError;
@@ -21,7 +22,7 @@ pub enum Error {
     /// 403; `reason` follows `… is forbidden: `.
     #[error("{} is forbidden: {reason}", subject(resource, name))]
     Forbidden { resource: GroupResource, name: String, reason: String },
-    /// 403 for a path outside the resource API; `message` is whole.
+    /// 403 that names no resource; the message is whole.
     #[error("{0}")]
     ForbiddenPath(String),
     /// 404 of an object.
@@ -91,6 +92,9 @@ pub enum Error {
     /// 503; seconds.
     #[error("{message}")]
     Unavailable { message: String, retry_after: u32 },
+    /// 503 of the database; `detail` is its own words, which are the operator's and not the client's.
+    #[error("the datastore does not answer as it should, please try again later")]
+    Datastore { detail: Arc<str> },
     /// 504.
     #[error("Timeout: {0}")]
     Timeout(String),
@@ -118,7 +122,8 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } | storage::Error::Fenced => {
+            storage::Error::Unavailable(detail) => Self::Datastore { detail },
+            storage::Error::Regressed { .. } | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }
             // The write may still have happened, as with a deadline.

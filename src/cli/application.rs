@@ -30,6 +30,7 @@ use crate::controllers::{self, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::revision::Revision;
 use crate::schema::builtin;
@@ -105,7 +106,7 @@ pub async fn build_on(
     }
     tasks.close();
 
-    add_checks(&mut health, &backend);
+    add_checks(&mut health, &api.cache);
     // Clients that come now find the gate open, unless registering takes more than one attempt.
     gate.tried().await;
     let app = App {
@@ -119,7 +120,15 @@ pub async fn build_on(
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
+            in_flight: config.limits.in_flight,
+            goaway_chance: config.limits.goaway_chance,
         },
+        bodies: BodyBudget::new(
+            config.limits.max_request_body_bytes_inflight,
+            config.limits.max_request_body_bytes,
+            config.limits.request_timeout,
+        ),
+        printing: Printing::default(),
         shutdown,
     };
     let router = router(Arc::new(app), health);
@@ -206,11 +215,11 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
     }
 }
 
-fn add_checks(health: &mut HealthChecks, backend: &Arc<dyn Backend>) {
-    let backend = backend.clone();
-    health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
-        let backend = backend.clone();
-        async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
+fn add_checks(health: &mut HealthChecks, cache: &Cache) {
+    let cache = cache.clone();
+    health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
+        let cache = cache.clone();
+        async move { cache.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
 }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::{IdentityConfig, ServeConfig};
 use super::error::Error;
+use super::open_files;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
@@ -125,7 +126,8 @@ impl Server {
         let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
         announcement.withdraw_outdated()?;
         let grace = config.shutdown_grace;
-        let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
+        let connections = open_files::fit(config.connections, open_files::raise_limit());
+        let serving = server::serve(listener, tls, application.router, connections, shutdown.clone(), grace);
         let serving = tokio::spawn(serving);
         announcement.publish()?;
         Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })

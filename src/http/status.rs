@@ -175,6 +175,7 @@ fn parts(error: &Error) -> Parts {
         Error::Unavailable { retry_after, .. } => {
             (503, "ServiceUnavailable", Some(Details::retry(*retry_after)))
         }
+        Error::Datastore { .. } => (503, "ServiceUnavailable", Some(Details::retry(1))),
         Error::Timeout(_) => (504, "Timeout", Some(Details::default())),
         Error::FutureRevision { .. } => (504, "Timeout", Some(ahead_of_store())),
     };

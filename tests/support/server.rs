@@ -10,6 +10,8 @@ use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Ser
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::http;
+use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
@@ -31,6 +33,7 @@ pub struct Setup {
     /// Where servers reach the database, if not directly.
     pub detour: Option<Datastore>,
     pub limits: ApiLimits,
+    pub connections: http::server::Limits,
     pub compaction: Option<Compaction>,
     /// What the servers write from now on.
     pub storage_media_type: StorageMediaType,
@@ -47,6 +50,9 @@ impl Setup {
         std::fs::write(data.path().join("tokens.csv"), format!("{ALICE}{ROOT}")).expect("write tokens");
         let limits = ApiLimits {
             max_request_body_bytes: 3 << 20,
+            max_request_body_bytes_inflight: 128 << 20,
+            in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
@@ -56,6 +62,7 @@ impl Setup {
             database,
             detour: None,
             limits,
+            connections: http::server::Limits::default(),
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
@@ -106,6 +113,7 @@ impl Setup {
             certificates: Default::default(),
             extra_names: Vec::new(),
             limits: self.limits,
+            connections: self.connections,
             services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
