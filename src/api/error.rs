@@ -92,9 +92,9 @@ pub enum Error {
     /// 503; seconds.
     #[error("{message}")]
     Unavailable { message: String, retry_after: u32 },
-    /// 503 of the database; `detail` is its own words, which are the operator's and not the client's.
-    #[error("the datastore does not answer as it should, please try again later")]
-    Datastore { detail: Arc<str> },
+    /// 503 of the database, in its own words, which are for the log; see [`Error::for_clients`].
+    #[error("the database is unavailable: {0}")]
+    Datastore(Arc<str>),
     /// 504.
     #[error("Timeout: {0}")]
     Timeout(String),
@@ -107,6 +107,16 @@ impl Error {
     /// 400 with a text of its own.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::BadRequest(message.into())
+    }
+
+    /// The text that clients get.
+    pub fn for_clients(&self) -> String {
+        match self {
+            Self::Datastore(_) => {
+                "the datastore does not answer as it should, please try again later".to_owned()
+            }
+            other => other.to_string(),
+        }
     }
 
     /// 422 of request options; `kind` is `ListOptions`, `DeleteOptions`, …
@@ -122,7 +132,7 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(detail) => Self::Datastore { detail },
+            storage::Error::Unavailable(detail) => Self::Datastore(detail),
             storage::Error::Regressed { .. } | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }

@@ -44,6 +44,8 @@ use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store,
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
 /// Another replica's new key has to be known here before it is used there for long.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
+/// How old an answer about readiness may be: everybody may ask.
+const READINESS_PERIOD: Duration = Duration::from_secs(1);
 /// What a power failure may take from the high-water mark.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -217,7 +219,7 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
 
 fn add_checks(health: &mut HealthChecks, cache: &Cache) {
     let cache = cache.clone();
-    health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
+    health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], READINESS_PERIOD, move || {
         let cache = cache.clone();
         async move { cache.clock().await.map(drop).map_err(|error| error.to_string()) }
     });

@@ -187,7 +187,12 @@ pub struct ServeArgs {
     max_requests_inflight: usize,
 
     /// Writing requests worked on at once; more are answered with 429. 0 is no limit
-    #[arg(long, env = "ROWPLANE_MAX_MUTATING_REQUESTS_INFLIGHT", value_name = "REQUESTS", default_value_t = 200)]
+    #[arg(
+        long,
+        env = "ROWPLANE_MAX_MUTATING_REQUESTS_INFLIGHT",
+        value_name = "REQUESTS",
+        default_value_t = 200
+    )]
     max_mutating_requests_inflight: usize,
 
     /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default

@@ -29,7 +29,12 @@ pub fn fit(limits: server::Limits, files: Option<u64>) -> server::Limits {
     let connections = limits.connections.min(room - unauthenticated_connections);
     let fitted = server::Limits { connections, unauthenticated_connections, ..limits };
     if fitted != limits {
-        tracing::warn!(files, connections, unauthenticated_connections, "fewer connections, as few files may be open");
+        tracing::warn!(
+            files,
+            connections,
+            unauthenticated_connections,
+            "fewer connections, as few files may be open"
+        );
     }
     fitted
 }
@@ -40,7 +45,8 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_the_database() {
-        let limits = server::Limits { connections: 20_000, unauthenticated_connections: 1000, ..Default::default() };
+        let limits =
+            server::Limits { connections: 20_000, unauthenticated_connections: 1000, ..Default::default() };
         let fitted = |files| {
             let fitted = fit(limits, files);
             (fitted.connections, fitted.unauthenticated_connections)

@@ -70,7 +70,10 @@ pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Resu
         match writer.fill(&mut items, CHUNK).await {
             Ok(true) => Some((Ok(writer.take()), None)),
             Ok(false) => Some((Ok(writer.take()), Some((writer, items)))),
-            Err(error) => Some((Err(io::Error::other(error)), None)),
+            Err(error) => {
+                tracing::warn!(%error, "a list breaks off");
+                Some((Err(io::Error::other(error)), None))
+            }
         }
     });
     Ok(Body::from_stream(stream::iter([Ok(first)]).chain(rest)))
@@ -268,6 +271,9 @@ impl WatchWriter {
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {
+        if let WatchEvent::Error(error @ Error::Datastore(_)) = event {
+            tracing::warn!(%error, "a watch ends");
+        }
         let frame = self.encoder.event(event, self.columns);
         self.columns = Columns::Omitted;
         frame.unwrap_or_else(|error| {

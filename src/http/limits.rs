@@ -86,7 +86,10 @@ impl Default for Printing {
 }
 
 impl Printing {
-    pub async fn run<T: Send + 'static>(&self, print: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        print: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let turn = self.0.clone().acquire_owned().await.map_err(|_| Error::shutting_down())?;
         let printed = tokio::task::spawn_blocking(move || {
             // Also when nobody waits any more.
@@ -119,9 +122,9 @@ mod tests {
         assert!(waiting.await.expect("room").is_some());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn who_waits_too_long_is_told_to_come_again() {
-        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_secs(60));
+        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_millis(4));
         let unknown = None;
         let _held = budget.reserve(unknown).await.expect("room");
         let refused = budget.reserve(Some(17 << 10)).await.map(drop);

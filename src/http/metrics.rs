@@ -143,7 +143,8 @@ impl Metrics {
 
     /// The text of `/metrics`.
     pub fn render(&self) -> String {
-        for (kind, count) in [(RequestKind::ReadOnly, &self.reading), (RequestKind::Mutating, &self.mutating)] {
+        for (kind, count) in [(RequestKind::ReadOnly, &self.reading), (RequestKind::Mutating, &self.mutating)]
+        {
             let labels = vec![Label::from_static_parts("request_kind", kind.as_str())];
             let count = u32::try_from(count.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
             self.gauge("apiserver_current_inflight_requests", labels).set(count);

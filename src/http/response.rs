@@ -33,11 +33,11 @@ pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> R
 /// JSON, as upstream has it.
 pub fn failure(error: &Error, request: &Parts) -> Response {
     let mut response = status(error, request);
-    if let Error::Datastore { detail } = error
+    if let Error::Datastore(_) = error
         && let Some(id) = request.headers.get(AUDIT_ID).cloned().or_else(new_audit_id)
     {
         let (audit_id, path) = (String::from_utf8_lossy(id.as_bytes()), request.uri.path());
-        tracing::warn!(%audit_id, method = %request.method, path, detail = &**detail, "the datastore failed a request");
+        tracing::warn!(%audit_id, method = %request.method, path, %error, "the datastore failed a request");
         response.headers_mut().insert(AUDIT_ID, id);
     }
     response

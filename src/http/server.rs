@@ -48,7 +48,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 20_000,
+            connections: 10_000,
             unauthenticated_connections: 1000,
             // Clients such as kube-rs put all their watches on one connection and wait silently at the limit.
             streams: 1000,
@@ -81,8 +81,8 @@ impl ConnectionInfo {
 
     /// Whether more requests are under way than a connection without a credential may have.
     pub fn is_crowded(&self) -> bool {
-        let crowded = !self.connection().is_authenticated()
-            && self.connection().active() > UNAUTHENTICATED_REQUESTS;
+        let crowded =
+            !self.connection().is_authenticated() && self.connection().active() > UNAUTHENTICATED_REQUESTS;
         if crowded {
             connections::count("unauthenticated-requests");
         }

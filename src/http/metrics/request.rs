@@ -95,7 +95,10 @@ impl RequestMetrics {
         }
         drop(finished);
         let mut finished = self.finished.write().unwrap_or_else(PoisonError::into_inner);
-        finished.entry(code).or_insert_with(|| self.counter("apiserver_request_total", Some(code))).increment(1);
+        finished
+            .entry(code)
+            .or_insert_with(|| self.counter("apiserver_request_total", Some(code)))
+            .increment(1);
     }
 
     /// Counts a request that was refused or ended with this code to protect the server; once per request.

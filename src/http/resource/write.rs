@@ -6,8 +6,8 @@ use axum::response::Response;
 
 use super::Context;
 use super::action::Action;
-use crate::api::apply::Applier;
 use crate::api::Answer;
+use crate::api::apply::Applier;
 use crate::api::delete::Deleted;
 use crate::api::error::Error;
 use crate::api::modify::Outcome;

@@ -24,13 +24,14 @@ impl Stage {
     const ALL: [Self; 3] = [Self::Serving, Self::Going, Self::Dropped];
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Connection {
+    /// A [`Stage`], the first one at first.
     stage: AtomicU8,
     /// Of the task that runs the connection.
     waker: AtomicWaker,
     authenticated: AtomicBool,
-    /// The tick at which the last request came.
+    /// The tick at which the last request came; 0 before the first.
     last_request: AtomicU64,
     /// Counts requests under way by who holds it.
     requests: OnceLock<Weak<Requests>>,
@@ -42,19 +43,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(now: u64) -> Self {
-        Self {
-            stage: AtomicU8::new(Stage::Serving as u8),
-            waker: AtomicWaker::new(),
-            authenticated: AtomicBool::new(false),
-            last_request: AtomicU64::new(now),
-            requests: OnceLock::new(),
-            deliveries: Mutex::default(),
-            stopped: Mutex::default(),
-            any_stopped: AtomicBool::new(false),
-        }
-    }
-
     pub fn stage(&self) -> Stage {
         Stage::ALL[usize::from(self.stage.load(Ordering::Acquire))]
     }

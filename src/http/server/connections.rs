@@ -11,9 +11,11 @@ use tokio::time::MissedTickBehavior;
 use super::Limits;
 use super::connection_state::{Connection, Stage};
 
-/// How long a connection that was told to go may take when no request is under way on it, or when it never showed a
-/// credential.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long a connection that was told to go stays when no request is under way on it and none ever was, or none with a
+/// credential. Others may have a last answer to take, and have the time that readers have.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long it stays although requests are under way on it.
+const ABANDONED: Duration = Duration::from_secs(30);
 /// Upper bound of the time between two sweeps.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -59,7 +61,7 @@ impl Connections {
         let mut open = self.open();
         let id = open.next_id;
         open.next_id += 1;
-        let connection = Arc::new(Connection::new(now));
+        let connection = Arc::new(Connection::default());
         open.all.insert(id, Watched { connection: connection.clone(), busy_at: now, going_since: None });
         open.without_credential.insert(id);
         if self.limits.unauthenticated_connections < open.without_credential.len()
@@ -104,8 +106,7 @@ impl Connections {
 
     fn sweep(&self) {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
-        let (stalled, idle, linger) =
-            (self.ticks(self.limits.response_progress), self.ticks(self.limits.idle), self.ticks(LINGER));
+        let (stalled, idle) = (self.ticks(self.limits.response_progress), self.ticks(self.limits.idle));
         for watched in self.open().all.values_mut() {
             let connection = &watched.connection;
             connection.reset_stalled(now, stalled);
@@ -118,7 +119,13 @@ impl Connections {
                 Stage::Serving if rested >= idle => connection.advance(Stage::Going),
                 Stage::Going => {
                     let since = *watched.going_since.get_or_insert(now);
-                    if (!busy || !connection.is_authenticated()) && now - since >= linger {
+                    let patience = match (connection.is_authenticated(), busy) {
+                        (true, true) => u64::MAX,
+                        (true, false) if connection.last_request() > 0 => stalled,
+                        (false, true) => self.ticks(ABANDONED),
+                        (_, false) => self.ticks(LINGER),
+                    };
+                    if now - since >= patience {
                         connection.advance(Stage::Dropped);
                     }
                 }
