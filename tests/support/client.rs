@@ -130,7 +130,9 @@ async fn connect_with(
         socket.readable().await?;
         match tls.read_tls(&mut Arrived(socket)) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => drop(tls.process_new_packets().map_err(io::Error::other)?),
+            Ok(_) => {
+                tls.process_new_packets().map_err(io::Error::other)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
