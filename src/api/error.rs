@@ -10,7 +10,7 @@ use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
 
-/// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
+/// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// 400: bad parameters, body or token.
@@ -132,7 +132,7 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(detail) => Self::Datastore(detail),
+            storage::Error::Unavailable(detail) | storage::Error::Broken(detail) => Self::Datastore(detail),
             storage::Error::Regressed { .. } | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }

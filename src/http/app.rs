@@ -123,7 +123,7 @@ fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
 /// `UnauthenticatedHTTP2DOSMitigation`).
 fn authenticated(app: &App, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-    let certificate = connection.and_then(|connection| connection.identity.as_ref());
+    let certificate = connection.and_then(|connection| connection.user());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let user = app.authenticator.authenticate(certificate, authorization);
     let Some(connection) = connection else { return user };

@@ -17,12 +17,11 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::tls::Tls;
+use super::tls::{ClientCertificates, Tls};
 use crate::user::User;
 use connection_state::{Connection, Stage};
 use connections::{Connections, Place};
@@ -66,8 +65,8 @@ const UNAUTHENTICATED_REQUESTS: usize = 100;
 #[derive(Debug)]
 pub struct ConnectionInfo {
     pub remote: SocketAddr,
-    /// Who the verified client certificate names.
-    pub identity: Option<Arc<User>>,
+    /// `None` if the client showed no certificate.
+    pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server begins to drain: watches end then.
     pub draining: CancellationToken,
     place: Place,
@@ -97,6 +96,11 @@ impl ConnectionInfo {
     fn connection(&self) -> &Arc<Connection> {
         self.place.connection()
     }
+
+    /// Who the client certificate names at this time.
+    pub fn user(&self) -> Option<Arc<User>> {
+        self.certificates.as_ref().and_then(ClientCertificates::user)
+    }
 }
 
 /// Serves `router` until `shutdown` is cancelled, then lets requests finish for up to `grace`.
@@ -111,13 +115,7 @@ pub async fn serve(
     shutdown: CancellationToken,
     grace: Duration,
 ) {
-    let server = Arc::new(Server {
-        acceptor: TlsAcceptor::from(tls.config()),
-        tls,
-        router,
-        connections: Connections::new(limits),
-        shutdown,
-    });
+    let server = Arc::new(Server { tls, router, connections: Connections::new(limits), shutdown });
     tokio::select! {
         () = server.serve(listener, grace) => {}
         () = server.connections.watch_over() => {}
@@ -126,7 +124,6 @@ pub async fn serve(
 
 /// What connections share.
 struct Server {
-    acceptor: TlsAcceptor,
     tls: Tls,
     router: Router,
     connections: Arc<Connections>,

@@ -20,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
@@ -104,20 +105,20 @@ impl Server {
             refuse_plain_http(stream).await?;
             return Ok(None);
         }
-        self.acceptor.accept(stream).await.map(Some)
+        TlsAcceptor::from(self.tls.config()).accept(stream).await.map(Some)
     }
 
     async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: Place) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let identity = self.tls.identify(chain).map(Arc::new);
-        if identity.is_some() {
-            // Where there are too many, its requests are told so.
-            place.authenticate();
-        }
-        let connection = place.connection().clone();
+        let certificates = self.tls.client(chain);
         // A child each: polling the shared token would put all watches in line for its lock.
         let draining = self.shutdown.child_token();
-        let info = Arc::new(ConnectionInfo { remote, identity, draining, place });
+        let connection = place.connection().clone();
+        let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
+        if info.user().is_some() {
+            // Where there are too many, its requests are told so.
+            info.authenticate();
+        }
         let requests = Requests::of(connection.clone(), self.connections.clone());
         let router = self.router.clone();
         let service = service_fn(move |request| {
