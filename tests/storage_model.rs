@@ -12,8 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
-    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId,
-    Scan,
+    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
 };
 
 use crate::support::database::Database;

@@ -46,7 +46,12 @@ impl Backend for Raced {
         self.inner.count(scan, at).await
     }
 
-    async fn stale_rows(&self, stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error> {
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
         self.inner.stale_rows(stale, after, limit).await
     }
 

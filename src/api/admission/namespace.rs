@@ -4,7 +4,7 @@
 //! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
 
 use crate::api::error::{Cause, CauseReason, Error};
-use crate::api::{Api, Target, metadata, meta};
+use crate::api::{Api, Target, meta, metadata};
 use crate::cache::State;
 use crate::codec::object::Object;
 use crate::schema::names::GroupResource;
@@ -64,7 +64,9 @@ fn judge(namespaces: ResourceId, target: Target<'_>, state: &State) -> Result<Re
     Ok(Requirement { key, expect: Expect::At(found.revision()) })
 }
 
+/// An error if that cannot be read.
 fn is_terminating(namespace: &Object) -> Result<bool, Error> {
+    namespace.json()?;
     Ok(namespace.mentions("deletionTimestamp")
         && metadata(&namespace.to_map()?).is_some_and(meta::is_terminating))
 }
