@@ -327,6 +327,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns when another server may have committed something. A hint: it may come late, or for nothing.
     async fn hint(&self);
 
+    /// Returns once what the database holds cannot be relied on any more, and why: the server has to end.
+    async fn broken(&self) -> Arc<str> {
+        std::future::pending().await
+    }
+
     /// Whether other servers can commit to the same database.
     fn shared(&self) -> bool;
 

@@ -8,6 +8,7 @@ use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::tasks::Tasks;
 
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
@@ -29,8 +30,9 @@ impl Server {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
-        let store = Store::start(backend.clone(), sink, mark);
+        let tasks = Tasks::new();
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), &tasks).await.expect("load");
+        let store = Store::start(backend.clone(), sink, mark, &tasks);
         Self { backend, cache, store, pods }
     }
 

@@ -14,6 +14,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
+use rowplane::tasks::Tasks;
 
 use super::database::Database;
 
@@ -36,9 +37,10 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    let tasks = Tasks::new();
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
     Arc::new(Api {
-        store: Store::start(backend, sink, mark),
+        store: Store::start(backend, sink, mark, &tasks),
         cache,
         resources: Resources::new(
             registry,

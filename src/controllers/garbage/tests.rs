@@ -15,6 +15,7 @@ use crate::schema::builtin;
 use crate::schema::registry::Registry;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
+use crate::tasks::Tasks;
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -26,10 +27,11 @@ async fn api(directory: &std::path::Path) -> Api {
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    let tasks = Tasks::new();
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     Api {
-        store: Store::start(backend, sink, mark),
+        store: Store::start(backend, sink, mark, &tasks),
         cache,
         resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
