@@ -97,6 +97,7 @@ async fn report(
     reports: mpsc::Sender<Report>,
 ) -> Result<(), Error> {
     let mut watcher = api.cache.watch(resource, state.revision);
+    let mut reached = state.revision;
     drop(state);
     loop {
         let events = watcher.next().await?;
@@ -109,10 +110,14 @@ async fn report(
                 return Ok(());
             }
         }
-        if caught_up {
-            if reports.send(Report::Reached(resource, watcher.at())).await.is_err() {
+        // Also of a resource that is written to all the time.
+        if watcher.at() > reached {
+            reached = watcher.at();
+            if reports.send(Report::Reached(resource, reached)).await.is_err() {
                 return Ok(());
             }
+        }
+        if caught_up {
             watcher.changed().await;
         }
     }

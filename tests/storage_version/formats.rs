@@ -17,7 +17,7 @@ fn data() -> Value {
 /// Whether the newest version of a ConfigMap is shorter in the database than its text.
 async fn is_packed(setup: &Setup, name: &str) -> bool {
     let query = format!(
-        "SELECT length(value) FROM objects WHERE name = '{name}' ORDER BY resource_version DESC LIMIT 1"
+        "SELECT CAST(length(value) AS bigint) FROM objects WHERE name = '{name}' ORDER BY resource_version DESC LIMIT 1"
     );
     setup.database.number(&query).await < 2000
 }

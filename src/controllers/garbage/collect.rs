@@ -207,8 +207,10 @@ impl Collector<'_> {
         facts: &Facts,
     ) -> Result<Verdict, Error> {
         // A dependent that is overlooked here would be collected once its owner is gone: so the graph has to hold all
-        // that there is by now, and nothing of which it is not known whose it is.
-        if !graph.covers(&self.api.cache.any()) || graph.may_hide_dependents(target.namespace) {
+        // that was there when the owner was deleted, and nothing of which it is not known whose it is.
+        if !graph.covers(owner.revision(), &self.api.cache.any())
+            || graph.may_hide_dependents(target.namespace)
+        {
             return Ok(Verdict::Later);
         }
         for node in graph.dependents(&facts.uid) {

@@ -138,12 +138,13 @@ impl Graph {
         self.reached.insert(resource, at);
     }
 
-    /// Whether the graph holds everything that is in the state: reports come one resource after another.
-    pub fn covers(&self, state: &State) -> bool {
-        let unchanged = |(resource, at): (&ResourceId, &Revision)| {
-            state.unchanged_since(*resource, (*at).min(state.revision)).is_some()
+    /// Whether the graph holds everything up to `at`, a revision that the state holds: each resource is reported by
+    /// itself, and one that does not change any more says nothing.
+    pub fn covers(&self, at: Revision, state: &State) -> bool {
+        let covered = |(resource, reached): (&ResourceId, &Revision)| {
+            *reached >= at || state.unchanged_since(*resource, *reached).is_some()
         };
-        self.reached.iter().all(unchanged)
+        self.reached.iter().all(covered)
     }
 
     pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &Node> {
@@ -224,15 +225,17 @@ mod tests {
         for resource in [1, 2] {
             graph.reach(ResourceId(resource), Revision(7));
         }
-        assert!(graph.covers(&state));
+        assert!(graph.covers(Revision(7), &state));
         state.apply(ResourceId(2), object.key(), Revision(8), Some(std::sync::Arc::new(object.clone())));
         state.revision = Revision(9);
-        graph.reach(ResourceId(1), Revision(9));
-        assert!(!graph.covers(&state), "the reports of 2 are still on their way");
+        assert!(!graph.covers(Revision(9), &state), "the reports of 2 are still on their way");
+        assert!(graph.covers(Revision(7), &state), "what is on its way came later than this");
         graph.reach(ResourceId(2), Revision(8));
-        assert!(graph.covers(&state));
-        // Reports may be ahead of a state.
-        graph.reach(ResourceId(2), Revision(12));
-        assert!(graph.covers(&state));
+        assert!(graph.covers(Revision(9), &state), "1 has nothing to report");
+        // Whoever is written to all the time is covered too.
+        state.apply(ResourceId(2), object.key(), Revision(10), Some(std::sync::Arc::new(object)));
+        state.revision = Revision(10);
+        graph.reach(ResourceId(2), Revision(9));
+        assert!(graph.covers(Revision(9), &state) && !graph.covers(Revision(10), &state));
     }
 }
