@@ -238,7 +238,7 @@ impl Test {
 
     async fn sweep_all(&mut self) {
         self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
-        while self.backend().sweep(100).await.expect("sweep") == 100 {}
+        while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
         assert_eq!(self.database.number("SELECT COUNT(*) FROM objects").await, live);
         assert_eq!(self.database.number("SELECT COUNT(*) FROM changes").await, 0);

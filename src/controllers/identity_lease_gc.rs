@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, meta, metadata};
+use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::revision::Revision;
@@ -43,6 +43,22 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
 
 pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
     api.resources.get("coordination.k8s.io", "v1", "leases")
+}
+
+/// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.
+pub fn is_held(api: &Api, state: &State, id: &str, holder: &str) -> bool {
+    let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
+    let Some(lease) = lease else { return false };
+    match lease.to_map() {
+        Ok(map) => {
+            lease.label(IDENTITY_LABEL) == Some(COMPONENT)
+                && fields::text(&map, &["spec", "holderIdentity"]) == holder
+        }
+        Err(error) => {
+            api.unreadable.tell(NAME, &lease, error);
+            false
+        }
+    }
 }
 
 /// Whether there is a lease of a server of this identity, or one that cannot be read and may be it.
@@ -130,10 +146,22 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
 
 /// How long after a heartbeat the next one comes at the latest.
 fn promised(lease: &ObjectMap) -> Option<Duration> {
-    let field = |name| lease.get("spec").and_then(|spec: &Value| spec.get(name));
-    field("renewTime").and_then(Value::as_str)?.parse::<Timestamp>().ok()?;
-    let seconds = field("leaseDurationSeconds").and_then(Value::as_i64)?;
+    renewed_at(lease)?;
+    let seconds = lease.get("spec")?.get("leaseDurationSeconds").and_then(Value::as_i64)?;
     Some(Duration::from_secs(seconds.max(0).unsigned_abs()))
+}
+
+/// Whether the holder's last heartbeat is longer ago than it promised, if the clocks of both hosts agree; a lease that
+/// does not say is nobody's.
+pub(super) fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
+    let end = renewed_at(lease).zip(promised(lease)).map(|(renewed, promised)| renewed.checked_add(promised));
+    // An end beyond all time is never reached.
+    end.is_none_or(|end| end.is_ok_and(|end| end < now))
+}
+
+/// The last heartbeat of a lease's holder.
+pub(super) fn renewed_at(lease: &ObjectMap) -> Option<Timestamp> {
+    fields::text(lease, &["spec", "renewTime"]).parse().ok()
 }
 
 #[cfg(test)]

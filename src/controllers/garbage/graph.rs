@@ -220,20 +220,21 @@ mod tests {
     #[test]
     fn a_graph_holds_a_state_once_all_resources_are_taken_in() {
         let (_, object) = object("d", "2", &["1"]);
+        let object = std::sync::Arc::new(object);
         let mut state = State::at(Revision(7));
         let mut graph = Graph::default();
         for resource in [1, 2] {
             graph.reach(ResourceId(resource), Revision(7));
         }
         assert!(graph.covers(Revision(7), &state));
-        state.apply(ResourceId(2), object.key(), Revision(8), Some(std::sync::Arc::new(object.clone())));
+        state.apply(ResourceId(2), object.key(), Revision(8), Some(object.clone()));
         state.revision = Revision(9);
         assert!(!graph.covers(Revision(9), &state), "the reports of 2 are still on their way");
         assert!(graph.covers(Revision(7), &state), "what is on its way came later than this");
         graph.reach(ResourceId(2), Revision(8));
         assert!(graph.covers(Revision(9), &state), "1 has nothing to report");
         // Whoever is written to all the time is covered too.
-        state.apply(ResourceId(2), object.key(), Revision(10), Some(std::sync::Arc::new(object)));
+        state.apply(ResourceId(2), object.key(), Revision(10), Some(object.clone()));
         state.revision = Revision(10);
         graph.reach(ResourceId(2), Revision(9));
         assert!(graph.covers(Revision(9), &state) && !graph.covers(Revision(10), &state));
