@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    Backend, Batch, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow, Terms,
-    TokenKey,
+    Backend, Batch, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow, Swept,
+    Terms, TokenKey,
 };
 
 pub struct Faulty {
@@ -99,7 +99,11 @@ impl Backend for Faulty {
         self.inner.compact(to).await
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        self.inner.oldest_change().await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
         self.inner.sweep(limit).await
     }
 
@@ -121,6 +125,10 @@ impl Backend for Faulty {
 
     async fn hint(&self) {
         self.inner.hint().await
+    }
+
+    async fn broken(&self) -> Arc<str> {
+        self.inner.broken().await
     }
 
     fn shared(&self) -> bool {
