@@ -82,6 +82,7 @@ pub async fn build_on(
         resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
+        unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),

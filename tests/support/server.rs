@@ -8,10 +8,11 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::auth::pki::Overrides;
 use rowplane::cli::application::{build_on, open};
-use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
+use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::controllers::IdentityLeases;
 use rowplane::http;
 use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
@@ -78,6 +79,14 @@ impl Setup {
             clock: WallClock::default(),
             data,
         }
+    }
+
+    /// Servers that start from now on register, as this host.
+    pub fn register(&mut self, hostname: &str) {
+        let never = Duration::from_secs(1 << 30);
+        let leases = IdentityLeases { duration_seconds: 3600, renew_interval: never, gc_period: never };
+        let hostname_override = Some(hostname.to_owned());
+        self.identity = Some(IdentityConfig { hostname_override, leases, registration: Registration::On });
     }
 
     pub fn is_sqlite(&self) -> bool {
