@@ -122,7 +122,7 @@ impl Runner {
         task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         let leader = Leader { election: election.clone(), gate: Gate::open() };
-        self.tasks.run(name, async move { leader.lead(task).await });
+        self.tasks.run(name, async move { leader.lead(|| supervise(name, || task().map(Ok).boxed())).await });
     }
 
     /// Keeps a controller running until it is stopped.
