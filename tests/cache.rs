@@ -28,7 +28,7 @@ impl Server {
         let backend = database.open().await;
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
         let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
         let store = Store::start(backend.clone(), sink, mark);
         Self { backend, cache, store, pods }
