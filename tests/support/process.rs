@@ -115,6 +115,10 @@ impl Process {
         self.assert_no_panic();
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("a running server")
+    }
+
     /// Asks the server to end; [`Process::end`] waits for that.
     pub async fn terminate(&self) {
         let id = self.child.id().expect("a running server").to_string();
