@@ -8,12 +8,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::config::{IdentityConfig, ServeConfig};
@@ -29,6 +28,10 @@ use crate::http::metrics::Metrics;
 use crate::http::server;
 use crate::http::tls::{ServingCertificate, Tls};
 use crate::identity::ServerIdentity;
+use crate::tasks::{Failure, Tasks};
+
+/// How long a server that cannot go on may take to end.
+const ABANDONED: Duration = Duration::from_secs(5);
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
@@ -47,6 +50,8 @@ pub struct Environment {
     pub health: HealthChecks,
     /// Cancelled when the server begins to drain: watches end, new requests are refused.
     pub shutdown: CancellationToken,
+    /// What runs in the background, and how it ends the server when it cannot go on.
+    pub tasks: Tasks,
 }
 
 /// What start-up gets back, ready to serve.
@@ -62,7 +67,7 @@ where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
-    let mut server = tokio::select! {
+    let server = tokio::select! {
         started = Server::start(config, build) => started?,
         // Nothing has been promised to anybody yet.
         _ = signals.next() => return Ok(()),
@@ -70,11 +75,12 @@ where
     server.announcement.print();
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
-        ended = &mut server.serving => return ended.map_err(Error::Crashed),
-        () = server.metrics.run_upkeep() => {}
+        failure = server.tasks.failed() => return server.abandon(failure).await,
     }
+    let tasks = server.tasks.clone();
     tokio::select! {
         stopped = server.stop() => stopped,
+        failure = tasks.failed() => Err(Error::Failed(failure)),
         signal = signals.next() => {
             tracing::warn!(signal, "shutting down without waiting any longer");
             Ok(())
@@ -85,8 +91,7 @@ where
 /// A server that serves.
 pub struct Server {
     address: SocketAddr,
-    serving: JoinHandle<()>,
-    metrics: Arc<Metrics>,
+    tasks: Tasks,
     application_stop: BoxFuture<'static, ()>,
     shutdown: CancellationToken,
     announcement: Announcement,
@@ -108,7 +113,7 @@ impl Server {
         let address =
             listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
 
-        let shutdown = CancellationToken::new();
+        let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
         let environment = Environment {
@@ -119,16 +124,21 @@ impl Server {
             metrics: metrics.clone(),
             health: health(&shutdown),
             shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
         };
-        let application = build(environment).await.map_err(Error::of_build)?;
+        let application = tokio::select! {
+            built = build(environment) => built.map_err(Error::of_build)?,
+            failure = tasks.failed() => return Err(Error::Failed(failure)),
+        };
 
         let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
         announcement.withdraw_outdated()?;
         let grace = config.shutdown_grace;
         let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
-        let serving = tokio::spawn(serving);
+        tasks.run_to_end("connections", serving);
+        tasks.run("metrics", async move { metrics.run_upkeep().await });
         announcement.publish()?;
-        Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })
+        Ok(Self { address, tasks, application_stop: application.stop, shutdown, announcement })
     }
 
     /// The address really bound.
@@ -138,10 +148,19 @@ impl Server {
 
     /// Drains for at most the grace period, then stops the application.
     pub async fn stop(self) -> Result<(), Error> {
+        self.tasks.stop();
         self.shutdown.cancel();
-        self.serving.await.map_err(Error::Crashed)?;
+        self.tasks.ended().await;
         self.application_stop.await;
         Ok(())
+    }
+
+    /// Ends a server that cannot go on: what can still be answered is, for a short while.
+    async fn abandon(self, failure: Failure) -> Result<(), Error> {
+        if tokio::time::timeout(ABANDONED, self.stop()).await.is_err() {
+            tracing::warn!("not everything has ended in time");
+        }
+        Err(Error::Failed(failure))
     }
 }
 
