@@ -56,7 +56,12 @@ impl Schema {
 impl Drop for Schema {
     /// On a thread of its own: the test's runtime may be the thing that is being torn down.
     fn drop(&mut self) {
-        let statement = format!("DROP SCHEMA {0} CASCADE; DROP OWNED BY {0}; DROP ROLE {0}", self.name);
+        // Who is still at work there would hold it up.
+        let statement = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{0}'; \
+             DROP SCHEMA {0} CASCADE; DROP OWNED BY {0}; DROP ROLE {0}",
+            self.name
+        );
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(execute(&cluster(), &statement));

@@ -8,7 +8,7 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
     Backend, Batch, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Terms, TokenKey,
+    Swept, Terms, TokenKey,
 };
 
 /// Runs before each commit, with the store below and the mutations that are about to be judged.
@@ -46,7 +46,12 @@ impl Backend for Raced {
         self.inner.count(scan, at).await
     }
 
-    async fn stale_rows(&self, stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error> {
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
         self.inner.stale_rows(stale, after, limit).await
     }
 
@@ -67,7 +72,11 @@ impl Backend for Raced {
         self.inner.compact(to).await
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        self.inner.oldest_change().await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
         self.inner.sweep(limit).await
     }
 
