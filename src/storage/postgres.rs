@@ -34,8 +34,8 @@ use self::pool::{Lent, Pool, long, short};
 use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
-    StaleRow, Swept, Terms, TokenKey, migrations,
+    Backend, Batch, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError, ResourceId, RowStream,
+    Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -67,12 +67,12 @@ impl Postgres {
     /// Connects and brings the schema up to date. The tables live in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
         let (connector, shown) = connector(&address.into()).await?;
-        let mut connection = connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
+        let mut connection =
+            connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
         migrate(&mut connection, &shown).await?;
         warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
         let _ = connection.close().await;
-        let (pool, scans) =
-            (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
+        let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
         let mut connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
         // By number, for a channel's name is limited to the length of a schema's.
         let channel: String = sqlx::query_scalar(
@@ -83,7 +83,14 @@ impl Postgres {
         .map_err(|error| unreachable(&shown, error))?;
         drop(connection);
         let channel = Channel::new(&channel);
-        Ok(Self { listener: Listener::spawn(connector.clone(), channel.clone()), connector, shown, pool, scans, channel })
+        Ok(Self {
+            listener: Listener::spawn(connector.clone(), channel.clone()),
+            connector,
+            shown,
+            pool,
+            scans,
+            channel,
+        })
     }
 
     /// Asks the database what became of a batch, until it answers.

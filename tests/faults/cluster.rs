@@ -1,6 +1,5 @@
 //! What a PostgreSQL cluster writes down of a run, by a trigger in the database.
 
-
 use super::log::Row;
 pub use crate::support::cluster::Cluster;
 

@@ -37,7 +37,11 @@ async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
     for durability in ["off", "local", "remote_write", "remote_apply"] {
         for (name, theirs, _) in SETTINGS.iter().filter(|(_, theirs, _)| !theirs.is_empty()) {
             let theirs = if *name == "synchronous_commit" { durability } else { theirs };
-            postgres::execute(&postgres::cluster(), &format!("ALTER ROLE {} SET {name} = {theirs}", schema.name())).await;
+            postgres::execute(
+                &postgres::cluster(),
+                &format!("ALTER ROLE {} SET {name} = {theirs}", schema.name()),
+            )
+            .await;
         }
         let backend = database.open().await;
         let resource = resource(&*backend, "things").await;
@@ -60,7 +64,10 @@ async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
         for (name, _, ours) in SETTINGS {
             let stronger = (name, durability) == ("synchronous_commit", "remote_apply");
             let ours = if stronger { "remote_apply" } else { ours };
-            let seen = format!("SELECT COUNT(*) FROM {}.seen WHERE name = '{name}' AND setting = '{ours}'", schema.name());
+            let seen = format!(
+                "SELECT COUNT(*) FROM {}.seen WHERE name = '{name}' AND setting = '{ours}'",
+                schema.name()
+            );
             assert_eq!(number(&seen).await, 1, "{name} after {durability}");
         }
         backend.close().await;

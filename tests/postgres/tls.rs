@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
 use rowplane::storage::postgres::{Address, Postgres};
 use rowplane::storage::{Backend as _, OpenError};
 use tempfile::TempDir;
@@ -95,7 +97,9 @@ async fn over_tls(cluster: &Cluster, url: &str) -> bool {
     let (secured, plain) = (connections("ssl").await, connections("NOT ssl").await);
     assert!((secured > 0) != (plain > 0), "{secured} connections over TLS, {plain} in plain text");
     store.close().await;
-    while cluster.number("SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'rowplane'").await > 0 {}
+    while cluster.number("SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'rowplane'").await
+        > 0
+    {}
     secured > 0
 }
 
@@ -159,7 +163,10 @@ async fn a_certificate_can_stand_for_a_password() {
     );
     let text = refused(&url).await;
     assert!(text.contains("certificate"), "{text}");
-    assert!(over_tls(&cluster, &format!("{url}&sslcert={}&sslkey={}", certificate.display(), key.display())).await);
+    assert!(
+        over_tls(&cluster, &format!("{url}&sslcert={}&sslkey={}", certificate.display(), key.display()))
+            .await
+    );
 }
 
 /// As `openssl req -x509` makes them: an authority that is its own server.
@@ -182,9 +189,8 @@ async fn a_self_signed_certificate_is_its_own_root() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_tls_is_no_server_for_other_hosts() {
     let cluster = Cluster::listening(&[]).await;
-    let url = |host: &str, query: &str| {
-        format!("postgres://rowplane@{host}:{}/postgres{query}", cluster.port())
-    };
+    let url =
+        |host: &str, query: &str| format!("postgres://rowplane@{host}:{}/postgres{query}", cluster.port());
     for (host, query) in [
         ("127.0.0.1", "?sslmode=require"),
         ("127.0.0.1", "?sslmode=verify-full&sslrootcert=system"),
@@ -223,7 +229,10 @@ async fn the_system_s_authorities_count_only_where_they_are_asked_for() {
             cluster.port()
         );
         let mut command = Command::new(env!("CARGO_BIN_EXE_rowplane"));
-        command.args(["status", "--datastore", &url]).env("SSL_CERT_FILE", &system).env_remove("SSL_CERT_DIR");
+        command
+            .args(["status", "--datastore", &url])
+            .env("SSL_CERT_FILE", &system)
+            .env_remove("SSL_CERT_DIR");
         let output = command.output().await.expect("run rowplane");
         (output.status.success(), String::from_utf8(output.stderr).expect("text"))
     };
@@ -241,7 +250,8 @@ async fn nobody_sees_a_password_from_a_file() {
     let (certificate, key) = server_certificate(&ours, "localhost");
     let cluster = tls_cluster(&certificate, &key, &ours.pem()).await;
     let files = Files::new();
-    let (root, secret) = (files.write("ca.crt", &ours.pem()), files.write("secret", &format!("{PASSWORD}\n")));
+    let (root, secret) =
+        (files.write("ca.crt", &ours.pem()), files.write("secret", &format!("{PASSWORD}\n")));
     let place = format!(
         "localhost:{}/postgres?sslmode=verify-full&sslrootcert={}&options=-csearch_path%3Dscram",
         cluster.port(),
@@ -249,7 +259,8 @@ async fn nobody_sees_a_password_from_a_file() {
     );
     let shown = async |installation: &Installation| {
         let process = installation.start().await;
-        let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", process.id())).expect("arguments");
+        let arguments =
+            std::fs::read_to_string(format!("/proc/{}/cmdline", process.id())).expect("arguments");
         process.terminate().await;
         assert!(process.end().await.success());
         let log = std::fs::read_to_string(installation.dir().join("server.log")).expect("a log");
@@ -264,5 +275,8 @@ async fn nobody_sees_a_password_from_a_file() {
 
     let in_url = Installation::sqlite().with(&format!("--datastore=postgres://scram:{PASSWORD}@{place}"));
     let (_, log) = shown(&in_url).await;
-    assert!(log.contains("the password in the datastore's URL can be seen") && !log.contains(PASSWORD), "{log}");
+    assert!(
+        log.contains("the password in the datastore's URL can be seen") && !log.contains(PASSWORD),
+        "{log}"
+    );
 }

@@ -126,7 +126,8 @@ impl Cluster {
             let mut command = self.tool("postgres");
             command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
             // Processes are killed here, not machines.
-            let listens = if self.listens.is_some() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
+            let listens =
+                if self.listens.is_some() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
             command.args(["-c", listens, "-c", &format!("port={}", self.port())]);
             command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
             command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);

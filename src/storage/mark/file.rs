@@ -71,7 +71,10 @@ fn parse(text: &str) -> Option<Saved> {
     let revision = Revision(number("revision")?.ok()?);
     let Some(timeline) = value("timeline") else {
         // A sighting is there as a whole or not at all.
-        return number("flushed").or(number("system")).is_none().then_some(Saved { revision, sighting: None });
+        return number("flushed")
+            .or(number("system"))
+            .is_none()
+            .then_some(Saved { revision, sighting: None });
     };
     let sighting = Sighting {
         revision: Revision(number("sighted")?.ok()?),

@@ -246,7 +246,9 @@ impl Found {
             "sslkey" | "ssl-key" => self.certificates.key = Some(value),
             "application_name" => {}
             "options" => self.settings.get_or_insert_default().extend(settings(&value)?),
-            _ if IGNORED.contains(&name) => self.warnings.push(format!("{name} in the datastore's URL is ignored")),
+            _ if IGNORED.contains(&name) => {
+                self.warnings.push(format!("{name} in the datastore's URL is ignored"))
+            }
             _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
                 Some(name) => self.settings.get_or_insert_default().push((name.to_owned(), value)),
                 None => return Err(format!("the parameter {name:?} is not supported")),

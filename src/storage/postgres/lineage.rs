@@ -90,7 +90,11 @@ enum Verdict {
     Successor,
 }
 
-fn judge(known: Option<Sighting>, present: &Sighting, accepted: Option<ClusterId>) -> Result<Verdict, Refusal> {
+fn judge(
+    known: Option<Sighting>,
+    present: &Sighting,
+    accepted: Option<ClusterId>,
+) -> Result<Verdict, Refusal> {
     let Some(known) = known else { return Ok(Verdict::Whole) };
     let elsewhere = known.system.zip(present.system).is_some_and(|(known, present)| known != present);
     if elsewhere || present.timeline < known.timeline {
@@ -234,7 +238,8 @@ struct Look {
 
 impl Look {
     async fn take(connection: &mut PgConnection, system: Option<u64>) -> Result<Self, Error> {
-        let row: PgRow = connection.fetch_one(sqlx::raw_sql(include_str!("../sql/postgres/sight.sql"))).await?;
+        let row: PgRow =
+            connection.fetch_one(sqlx::raw_sql(include_str!("../sql/postgres/sight.sql"))).await?;
         let timeline: Option<i64> = row.try_get(2)?;
         let timeline = timeline.ok_or(Refusal::Standby)?;
         let present = Sighting {
@@ -259,7 +264,9 @@ async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>,
     let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
     match connection.fetch_one(asked).await {
         Ok(row) => Ok(Some(row.try_get::<i64, _>(0)? as u64)),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => Ok(None),
+        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

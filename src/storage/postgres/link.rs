@@ -11,7 +11,9 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use sqlx::postgres::PgConnectOptions;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional_with_sizes};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional_with_sizes,
+};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -95,7 +97,9 @@ async fn dial(target: &TlsTarget) -> Result<Box<dyn Stream>, String> {
     if !speaks_tls(&mut server, target).await? {
         return match target.optional {
             true => Ok(Box::new(server)),
-            false => Err(format!("the database at {} does not speak TLS, and sslmode demands it", target.host)),
+            false => {
+                Err(format!("the database at {} does not speak TLS, and sslmode demands it", target.host))
+            }
         };
     }
     match secure(server, target).await {

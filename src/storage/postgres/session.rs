@@ -102,8 +102,12 @@ impl Connector {
         for warning in &route.warnings {
             tracing::warn!("{warning}");
         }
-        let connector =
-            Self { options: route.options, link: None, lineage: Arc::new(lineage), ending: Arc::new(Semaphore::new(1)) };
+        let connector = Self {
+            options: route.options,
+            link: None,
+            lineage: Arc::new(lineage),
+            ending: Arc::new(Semaphore::new(1)),
+        };
         match route.transport {
             Transport::Plain => Ok(connector),
             Transport::Tls(target) => connector.over_tls(target),

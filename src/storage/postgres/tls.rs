@@ -101,7 +101,13 @@ impl ServerCertVerifier for ServerVerifier {
         } else {
             let algorithms = self.provider.signature_verification_algorithms.all;
             let authorities = &roots.authorities;
-            verify_server_cert_signed_by_trust_anchor(&certificate, authorities, intermediates, now, algorithms)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                authorities,
+                intermediates,
+                now,
+                algorithms,
+            )?;
         }
         if self.names {
             verify_server_name(&certificate, server_name)?;

@@ -87,7 +87,9 @@ impl Found {
         let mode = mode(asked, roots.as_ref(), is_this_host(target))?;
         if mode == SslMode::Disable {
             if !is_this_host(target) {
-                warnings.push(format!("the link to the database at {host} is in plain text, as sslmode=disable asks"));
+                warnings.push(format!(
+                    "the link to the database at {host} is in plain text, as sslmode=disable asks"
+                ));
             }
             return Ok(Transport::Plain);
         }
@@ -142,7 +144,8 @@ impl Found {
         };
         let key = named(&self.certificates.key, "PGSSLKEY");
         let key = key.or_else(|| usual_file(environment, "postgresql.key"));
-        let key = key.ok_or_else(|| format!("there is no sslkey for the certificate {}", certificate.display()))?;
+        let key =
+            key.ok_or_else(|| format!("there is no sslkey for the certificate {}", certificate.display()))?;
         check_key(&key)?;
         Ok(Some(Identity { certificate, key }))
     }

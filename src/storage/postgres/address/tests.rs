@@ -109,7 +109,9 @@ fn a_key_that_others_can_read_is_refused() {
     let error = resolve(&with_key, home.path(), &[]).err().unwrap();
     assert!(error.contains("me.key; its mode has to be 0600"), "{error}");
     write(&key, "", 0o600);
-    let Transport::Tls(target) = resolve(&with_key, home.path(), &[]).unwrap().transport else { panic!("TLS") };
+    let Transport::Tls(target) = resolve(&with_key, home.path(), &[]).unwrap().transport else {
+        panic!("TLS")
+    };
     assert_eq!(target.identity, Some(Identity { certificate: certificate.clone(), key }));
     let error = resolve(&url(""), home.path(), &[]).err().unwrap();
     assert!(error.contains("there is no sslkey"), "{error}");
@@ -184,7 +186,8 @@ fn urls_are_libpq_s() {
     let found = options("postgresql:///x?host=/run/pg&port=5&dbname=y&user=u");
     assert_eq!(found.get_socket().and_then(|path| path.to_str()), Some("/run/pg"));
     assert_eq!((found.get_username(), found.get_database()), ("u", Some("y")));
-    let route = resolve("postgres://db.example/x?hostaddr=10.0.0.9&sslmode=require", home.path(), &[]).unwrap();
+    let route =
+        resolve("postgres://db.example/x?hostaddr=10.0.0.9&sslmode=require", home.path(), &[]).unwrap();
     let Transport::Tls(target) = route.transport else { panic!("TLS") };
     assert_eq!((&*target.host, &*target.name), ("10.0.0.9", "db.example"));
     let route = resolve("postgres://localhost/x?connect_timeout=1", home.path(), &[]).unwrap();
