@@ -62,6 +62,11 @@ def body(chosen, changed):
     return text
 
 
+def junk(chosen):
+    """A value of its own: what is put into one object may be changed there, and must not become part of others, or of itself."""
+    return copy.deepcopy(chosen.choice(JUNK))
+
+
 def change(chosen, value):
     """Changes something somewhere within, and says what."""
     parents = list(containers(value, ""))
@@ -69,9 +74,9 @@ def change(chosen, value):
     keys = list(parent) if isinstance(parent, dict) else list(range(len(parent)))
     if not keys:
         if isinstance(parent, dict):
-            parent["unknownField"] = chosen.choice(JUNK)
+            parent["unknownField"] = junk(chosen)
         else:
-            parent.append(chosen.choice(JUNK))
+            parent.append(junk(chosen))
         return f"{path} filled"
     key = chosen.choice(keys)
     what = chosen.choice(["junk", "junk", "junk", "junk", "remove", "remove", "rename", "unknown", "repeat", "text"])
@@ -80,13 +85,13 @@ def change(chosen, value):
     elif what == "rename" and isinstance(parent, dict):
         parent[str(key).swapcase()] = parent.pop(key)
     elif what == "unknown" and isinstance(parent, dict):
-        parent["unknownField"] = chosen.choice(JUNK)
+        parent["unknownField"] = junk(chosen)
     elif what == "repeat" and isinstance(parent, list):
         parent.append(copy.deepcopy(parent[key]))
     elif what == "text":
         parent[key] = str(parent[key]) + chosen.choice(["", "-", "!", "A", " "])
     else:
-        parent[key] = chosen.choice(JUNK)
+        parent[key] = junk(chosen)
     return f"{path}.{key} {what}"
 
 
