@@ -12,6 +12,7 @@ use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply, update};
+use crate::schema::types;
 
 pub(super) mod body;
 mod last_applied;
@@ -98,7 +99,7 @@ fn changed(
     }
     .map_err(|refusal| refused(target, config, refusal))?;
     last_applied::refresh(&mut applied.object, config, manager);
-    let mut new = finished(target, applied)?;
+    let mut new = finished(target, config, applied)?;
     configuration.judge()?;
     check_place(target, &mut new)?;
     let change = Change { part, uid: UidRule::Immutable, requester: applier.requester, manager: None };
@@ -124,7 +125,7 @@ fn created(
         .collect();
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
         .map_err(|refusal| refused(target, config, refusal))?;
-    let mut new = finished(target, applied)?;
+    let mut new = finished(target, config, applied)?;
     configuration.judge()?;
     check_place(target, &mut new)?;
     let uid = meta::text(metadata_mut(&mut new), "uid");
@@ -147,10 +148,15 @@ fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Manager
 }
 
 /// The object as it is put, with its managers.
-fn finished(target: Target<'_>, applied: Applied) -> Result<ObjectMap, Error> {
+fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
+    let (api_version, kind) = (resource.definition.api_version(), &resource.definition.kind);
     let mut object = applied.object;
-    resource.conform(&mut object).map_err(|why| create::unreadable(resource, &why))?;
+    if resource.conform(&mut object).is_err() {
+        let converted = types::from_unstructured(&api_version, kind, &mut object);
+        let conformed = converted.and_then(|()| resource.conform(&mut object));
+        conformed.map_err(|why| unconverted(config, &api_version, kind, &why))?;
+    }
     resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
     Ok(object)
@@ -168,13 +174,25 @@ fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
 
 /// 500, as upstream has it, of a configuration that does not fit the schema.
 pub(super) fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let subject = subject(config, api_version, kind);
+    Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
+}
+
+/// 500, as upstream has it, of values that fit the schema and not the kind.
+fn unconverted(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let (subject, kind) = (subject(config, api_version, kind), body::kind_text(api_version, kind));
+    Error::Unclassified(format!(
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: \
+         {why}"
+    ))
+}
+
+/// A configuration as errors name it.
+fn subject(config: &ObjectMap, api_version: &str, kind: &str) -> String {
     let metadata = metadata(config);
     let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
     let (namespace, name) = (text("namespace"), text("name"));
-    Error::Unclassified(format!(
-        "failed to create typed patch object ({namespace}/{name}; {}): {why}",
-        body::kind_text(api_version, kind)
-    ))
+    format!("{namespace}/{name}; {}", body::kind_text(api_version, kind))
 }
 
 pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {

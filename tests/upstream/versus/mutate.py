@@ -19,6 +19,9 @@ def scenarios(comparison, seed, count):
     if count == 0:
         return
     for place, resource, document in pool:
+        if document["kind"] == "Namespace":
+            # That of its life never goes from a kube-apiserver that has no controllers beside it.
+            document["metadata"]["name"] += "-random"
         steps = [{f"POST {lives.short(resource)}?fieldManager=m": document}]
         one = f"{lives.short(resource)}/{document['metadata']['name']}"
         steps += [step(chosen, resource, document) for _ in range(count // len(pool) + 1)]
