@@ -11,7 +11,7 @@ use super::update::{Change, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply, update};
+use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
 use crate::schema::types;
 
 pub(super) mod body;
@@ -86,7 +86,8 @@ fn changed(
     body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
     let mut live = current.object.clone();
     ownership::put(&mut live, None);
-    let managers = if managers.0.is_empty() { first_managers(&kind, &live, &acting) } else { managers };
+    let managers =
+        if managers.0.is_empty() { first_managers(&kind, &live, &acting, kind.zero()) } else { managers };
     let mut applied = match apply(&kind, &live, config, &managers, &acting, options.conflicts) {
         Err(Refusal::Conflicts(found)) => {
             let found = last_applied::unforgiven(&kind, &live, &acting, found);
@@ -139,12 +140,17 @@ fn created(
     Ok(Next::Put(object))
 }
 
-/// All that an untracked object holds belongs to nobody in particular.
-fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Managers {
+/// All that an untracked object holds belongs to nobody in particular; `zero` is the zero value of its kind.
+pub(super) fn first_managers(
+    versions: &impl Versions,
+    live: &ObjectMap,
+    acting: &Acting,
+    zero: &ObjectMap,
+) -> Managers {
     let mut before = acting.clone();
     before.identity.name = BEFORE_FIRST_APPLY.to_owned();
     before.identity.operation = Operation::Update;
-    update(kind, kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
+    update(versions, zero, live, &Managers::default(), &before).unwrap_or_default()
 }
 
 /// The object as it is put, with its managers.

@@ -58,7 +58,7 @@ impl Converter<'_> {
             (FieldKind::Bytes, Value::String(text)) => {
                 decode_base64(text).map(drop).map_err(|why| format!("error decoding from json: {why}"))
             }
-            (FieldKind::Bytes, Value::Array(_)) => Ok(()),
+            (FieldKind::Bytes, Value::Array(items)) => items.iter_mut().try_for_each(byte),
             (FieldKind::Bytes, value) => Err(format!("cannot restore slice from {}", go_kind(value))),
             (FieldKind::Bool, Value::Bool(_))
             | (FieldKind::String, Value::String(_))
@@ -108,6 +108,20 @@ impl Converter<'_> {
     }
 }
 
+/// An element of a list that is read as bytes.
+fn byte(value: &mut Value) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::Number(number) => {
+            whole(number);
+            let integer = number.as_i64().ok_or("cannot convert float64 to uint8")?;
+            *number = i64::from(integer as u8).into();
+            Ok(())
+        }
+        _ => Err("unrecognized type: uint8".to_owned()),
+    }
+}
+
 fn misfit(found: &str, want: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {want}")
 }
@@ -153,6 +167,7 @@ mod tests {
             (json!({"spec": {"priority": "1"}}), "unrecognized type: int32"),
             (json!({"spec": {"priority": 1.5}}), "cannot convert float64 to int32"),
             (json!({"spec": {"hostPID": 1}}), "unrecognized type: bool"),
+            (json!({"spec": {"hostPID": "x"}}), "unrecognized type: bool"),
             (
                 container("livenessProbe", json!({"httpGet": {"port": true}})),
                 "json: cannot unmarshal bool into Go value of type int32",
