@@ -74,7 +74,7 @@ def structs(status):
     if causes:
         details["causes"] = causes = [cause for n, cause in enumerate(causes) if cause not in causes[:n]]
     for cause in causes:
-        short = re.sub(r"^(\w+ value: )(?:[\[{].*[\]}]|null)(: |$)", r"\1STRUCT\2", cause["message"], flags=re.S)
+        short = re.sub(r"^(\w+ value: )[\[{].*[\]}](: |$)", r"\1STRUCT\2", cause["message"], flags=re.S)
         short = short.split("\n@@")[0]
         status["message"] = status["message"].replace(cause["message"], short)
         cause["message"] = short
