@@ -2,12 +2,17 @@
 
 mod support;
 
+#[path = "cache/faults.rs"]
+mod faults;
+
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::tasks::Tasks;
 
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
@@ -25,12 +30,15 @@ struct Server {
 
 impl Server {
     async fn start(database: &Database) -> Self {
-        let backend = database.open().await;
+        Self::start_on(database.open().await, &Tasks::new()).await
+    }
+
+    async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
-        let store = Store::start(backend.clone(), sink, mark);
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks).await.expect("load");
+        let store = Store::start(backend.clone(), sink, mark, tasks);
         Self { backend, cache, store, pods }
     }
 
@@ -41,7 +49,7 @@ impl Server {
     async fn write(&self, mutation: Mutation) -> Revision {
         match self.store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => revision,
-            Written::Conflict { .. } => panic!("the write lost"),
+            lost => panic!("the write lost: {lost:?}"),
         }
     }
 
@@ -95,7 +103,7 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
             for n in 0..each {
                 match store.write(put(&key, expect, n)).await.expect("write") {
                     Written::Committed { revision, .. } => expect = Expect::At(revision),
-                    Written::Conflict { .. } => panic!("the only writer of its key lost"),
+                    lost => panic!("the only writer of its key lost: {lost:?}"),
                 }
             }
         }
@@ -146,6 +154,11 @@ async fn exact_reads_come_from_memory_while_it_has_them(database: &Database) {
     };
     let revisions: Vec<_> = kept.range(&Range::of(None)).map(|object| object.revision()).collect();
     assert_eq!(revisions, [first]);
+    let now = Instant::now();
+    server.cache.forget_idle(now + Duration::from_secs(30));
+    assert!(matches!(server.cache.exactly(server.pods, first).await, Ok(Exact::Memory(_))));
+    server.cache.forget_idle(Instant::now() + Duration::from_secs(61));
+    assert!(matches!(server.cache.exactly(server.pods, first).await, Ok(Exact::Store)), "nobody came for it");
     assert!(matches!(server.cache.exactly(server.pods, second).await, Ok(Exact::Store)));
     server.backend.compact(third).await.expect("compact");
     let compacted = server.cache.exactly(server.pods, second).await;

@@ -115,6 +115,11 @@ impl Watch {
         &self.resource
     }
 
+    /// When it ends, if it is asked for events by then.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// The next events, at least one; `None` at the end.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
@@ -299,7 +304,7 @@ impl Scope {
         if self.unfiltered { Ok(true) } else { resource.selects(&self.selection, object) }
     }
 
-    /// What an event is to this watch: spec/list-watch.md, 4.1.
+    /// What an event is to this watch: docs/spec/list-watch.md, 4.1.
     fn kind(&self, resource: &Resource, event: &Event) -> Result<Option<EventType>, Error> {
         let holds = |object: &Option<Arc<Object>>| match object {
             Some(object) => self.holds(resource, object),

@@ -1,18 +1,24 @@
 //! The real server, in this process, over real HTTPS, on a database of its own.
 
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kube::config::Kubeconfig;
+use rowplane::auth::pki::Overrides;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::http;
+use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
+use rowplane::tasks::Failure;
+use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,6 +37,7 @@ pub struct Setup {
     /// Where servers reach the database, if not directly.
     pub detour: Option<Datastore>,
     pub limits: ApiLimits,
+    pub connections: http::server::Limits,
     pub compaction: Option<Compaction>,
     /// What the servers write from now on.
     pub storage_media_type: StorageMediaType,
@@ -38,6 +45,9 @@ pub struct Setup {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual.
     pub storage_versions: Vec<(GroupResource, String)>,
+    pub certificates: Overrides,
+    /// By which certificates live.
+    pub clock: WallClock,
     data: TempDir,
 }
 
@@ -47,6 +57,9 @@ impl Setup {
         std::fs::write(data.path().join("tokens.csv"), format!("{ALICE}{ROOT}")).expect("write tokens");
         let limits = ApiLimits {
             max_request_body_bytes: 3 << 20,
+            max_request_body_bytes_inflight: 128 << 20,
+            in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
@@ -56,10 +69,13 @@ impl Setup {
             database,
             detour: None,
             limits,
+            connections: http::server::Limits::default(),
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
             storage_versions: Vec::new(),
+            certificates: Overrides::default(),
+            clock: WallClock::default(),
             data,
         }
     }
@@ -68,18 +84,24 @@ impl Setup {
         matches!(self.database, Database::Sqlite(_))
     }
 
+    /// A server for which no client is made.
+    pub async fn start_without_admin(&self) -> Server {
+        let started =
+            Server::start_at(self.config(), self.clock.clone(), rowplane::cli::application::build).await;
+        started.unwrap_or_else(|error| panic!("start: {}", error.one_line()))
+    }
+
     /// A server with nothing but what it makes itself.
     pub async fn start_empty(&self) -> TestServer {
         let opened: Arc<OnceLock<Arc<dyn Backend>>> = Arc::default();
         let slot = opened.clone();
-        let server = Server::start(self.config(), async move |environment| {
+        let server = Server::start_at(self.config(), self.clock.clone(), async move |environment| {
             let backend = open(&environment.config.datastore).await?;
             assert!(slot.set(backend.clone()).is_ok(), "built once");
             build_on(backend, environment).await
         });
         let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
-        let kubeconfig =
-            Kubeconfig::read_from(self.data.path().join("admin.kubeconfig")).expect("a kubeconfig");
+        let kubeconfig = self.kubeconfig();
         let backend = opened.get().expect("opened").clone();
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
         TestServer { admin, kubeconfig, backend, server }
@@ -93,6 +115,16 @@ impl Setup {
         server
     }
 
+    /// What the admin goes by now.
+    pub fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig::read_from(self.file("admin.kubeconfig")).expect("a kubeconfig")
+    }
+
+    /// Of the data directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.data.path().join(name)
+    }
+
     fn config(&self) -> ServeConfig {
         ServeConfig {
             data_dir: self.data.path().to_owned(),
@@ -103,9 +135,10 @@ impl Setup {
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
             token_auth_file: Some(self.data.path().join("tokens.csv")),
-            certificates: Default::default(),
+            certificates: self.certificates.clone(),
             extra_names: Vec::new(),
             limits: self.limits,
+            connections: self.connections,
             services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
@@ -137,6 +170,20 @@ impl TestServer {
         self.server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
     }
 
+    /// Reads the files of certificates and tokens again, as the server does from time to time.
+    pub async fn reload_credentials(&self) {
+        self.server.reload_credentials().await;
+    }
+
+    /// Returns once the server cannot go on.
+    pub async fn failed(&self) -> Failure {
+        self.server.failed().await
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
     pub fn token(&self, token: &str) -> Client {
         Client::of_token(&self.kubeconfig, Some(token))
     }
@@ -158,7 +205,7 @@ impl TestServer {
     /// Gives up history before `to`, rows and all.
     pub async fn compact(&self, to: u64) {
         self.backend.compact(Revision(to)).await.expect("compact");
-        while self.backend.sweep(1000).await.expect("sweep") >= 1000 {}
+        while self.backend.sweep(1000).await.expect("sweep").changes >= 1000 {}
     }
 
     /// Creates a ConfigMap in `t` and returns it.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
-use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::stream::{Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
 
 pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
@@ -18,6 +18,14 @@ pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
         .await
         .map_err(unavailable)?;
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
+}
+
+pub async fn oldest_change(pool: &SqlitePool) -> Result<Option<Revision>, Error> {
+    let oldest: Option<i64> = sqlx::query_scalar("SELECT MIN(resource_version) FROM changes")
+        .fetch_one(pool)
+        .await
+        .map_err(unavailable)?;
+    Ok(oldest.map(|revision| Revision(revision as u64)))
 }
 
 pub async fn scan(
@@ -42,13 +50,19 @@ pub async fn scan(
             .bind(name)
             .bind(limit)
             .fetch(&mut *transaction);
-        while let Some(row) = rows.next().await {
+        loop {
+            let Some(row) = rows.next().await else { return };
             let row = row.map_err(unavailable).and_then(live_row);
             let failed = row.is_err();
-            if sender.send(row).await.is_err() || failed {
-                return;
+            match offer(&sender, row).await {
+                Offered::Taken if !failed => {}
+                Offered::Taken | Offered::Gone => return,
+                Offered::Stalled => break,
             }
         }
+        drop(rows);
+        drop(transaction);
+        give_up(&sender).await;
     }))
 }
 
