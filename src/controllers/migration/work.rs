@@ -165,6 +165,7 @@ fn is_transient(error: &Error) -> bool {
     matches!(
         error,
         Error::Unavailable { .. }
+            | Error::Datastore(_)
             | Error::TooManyRequests { .. }
             | Error::ServerTimeout { .. }
             | Error::Timeout(_)
