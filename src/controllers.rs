@@ -183,3 +183,27 @@ async fn supervise(name: &'static str, start: impl Fn() -> BoxFuture<'static, Re
         tokio::time::sleep(RESTART).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_controller_that_panics_is_started_again() {
+        let (starts, again) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
+        let supervised = supervise("panics", || {
+            let (starts, again) = (starts.clone(), again.clone());
+            Box::pin(async move {
+                assert!(starts.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
+                again.notify_one();
+                std::future::pending().await
+            })
+        });
+        tokio::select! {
+            () = supervised => unreachable!("it runs for ever"),
+            () = again.notified() => {}
+        }
+    }
+}

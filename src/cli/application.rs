@@ -63,7 +63,8 @@ pub async fn build_on(
 ) -> Result<Application, BuildError> {
     let Environment { config, address, authenticator, identity, metrics, mut health, shutdown, tasks } =
         environment;
-    let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
+    let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
+    backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
     let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
@@ -151,9 +152,7 @@ pub async fn build_on(
         // The writer and the cache end with it.
         drop(api);
         storing.ended().await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
         backend.close().await;
     };
     Ok(Application { router, stop: Box::pin(stopping) })
@@ -163,7 +162,7 @@ pub async fn build_on(
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
-        Datastore::Postgres(url) => Arc::new(Postgres::open(url).await?),
+        Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
     })
 }
 
@@ -171,7 +170,7 @@ pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> 
 fn mark_path(config: &ServeConfig) -> PathBuf {
     let digest = Sha256::digest(config.datastore.to_string());
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    config.data_dir.join(format!("high-water-mark-{name}"))
+    config.data_dir.join(format!("mark-{name}"))
 }
 
 /// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
@@ -220,9 +219,15 @@ async fn refresh_token_keys(api: Arc<Api>) {
 async fn save_mark(mark: Arc<HighWaterMark>) {
     loop {
         tokio::time::sleep(MARK_PERIOD).await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
+    }
+}
+
+/// On a thread apart: the disk may take its time.
+async fn save_once(mark: &Arc<HighWaterMark>) {
+    let mark = mark.clone();
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || mark.save()).await {
+        tracing::warn!(%error, "cannot save the high-water mark");
     }
 }
 

@@ -22,6 +22,7 @@ use crate::http::server;
 use crate::schema::builtin;
 use crate::schema::names::{GroupResource, api_version};
 use crate::storage::Compaction;
+use crate::storage::postgres::ClusterId;
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -84,7 +85,14 @@ pub struct MigrateArgs {
 impl MigrateArgs {
     /// From where, and to where.
     pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
-        Ok((Datastore::parse(&self.from)?, Datastore::parse(&self.to)?))
+        let parse = |url: &str| {
+            let mut datastore = Datastore::parse(url)?;
+            if let Datastore::Postgres(address) = &mut datastore {
+                address.in_arguments = true;
+            }
+            Ok::<_, Error>(datastore)
+        };
+        Ok((parse(&self.from)?, parse(&self.to)?))
     }
 }
 
@@ -98,14 +106,34 @@ pub struct StoreArgs {
     /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
+
+    /// A file that holds the password for PostgreSQL, and nothing else
+    #[arg(long, env = "ROWPLANE_DATASTORE_PASSWORD_FILE", value_name = "FILE")]
+    datastore_password_file: Option<PathBuf>,
+
+    /// Takes this cluster for the database, though the data directory knows another one: what a server that refuses it
+    /// names, after a restore or a move
+    #[arg(long, env = "ROWPLANE_DATASTORE_ACCEPT", value_name = "SYSTEM/TIMELINE")]
+    datastore_accept: Option<ClusterId>,
 }
 
 impl StoreArgs {
     pub fn datastore(&self) -> Result<Datastore, Error> {
-        match &self.datastore {
-            Some(url) => Datastore::parse(url),
-            None => Ok(Datastore::in_data_dir(&self.data_dir)),
+        let Some(url) = &self.datastore else { return Ok(Datastore::in_data_dir(&self.data_dir)) };
+        let mut datastore = Datastore::parse(url)?;
+        match &mut datastore {
+            Datastore::Postgres(address) => {
+                address.password_file = self.datastore_password_file.clone();
+                address.accepted = self.datastore_accept;
+                // The environment is for this user's eyes, and the list of processes for everybody's.
+                address.in_arguments = std::env::var("ROWPLANE_DATASTORE").ok().as_ref() != Some(url);
+            }
+            Datastore::Sqlite(_) if self.datastore_password_file.is_some() => {
+                return Err(Error::Usage("--datastore-password-file is for PostgreSQL".to_owned()));
+            }
+            Datastore::Sqlite(_) => {}
         }
+        Ok(datastore)
     }
 }
 

@@ -15,7 +15,7 @@ const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCOD
 pub async fn inventory(datastore: &Datastore) -> Result<Inventory, Error> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
-        Datastore::Postgres(url) => Postgres::inventory(url).await?,
+        Datastore::Postgres(address) => Postgres::inventory(address).await?,
     })
 }
 

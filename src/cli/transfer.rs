@@ -58,7 +58,7 @@ pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error>
 async fn export(datastore: &Datastore) -> Result<Export, Error> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Sqlite::export(path).await?,
-        Datastore::Postgres(url) => Postgres::export(url).await?,
+        Datastore::Postgres(address) => Postgres::export(address).await?,
     })
 }
 
@@ -74,8 +74,8 @@ async fn import(export: Export, datastore: &Datastore) -> Result<Summary, Error>
             store.close().await;
             imported
         }
-        Datastore::Postgres(url) => {
-            let store = Postgres::open(url).await?;
+        Datastore::Postgres(address) => {
+            let store = Postgres::open(address).await?;
             let imported = store.import(export).await;
             store.close().await;
             imported
