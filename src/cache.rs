@@ -30,6 +30,7 @@ use self::snapshots::Snapshots;
 use crate::revision::Revision;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
 
+pub use self::load::LoadProgress;
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
 
@@ -68,13 +69,14 @@ pub enum Exact {
 }
 
 impl Cache {
-    /// Loads the current state and starts the feed. Returns the channel through which the writer publishes commits.
+    /// Loads the current state, telling how far that is, and starts the feed. Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
         mark: Arc<HighWaterMark>,
+        progress: &LoadProgress,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
-        let state = load::load(&*backend, resources).await?;
+        let state = load::load(&backend, resources, progress).await?;
         let revision = state.revision;
         mark.raise(revision);
         let shared = Shared {

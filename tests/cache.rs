@@ -29,7 +29,7 @@ impl Server {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), &Default::default()).await.expect("load");
         let store = Store::start(backend.clone(), sink, mark);
         Self { backend, cache, store, pods }
     }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::Cache;
 use super::event::Event;
-use super::{Cache, load};
+use super::load::{LoadProgress, load};
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, Key, OwnCommit, ResourceId, SAFETY_GAP};
@@ -108,7 +109,7 @@ impl Feed {
 
     /// Starts over: history between the state and the store is gone. Watchers behind it learn so from the store.
     async fn reload(&self) -> Result<(), Error> {
-        let state = load::load(&*self.cache.shared.backend, &self.resources).await?;
+        let state = load(&self.cache.shared.backend, &self.resources, &LoadProgress::default()).await?;
         let revision = state.revision;
         let shared = &self.cache.shared;
         let logs = shared.logs.write().unwrap_or_else(|e| e.into_inner());

@@ -21,7 +21,6 @@ use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
-use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
@@ -57,7 +56,7 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown } = environment;
+    let Environment { config, address, door, identity, metrics, progress, mut health } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
@@ -66,7 +65,7 @@ pub async fn build_on(
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone()).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone());
     let api = Arc::new(Api {
         store,
@@ -111,8 +110,7 @@ pub async fn build_on(
     let app = App {
         api: api.clone(),
         gate,
-        authenticator,
-        authorizer: Arc::new(MastersOnly),
+        door,
         documents: Documents::build(&registry, &address.to_string()),
         openapi: Arc::new(OpenApi::new(registry)),
         metrics,
@@ -120,7 +118,6 @@ pub async fn build_on(
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
         },
-        shutdown,
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {

@@ -1,6 +1,7 @@
 //! `rowplane serve`: the order of start-up and shutdown.
 //!
-//! Up: data directory, certificates, listener, application (store, cache, routes), serving, kubeconfig, banner.
+//! Up: data directory, certificates, listener, serving of health, application (store, cache, routes), serving of it,
+//! kubeconfig, banner.
 //! Down: readiness fails and watches end, requests drain for the grace period, the application stops.
 
 use std::io::Write as _;
@@ -8,6 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use axum::Router;
@@ -21,12 +23,15 @@ use super::error::Error;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
+use crate::auth::authorizer::MastersOnly;
 use crate::auth::pki::{Kubeconfig, Pki, ServingNames};
 use crate::auth::token_file::Tokens;
+use crate::cache::LoadProgress;
+use crate::http::app::{Door, starting_router};
 use crate::http::discovery::version;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::metrics::Metrics;
-use crate::http::server;
+use crate::http::server::{self, Routes};
 use crate::http::tls::{ServingCertificate, Tls};
 use crate::identity::ServerIdentity;
 
@@ -34,19 +39,18 @@ use crate::identity::ServerIdentity;
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What start-up gives to the application.
-#[derive(Debug)]
 pub struct Environment {
     pub config: ServeConfig,
     /// The address really bound.
     pub address: SocketAddr,
-    pub authenticator: Authenticator,
+    pub door: Arc<Door>,
     /// `None` if the configuration has none.
     pub identity: Option<ServerIdentity>,
     pub metrics: Arc<Metrics>,
-    /// With `ping` and `shutdown` in it; the application adds its own and mounts the routes.
+    /// What `/readyz` tells of the cache.
+    pub progress: LoadProgress,
+    /// With `ping`, `shutdown` and `startup` in it; the application adds its own and mounts the routes.
     pub health: HealthChecks,
-    /// Cancelled when the server begins to drain: watches end, new requests are refused.
-    pub shutdown: CancellationToken,
 }
 
 /// What start-up gets back, ready to serve.
@@ -103,31 +107,41 @@ impl Server {
             Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
         let tls = tls(&pki)?;
         let identity = config.identity.as_ref().map(identity).transpose()?;
-        let authenticator = Authenticator::new(tokens(&config)?);
+        let shutdown = CancellationToken::new();
+        let door = Arc::new(Door {
+            authenticator: Authenticator::new(tokens(&config)?),
+            authorizer: Arc::new(MastersOnly),
+            shutdown: shutdown.clone(),
+        });
         let listener = bind(config.listen_address()).await?;
         let address =
             listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
 
-        let shutdown = CancellationToken::new();
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
+        // Also if this future is dropped, or the application cannot be built, nothing goes on serving.
+        let abandoned = shutdown.clone().drop_guard();
+        let startup = Startup::default();
+        let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
+        let serving = server::serve(listener, tls, routes.clone(), shutdown.clone(), config.shutdown_grace);
+        let serving = tokio::spawn(serving);
         let environment = Environment {
             config: config.clone(),
             address,
-            authenticator,
+            door,
             identity,
             metrics: metrics.clone(),
-            health: health(&shutdown),
-            shutdown: shutdown.clone(),
+            progress: startup.progress.clone(),
+            health: health(&shutdown, &startup),
         };
         let application = build(environment).await.map_err(Error::of_build)?;
 
         let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
         announcement.withdraw_outdated()?;
-        let grace = config.shutdown_grace;
-        let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
-        let serving = tokio::spawn(serving);
+        routes.open(application.router);
+        startup.finish();
         announcement.publish()?;
+        abandoned.disarm();
         Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })
     }
 
@@ -198,8 +212,30 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
 }
 
-fn health(shutdown: &CancellationToken) -> HealthChecks {
+/// How far the start is.
+#[derive(Clone, Default)]
+struct Startup {
+    progress: LoadProgress,
+    finished: Arc<AtomicBool>,
+}
+
+impl Startup {
+    fn finish(&self) {
+        self.finished.store(true, Ordering::Release);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.finished.load(Ordering::Acquire) { Ok(()) } else { Err(self.progress.to_string()) }
+    }
+}
+
+fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
     let mut health = HealthChecks::default();
+    let startup = startup.clone();
+    health.add("startup", &[Endpoint::Readyz, Endpoint::Healthz], move || {
+        let result = startup.check();
+        async { result }
+    });
     let shutdown = shutdown.clone();
     health.add("shutdown", &[Endpoint::Readyz], move || {
         let result =

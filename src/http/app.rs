@@ -37,12 +37,17 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub struct App {
     pub api: Arc<Api>,
     pub gate: Gate,
-    pub authenticator: Authenticator,
-    pub authorizer: Arc<dyn Authorizer>,
+    pub door: Arc<Door>,
     pub documents: Documents,
     pub openapi: Arc<OpenApi>,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
+}
+
+/// What decides who may come in, also while the server starts.
+pub struct Door {
+    pub authenticator: Authenticator,
+    pub authorizer: Arc<dyn Authorizer>,
     /// Cancelled when the server begins to drain.
     pub shutdown: CancellationToken,
 }
@@ -58,17 +63,28 @@ pub struct Limits {
 
 /// The routes of the whole server.
 pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
-    health::routes(Arc::new(health))
-        .fallback(serve)
-        .with_state(app.clone())
-        .layer(middleware::from_fn_with_state(app, admit))
+    let door = app.door.clone();
+    let routes = health::routes(Arc::new(health)).fallback(serve).with_state(app);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+/// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
+/// handlers are there.
+pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
+    let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+async fn refuse_while_starting(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    response::failure(&Error::starting(), &parts)
 }
 
 /// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
-async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let mut response = match admitted(&app, &mut parts) {
+    let mut response = match admitted(&door, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, &parts),
     };
@@ -82,30 +98,30 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
 }
 
 /// Finds out who is asking and leaves it with the request.
-fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
+fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     let open = is_open_path(parts.uri.path());
-    if app.shutdown.is_cancelled() && !open {
+    if door.shutdown.is_cancelled() && !open {
         return Err(Error::shutting_down());
     }
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
     let certificate = connection.and_then(|connection| connection.identity.as_ref());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let user = match app.authenticator.authenticate(certificate, authorization)? {
+    let user = match door.authenticator.authenticate(certificate, authorization)? {
         Some(user) => user,
         None if open => Arc::new(User::anonymous()),
         None => return Err(Error::Unauthorized),
     };
     // Health endpoints are routes of their own, so what is not open about them is decided here.
     if health_check(parts.uri.path()) && !open {
-        authorize_path(app, &user, parts)?;
+        authorize_path(door, &user, parts)?;
     }
     parts.extensions.insert(user);
     Ok(())
 }
 
-fn authorize_path(app: &App, user: &User, parts: &Parts) -> Result<(), Error> {
+fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
     let verb = parts.method.as_str().to_lowercase();
-    app.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
+    door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
 }
 
 fn health_check(path: &str) -> bool {
@@ -125,7 +141,7 @@ async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !is_open_path(parts.uri.path()) {
-        authorize_path(app, &user(parts), parts)?;
+        authorize_path(&app.door, &user(parts), parts)?;
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);

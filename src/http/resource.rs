@@ -95,7 +95,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = app::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
-    if let Err(error) = app.authorizer.authorize(&attributes) {
+    if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error, parts);
     }
     if app.api.resources.registry().group(&path.group).is_some() {
@@ -158,7 +158,7 @@ impl Context<'_> {
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {
-        self.app.authorizer.authorize(&Attributes {
+        self.app.door.authorizer.authorize(&Attributes {
             user: &self.user,
             verb: action.verb(),
             group: &self.path.group,
@@ -226,6 +226,6 @@ impl Context<'_> {
     /// When the connection's server begins to drain.
     fn draining(&self) -> CancellationToken {
         let connection = self.parts.extensions.get::<Arc<ConnectionInfo>>();
-        connection.map_or_else(|| self.app.shutdown.clone(), |connection| connection.draining.clone())
+        connection.map_or_else(|| self.app.door.shutdown.clone(), |connection| connection.draining.clone())
     }
 }

@@ -25,7 +25,7 @@ use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
     StaleRow, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
@@ -198,6 +198,18 @@ impl Backend for Postgres {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        long(reads::live_revisions(&self.scans, resources, at)).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        reads::rows_of(&self.scans, revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

@@ -34,7 +34,7 @@ use self::lock::FileLock;
 use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow,
     Terms, TokenKey,
 };
 use crate::revision::Revision;
@@ -165,6 +165,18 @@ impl Backend for Sqlite {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, self.desk.durable(), scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        reads::live_revisions(&self.scans, self.desk.durable(), resources, at).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        reads::rows_of(&self.scans, revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

@@ -32,7 +32,7 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &Default::default()).await.expect("load");
     Arc::new(Api {
         store: Store::start(backend, sink, mark),
         cache,

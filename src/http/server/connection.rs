@@ -121,8 +121,8 @@ impl Server {
         // A child each: polling the shared token would put all connections in line for its lock.
         let draining = self.shutdown.child_token();
         let info = Arc::new(ConnectionInfo { remote, identity, draining: draining.clone() });
-        let router = self.router.clone();
-        let service = service_fn(move |request| respond(router.clone(), info.clone(), request));
+        let routes = self.routes.clone();
+        let service = service_fn(move |request| respond(routes.now(), info.clone(), request));
         let builder = self.protocols.negotiated(&stream);
         let http2 = is_http2(&stream);
         let stream = Sliced(stream);
