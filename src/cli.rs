@@ -7,6 +7,7 @@ pub mod datastore;
 pub mod error;
 pub mod feature_gates;
 mod logging;
+mod progress;
 mod replica;
 pub mod serve;
 mod signals;

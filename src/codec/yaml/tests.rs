@@ -1,5 +1,6 @@
 use super::*;
-use crate::tree::json;
+use crate::codec::depth::MAX_DEPTH;
+use crate::tree::{Map, json};
 
 /// Assertion 64 of `spec/wire.md`.
 #[test]
@@ -99,8 +100,58 @@ fn what_is_no_yaml_is_refused() {
         assert!(parse(text.as_bytes()).is_err(), "{text}");
     }
     assert!(parse("[".repeat(100_000).as_bytes()).is_err());
-    let bomb: String = std::iter::once("a0: &a0 [x]\n".to_owned())
-        .chain((1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1)))
-        .collect();
-    assert!(parse(bomb.as_bytes()).is_err());
+    assert!(parse(bomb().as_bytes()).is_err());
+}
+
+/// Each line stands for twice what the one before stands for.
+fn bomb() -> String {
+    let lines = (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
+    std::iter::once("a0: &a0 [x]\n".to_owned()).chain(lines).collect()
+}
+
+#[test]
+fn what_is_stored_is_read_however_deep_and_large() {
+    let mut deep = json!({});
+    for _ in 1..MAX_DEPTH {
+        deep = json!({"a": deep});
+    }
+    let mut wide = Map::new();
+    for n in 0..260_000 {
+        wide.insert(format!("k{n}"), Value::Null);
+    }
+    let mut long_key = Map::new();
+    long_key.insert("k".repeat(5000), "v".into());
+    for value in [deep, Value::Object(wide), Value::Object(long_key)] {
+        let text = write(&value);
+        assert!(parse_stored(text.as_bytes()) == Ok(value));
+        // Clients stay within the parser's own limits.
+        assert!(parse(text.as_bytes()).is_err());
+    }
+    assert!(parse_stored("[".repeat(100_000).as_bytes()).is_err());
+    assert!(parse_stored(bomb().as_bytes()).is_err());
+}
+
+#[test]
+fn zzz_probe() {
+    use rand::{RngExt, SeedableRng};
+    let mut random = rand::rngs::SmallRng::seed_from_u64(1);
+    let alphabet: Vec<char> = "ab01.-+eExX_:#'\"\\\n\t ,[]{}&*!|>%@`?=<~\u{85}\u{2028}\u{feff}\u{7f}\u{0}\u{1}\r\u{a0}\u{fffd}\u{10ffff}".chars().collect();
+    let mut shown = 0;
+    for _ in 0..300_000 {
+        let n = random.random_range(0..7);
+        let text: String = (0..n).map(|_| alphabet[random.random_range(0..alphabet.len())]).collect();
+        let mut value = json!({"a": [text.clone(), {"k": text.clone()}]});
+        if let Value::Object(m) = &mut value { m.insert(text.clone(), 1.into()); }
+        let written = write(&value);
+        let back = parse_stored(written.as_bytes());
+        if back.as_ref() != Ok(&value) {
+            shown += 1;
+            if shown < 40 { println!("{text:?} -> {:?}", back.err()); }
+        }
+    }
+    println!("bad {shown}");
+    for f in ["1e300", "1.0", "-0.0", "0.1", "1e-7", "123456789012345678901234567890", "1.5e20"] {
+        let v: Value = serde_json::from_str(f).unwrap();
+        println!("{f} {:?} {:?}", write(&v), parse_stored(write(&v).as_bytes()) == Ok(v));
+    }
 }

@@ -65,6 +65,14 @@ impl Desk {
         Ok(Turn { desk: self, seat, connection })
     }
 
+    /// Closes the writing connection and keeps everybody from another one, for whoever writes the file in a way of its
+    /// own.
+    pub async fn alone(&self) -> Result<Alone<'_>, Error> {
+        let Turn { seat, connection, .. } = self.turn().await?;
+        connection.close().await.map_err(unavailable)?;
+        Ok(Alone { options: self.options.clone(), _seat: seat })
+    }
+
     /// The newest revision that is on the disk; what is newer must not be shown.
     pub fn durable(&self) -> Revision {
         self.progress.durable()
@@ -106,6 +114,13 @@ impl Desk {
         self.progress.whole(revision);
         Ok(connection)
     }
+}
+
+/// The right to write while there is no writing connection. The next turn opens one as usual.
+pub struct Alone<'a> {
+    /// Of a connection that writes.
+    pub options: SqliteConnectOptions,
+    _seat: MutexGuard<'a, Seat>,
 }
 
 /// The writing connection while somebody uses it.
