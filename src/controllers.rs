@@ -19,18 +19,19 @@ mod service_claims;
 mod storage_version_gc;
 
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
 use crate::identity::ServerIdentity;
+use crate::tasks::{Tasks, panic_message};
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
@@ -63,8 +64,7 @@ pub struct IdentityLeases {
 /// Where controllers run, and until when.
 pub struct Runner<'a> {
     pub api: &'a Arc<Api>,
-    pub stop: &'a CancellationToken,
-    pub tasks: &'a TaskTracker,
+    pub tasks: &'a Tasks,
 }
 
 impl Runner<'_> {
@@ -112,12 +112,11 @@ impl Runner<'_> {
     pub fn while_leading(
         &self,
         election: &Arc<Election>,
-        task: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
+        name: &'static str,
+        task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
-        let (leader, stop) = (Leader { election: election.clone(), gate: Gate::open() }, self.stop.clone());
-        self.tasks.spawn(async move {
-            let _ = stop.run_until_cancelled(leader.lead(task)).await;
-        });
+        let leader = Leader { election: election.clone(), gate: Gate::open() };
+        self.tasks.run(name, async move { leader.lead(task).await });
     }
 
     /// Keeps a controller running until it is stopped.
@@ -126,11 +125,8 @@ impl Runner<'_> {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let (api, stop) = (self.api.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
-            let supervised = supervise(name, || start(api.clone()));
-            let _ = stop.run_until_cancelled(supervised).await;
-        });
+        let api = self.api.clone();
+        self.tasks.run(name, async move { supervise(name, || start(api.clone())).await });
     }
 
     /// Keeps a controller running while this replica leads.
@@ -140,11 +136,8 @@ impl Runner<'_> {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let (api, stop) = (self.api.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
-            let supervised = leader.lead(|| supervise(name, || start(api.clone())));
-            let _ = stop.run_until_cancelled(supervised).await;
-        });
+        let api = self.api.clone();
+        self.tasks.run(name, async move { leader.lead(|| supervise(name, || start(api.clone()))).await });
     }
 }
 
@@ -168,12 +161,18 @@ impl Leader {
     }
 }
 
-/// Runs a controller for ever.
-async fn supervise(name: &str, start: impl Fn() -> BoxFuture<'static, Result<(), Error>>) {
+/// Runs a controller for ever. All that a controller knows it reads again when it starts, so that one object at which
+/// it panics costs its work and not the server, whose next leader would meet the same object.
+async fn supervise(name: &'static str, start: impl Fn() -> BoxFuture<'static, Result<(), Error>>) {
     loop {
-        match start().await {
-            Ok(()) => tracing::warn!(controller = name, "ended, will be started again"),
-            Err(error) => tracing::warn!(controller = name, %error, "failed, will be started again"),
+        match AssertUnwindSafe(async { start().await }).catch_unwind().await {
+            Ok(Ok(())) => tracing::warn!(controller = name, "ended, will be started again"),
+            Ok(Err(error)) => tracing::warn!(controller = name, %error, "failed, will be started again"),
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                metrics::counter!("rowplane_controller_panics_total", "controller" => name).increment(1);
+                tracing::error!(controller = name, message, "panicked, will be started again");
+            }
         }
         tokio::time::sleep(RESTART).await;
     }

@@ -27,5 +27,6 @@ pub mod pieces;
 pub mod protowire;
 pub mod quantity;
 pub mod revision;
+pub mod tasks;
 pub mod tree;
 pub mod user;

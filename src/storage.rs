@@ -37,7 +37,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome};
+pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
@@ -340,6 +340,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Returns when another server may have committed something. A hint: it may come late, or for nothing.
     async fn hint(&self);
+
+    /// Returns once what the database holds cannot be relied on any more, and why: the server has to end.
+    async fn broken(&self) -> Arc<str> {
+        std::future::pending().await
+    }
 
     /// Whether other servers can commit to the same database.
     fn shared(&self) -> bool;

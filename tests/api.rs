@@ -1,7 +1,7 @@
-//! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
+//! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `docs/spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `spec/patch-apply.md` `p27_…`, of
-//! `spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `docs/spec/patch-apply.md` `p27_…`, of
+//! `docs/spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
 //! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
 //!
 //! ```sh
@@ -83,6 +83,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/startup.rs"]
+mod startup;
 #[path = "api/statuses.rs"]
 mod statuses;
 #[path = "api/system_objects.rs"]

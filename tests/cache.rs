@@ -8,6 +8,7 @@ use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::tasks::Tasks;
 
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
@@ -29,8 +30,9 @@ impl Server {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), &Default::default()).await.expect("load");
-        let store = Store::start(backend.clone(), sink, mark);
+        let tasks = Tasks::new();
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), &tasks, &Default::default()).await.expect("load");
+        let store = Store::start(backend.clone(), sink, mark, &tasks);
         Self { backend, cache, store, pods }
     }
 
@@ -41,7 +43,7 @@ impl Server {
     async fn write(&self, mutation: Mutation) -> Revision {
         match self.store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => revision,
-            Written::Conflict { .. } => panic!("the write lost"),
+            lost => panic!("the write lost: {lost:?}"),
         }
     }
 
@@ -95,7 +97,7 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
             for n in 0..each {
                 match store.write(put(&key, expect, n)).await.expect("write") {
                     Written::Committed { revision, .. } => expect = Expect::At(revision),
-                    Written::Conflict { .. } => panic!("the only writer of its key lost"),
+                    lost => panic!("the only writer of its key lost: {lost:?}"),
                 }
             }
         }

@@ -1,5 +1,5 @@
 //! Servers as an operator runs them: replicas on one database, restarts, and databases that have to be refused.
-//! Numbers are those of the checklist in `spec/list-watch.md`.
+//! Numbers are those of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 

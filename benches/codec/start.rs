@@ -10,6 +10,7 @@ use rowplane::codec::object::{Draft, Object};
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::sqlite::Sqlite;
+use rowplane::tasks::Tasks;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation};
 
 use crate::{counting, pod};
@@ -58,10 +59,10 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     let mutations: Vec<Mutation> = drafts
         .into_iter()
         .enumerate()
-        .map(|(n, draft)| Mutation {
-            key: Key::new(resource, "default", &format!("web-{n:05}")),
-            expect: Expect::Absent,
-            change: Change::Put { uid: "u".into(), stored_version: "v1".into(), draft },
+        .map(|(n, draft)| {
+            let key = Key::new(resource, "default", &format!("web-{n:05}"));
+            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+            Mutation::new(key, Expect::Absent, change)
         })
         .collect();
     for batch in mutations.chunks(BATCH) {
@@ -69,7 +70,7 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     }
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("no mark"));
     let begin = Instant::now();
-    let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark, &Default::default()).await.expect("a cache");
+    let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark, &Tasks::new(), &Default::default()).await.expect("a cache");
     let elapsed = begin.elapsed().as_secs_f64() * 1e3;
     assert_eq!(cache.any().objects(resource).len(), PODS);
     backend.close().await;

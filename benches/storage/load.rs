@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rowplane::codec::object::Draft;
 use rowplane::schema::names::GroupResource;
+use rowplane::tasks::Tasks;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
 use tokio::sync::mpsc;
 
@@ -35,7 +36,7 @@ pub async fn through_store(backend: &Arc<dyn Backend>, writers: usize, duration:
     let resource = backend.resource_ids(&[group]).await.expect("an id")[0];
     let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark")).expect("no mark");
     let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, Arc::new(mark));
+    let store = Store::start(backend.clone(), sink, Arc::new(mark), &Tasks::new());
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|writer| tokio::spawn(write_until(store.clone(), resource, writer, start + duration)))
@@ -55,14 +56,14 @@ async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Ins
     for n in (0..KEYS).cycle() {
         let draft = Draft::of_json("ns", &keys[n].name, value());
         let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), draft };
-        let mutation = Mutation { key: keys[n].clone(), expect: versions[n], change };
+        let mutation = Mutation::new(keys[n].clone(), versions[n], change);
         let started = Instant::now();
         if started > end {
             break;
         }
         match store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => versions[n] = Expect::At(revision),
-            Written::Conflict { found, .. } => panic!("a key of its own: {found:?}"),
+            lost => panic!("a key of its own: {lost:?}"),
         }
         latencies.push(started.elapsed());
     }

@@ -9,7 +9,7 @@ use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
 
-/// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
+/// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// 400: bad parameters, body or token.

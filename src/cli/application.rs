@@ -8,8 +8,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::config::ServeConfig;
 use super::datastore::Datastore;
@@ -37,6 +35,7 @@ use crate::schema::registry::Registry;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
+use crate::tasks::{Failure, Tasks};
 
 /// A key signs continue tokens for a day and verifies them for two more; seconds.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
@@ -56,7 +55,7 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, door, identity, metrics, progress, mut health } = environment;
+    let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
@@ -65,8 +64,11 @@ pub async fn build_on(
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &progress).await?;
-    let store = Store::start(backend.clone(), sink, mark.clone());
+    // Controllers and what a leaving server says are written before the writer ends.
+    let (storing, controlling) = (tasks.group(), tasks.group());
+    end_when_broken(&storing, &backend);
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
+    let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
         store,
         cache,
@@ -82,13 +84,11 @@ pub async fn build_on(
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
 
-    let tasks = TaskTracker::new();
-    let stop = CancellationToken::new();
     let replica =
         identity.zip(config.identity).map(|(identity, config)| Replica::new(&api, identity, config));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
-    let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
+    let runner = Runner { api: &api, tasks: &controlling };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
@@ -96,13 +96,14 @@ pub async fn build_on(
     if let Some(replica) = &replica {
         replica.spawn(&runner, advertised.address, &mut health);
     }
-    run_until(&tasks, &stop, refresh_token_keys(api.clone()));
-    run_until(&tasks, &stop, save_mark(mark.clone()));
+    controlling.run("token-keys", refresh_token_keys(api.clone()));
+    controlling.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
         let backend = backend.clone();
-        runner.while_leading(&election, move || Box::pin(compact_regularly(backend.clone(), compaction)));
+        runner.while_leading(&election, "compactor", move || {
+            Box::pin(compact_regularly(backend.clone(), compaction))
+        });
     }
-    tasks.close();
 
     add_checks(&mut health, &backend);
     // Clients that come now find the gate open, unless registering takes more than one attempt.
@@ -121,13 +122,15 @@ pub async fn build_on(
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {
-        stop.cancel();
-        tasks.wait().await;
+        controlling.stop();
+        controlling.ended().await;
         if let Some(replica) = replica {
             replica.leave(&api).await;
         }
+        storing.stop();
         // The writer and the cache end with it.
         drop(api);
+        storing.ended().await;
         if let Err(error) = mark.save() {
             tracing::warn!(%error, "cannot save the high-water mark");
         }
@@ -211,9 +214,11 @@ fn add_checks(health: &mut HealthChecks, backend: &Arc<dyn Backend>) {
     });
 }
 
-fn run_until(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(task).await;
+/// A database that cannot be relied on any more ends the server.
+fn end_when_broken(tasks: &Tasks, backend: &Arc<dyn Backend>) {
+    let (backend, server) = (backend.clone(), tasks.clone());
+    tasks.run("store-failure", async move {
+        server.fail(Failure::Store(backend.broken().await));
+        std::future::pending::<()>().await;
     });
 }

@@ -60,10 +60,13 @@ impl Replica {
         runner.spawn_registration(own.clone(), &self.gate, &self.election);
         let (gate, hook) =
             (self.gate.clone(), health.add_post_start_hook("built-in-resources-storage-version-updater"));
-        runner.tasks.spawn(runner.stop.clone().run_until_cancelled_owned(async move {
-            gate.opened().await;
-            hook.finish();
-        }));
+        let stopping = runner.tasks.clone();
+        runner.tasks.spawn("registration-hook", async move {
+            tokio::select! {
+                () = gate.opened() => hook.finish(),
+                () = stopping.stopping() => {}
+            }
+        });
     }
 
     /// Makes room at once for those who stay. What fails here is collected by them later.

@@ -10,12 +10,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::config::{IdentityConfig, ServeConfig};
@@ -34,6 +33,10 @@ use crate::http::metrics::Metrics;
 use crate::http::server::{self, Routes};
 use crate::http::tls::{ServingCertificate, Tls};
 use crate::identity::ServerIdentity;
+use crate::tasks::{Failure, Tasks};
+
+/// How long a server that cannot go on may take to end.
+const ABANDONED: Duration = Duration::from_secs(5);
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
@@ -51,6 +54,8 @@ pub struct Environment {
     pub progress: LoadProgress,
     /// With `ping`, `shutdown` and `startup` in it; the application adds its own and mounts the routes.
     pub health: HealthChecks,
+    /// What runs in the background, and how it ends the server when it cannot go on.
+    pub tasks: Tasks,
 }
 
 /// What start-up gets back, ready to serve.
@@ -66,7 +71,7 @@ where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
-    let mut server = tokio::select! {
+    let server = tokio::select! {
         started = Server::start(config, build) => started?,
         // Nothing has been promised to anybody yet.
         _ = signals.next() => return Ok(()),
@@ -74,11 +79,12 @@ where
     server.announcement.print();
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
-        ended = &mut server.serving => return ended.map_err(Error::Crashed),
-        () = server.metrics.run_upkeep() => {}
+        failure = server.tasks.failed() => return server.abandon(failure).await,
     }
+    let tasks = server.tasks.clone();
     tokio::select! {
         stopped = server.stop() => stopped,
+        failure = tasks.failed() => Err(Error::Failed(failure)),
         signal = signals.next() => {
             tracing::warn!(signal, "shutting down without waiting any longer");
             Ok(())
@@ -89,8 +95,7 @@ where
 /// A server that serves.
 pub struct Server {
     address: SocketAddr,
-    serving: JoinHandle<()>,
-    metrics: Arc<Metrics>,
+    tasks: Tasks,
     application_stop: BoxFuture<'static, ()>,
     shutdown: CancellationToken,
     announcement: Announcement,
@@ -107,7 +112,7 @@ impl Server {
             Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
         let tls = tls(&pki)?;
         let identity = config.identity.as_ref().map(identity).transpose()?;
-        let shutdown = CancellationToken::new();
+        let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
         let door = Arc::new(Door {
             authenticator: Authenticator::new(tokens(&config)?),
             authorizer: Arc::new(MastersOnly),
@@ -119,12 +124,11 @@ impl Server {
 
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
-        // Also if this future is dropped, or the application cannot be built, nothing goes on serving.
-        let abandoned = shutdown.clone().drop_guard();
+        let unfinished = Unfinished(Some((tasks.clone(), shutdown.clone())));
         let startup = Startup::default();
         let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
         let serving = server::serve(listener, tls, routes.clone(), shutdown.clone(), config.shutdown_grace);
-        let serving = tokio::spawn(serving);
+        tasks.run_to_end("connections", serving);
         let environment = Environment {
             config: config.clone(),
             address,
@@ -133,16 +137,21 @@ impl Server {
             metrics: metrics.clone(),
             progress: startup.progress.clone(),
             health: health(&shutdown, &startup),
+            tasks: tasks.clone(),
         };
-        let application = build(environment).await.map_err(Error::of_build)?;
+        let application = tokio::select! {
+            built = build(environment) => built.map_err(Error::of_build)?,
+            failure = tasks.failed() => return Err(Error::Failed(failure)),
+        };
 
         let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
         announcement.withdraw_outdated()?;
         routes.open(application.router);
         startup.finish();
+        tasks.run("metrics", async move { metrics.run_upkeep().await });
         announcement.publish()?;
-        abandoned.disarm();
-        Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })
+        unfinished.finish();
+        Ok(Self { address, tasks, application_stop: application.stop, shutdown, announcement })
     }
 
     /// The address really bound.
@@ -152,10 +161,19 @@ impl Server {
 
     /// Drains for at most the grace period, then stops the application.
     pub async fn stop(self) -> Result<(), Error> {
+        self.tasks.stop();
         self.shutdown.cancel();
-        self.serving.await.map_err(Error::Crashed)?;
+        self.tasks.ended().await;
         self.application_stop.await;
         Ok(())
+    }
+
+    /// Ends a server that cannot go on: what can still be answered is, for a short while.
+    async fn abandon(self, failure: Failure) -> Result<(), Error> {
+        if tokio::time::timeout(ABANDONED, self.stop()).await.is_err() {
+            tracing::warn!("not everything has ended in time");
+        }
+        Err(Error::Failed(failure))
     }
 }
 
@@ -210,6 +228,24 @@ fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
+}
+
+/// Stops a server that has not come to its end of the start, also if the start is not waited for any more.
+struct Unfinished(Option<(Tasks, CancellationToken)>);
+
+impl Unfinished {
+    fn finish(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some((tasks, shutdown)) = self.0.take() {
+            tasks.stop();
+            shutdown.cancel();
+        }
+    }
 }
 
 /// How far the start is.

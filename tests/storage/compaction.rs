@@ -134,7 +134,7 @@ async fn churn(backend: Arc<dyn Backend>, resource: rowplane::storage::ResourceI
         let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
         let versions = commit.outcomes.into_iter().map(|outcome| match outcome {
             Outcome::Committed(revision) => revision,
-            Outcome::Conflict { .. } | Outcome::Fenced => panic!("nobody else writes: {outcome:?}"),
+            _ => panic!("nobody else writes: {outcome:?}"),
         });
         versions.collect::<Vec<_>>()
     };

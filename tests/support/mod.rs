@@ -27,6 +27,7 @@ pub mod optional;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod raced;
 pub mod rest;
 pub mod server;
 pub mod verbs;

@@ -78,8 +78,7 @@ impl Setup {
             build_on(backend, environment).await
         });
         let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
-        let kubeconfig =
-            Kubeconfig::read_from(self.data.path().join("admin.kubeconfig")).expect("a kubeconfig");
+        let kubeconfig = self.kubeconfig();
         let backend = opened.get().expect("opened").clone();
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
         TestServer { admin, kubeconfig, backend, server }
@@ -93,7 +92,12 @@ impl Setup {
         server
     }
 
-    fn config(&self) -> ServeConfig {
+    /// As the last server that was ready left it.
+    pub fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig::read_from(self.data.path().join("admin.kubeconfig")).expect("a kubeconfig")
+    }
+
+    pub fn config(&self) -> ServeConfig {
         ServeConfig {
             data_dir: self.data.path().to_owned(),
             bind_address: [127, 0, 0, 1].into(),

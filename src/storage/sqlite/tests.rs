@@ -41,7 +41,7 @@ async fn obedient() -> Obedient {
 fn create(name: &str) -> [Mutation; 1] {
     let draft = Draft::of_json("ns", name, Bytes::from_static(br#"{"metadata":{}}"#));
     let change = Change::Put { uid: name.into(), stored_version: "v1".into(), draft };
-    [Mutation { key: Key::new(ResourceId(1), "ns", name), expect: Expect::Absent, change }]
+    [Mutation::new(Key::new(ResourceId(1), "ns", name), Expect::Absent, change)]
 }
 
 #[tokio::test]

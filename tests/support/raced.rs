@@ -1,0 +1,147 @@
+//! A store in which something happens between a caller's decision to write and the commit, as another server would do it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
+use tokio::sync::{Notify, Semaphore};
+
+use rowplane::storage::{
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale, StaleRow,
+    Terms, TokenKey,
+};
+
+/// Runs before each commit, with the store below and the mutations that are about to be judged.
+pub type Race = dyn Fn(Arc<dyn Backend>, Vec<Mutation>) -> BoxFuture<'static, ()> + Send + Sync;
+
+pub struct Raced {
+    pub inner: Arc<dyn Backend>,
+    pub race: Box<Race>,
+    /// Whether blocks of rows have to be let through.
+    pub blocks: Option<Arc<Blocks>>,
+}
+
+/// Lets blocks of rows through, as many as there are permits.
+pub struct Blocks {
+    pub permits: Semaphore,
+    /// A block waits for a permit.
+    pub stalled: Notify,
+}
+
+impl Blocks {
+    pub fn new(permits: usize) -> Self {
+        Self { permits: Semaphore::new(permits), stalled: Notify::new() }
+    }
+
+    async fn pass(&self) {
+        if self.permits.available_permits() == 0 {
+            self.stalled.notify_one();
+        }
+        self.permits.acquire().await.expect("never closed").forget();
+    }
+}
+
+#[async_trait]
+impl Backend for Raced {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn pipeline_depth(&self) -> usize {
+        self.inner.pipeline_depth()
+    }
+
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
+        (self.race)(self.inner.clone(), batch.close().to_vec()).await;
+        self.inner.commit_under(batch, terms).await
+    }
+
+    async fn clock(&self) -> Result<Clock, Error> {
+        self.inner.clock().await
+    }
+
+    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+        self.inner.scan(scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        self.inner.live_revisions(resources, at).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        let blocks = self.inner.rows_of(revisions).await?;
+        let Some(gate) = self.blocks.clone() else { return Ok(blocks) };
+        Ok(Box::pin(blocks.then(move |block| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                block
+            }
+        })))
+    }
+
+    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
+        self.inner.count(scan, at).await
+    }
+
+    async fn stale_rows(&self, stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error> {
+        self.inner.stale_rows(stale, after, limit).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        self.inner.stale_count(stale).await
+    }
+
+    async fn changes(
+        &self,
+        after: Revision,
+        resource: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Changes, Error> {
+        self.inner.changes(after, resource, limit).await
+    }
+
+    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
+        self.inner.compact(to).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+        self.inner.sweep(limit).await
+    }
+
+    async fn reclaim(&self) -> Result<(), Error> {
+        self.inner.reclaim().await
+    }
+
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
+        self.inner.advance_clock(floor).await
+    }
+
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+        self.inner.resource_ids(resources).await
+    }
+
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+        self.inner.token_keys(now, max_age).await
+    }
+
+    async fn hint(&self) {
+        self.inner.hint().await
+    }
+
+    fn shared(&self) -> bool {
+        // Somebody else writes here.
+        true
+    }
+
+    async fn close(&self) {
+        self.inner.close().await
+    }
+}
