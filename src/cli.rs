@@ -69,7 +69,8 @@ where
             runtime(give_back)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
-            let inventory = runtime(give_back)?.block_on(status::inventory(&arguments.datastore()?))?;
+            let (datastore, wait) = arguments.into_config()?;
+            let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait))?;
             status::print(&inventory).map_err(Error::Output)
         }
         Command::Migrate(arguments) => {

@@ -19,8 +19,8 @@ use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
 use crate::storage::{Backend, Error, ResourceId, Row};
 
-/// Rows are read and decoded by so many at a time; more than processors, as a reader also waits for the database.
-const READERS: usize = 4;
+/// Rows are read and decoded by so many at a time, or by as many as there are processors: each keeps a connection.
+const MOST_READERS: usize = 4;
 /// Rows that a reader takes before it passes over those of the others: together they read the table once, in its order.
 const PIECE: usize = 2000;
 /// What is compacted away while it is being read is read again, so many times in all.
@@ -115,8 +115,8 @@ impl Places {
     }
 
     /// What one of the readers is to read.
-    fn share(&self, reader: usize) -> Vec<Revision> {
-        let pieces = self.0.chunks(PIECE).skip(reader).step_by(READERS);
+    fn share(&self, reader: usize, readers: usize) -> Vec<Revision> {
+        let pieces = self.0.chunks(PIECE).skip(reader).step_by(readers);
         pieces.flatten().map(|(revision, _)| *revision).collect()
     }
 
@@ -139,7 +139,8 @@ async fn read(
     let places = Arc::new(places);
     // They end with this call, also if it fails.
     let mut readers = JoinSet::new();
-    for share in (0..READERS).map(|reader| places.share(reader)).filter(|share| !share.is_empty()) {
+    let most = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));
+    for share in (0..most).map(|reader| places.share(reader, most)).filter(|share| !share.is_empty()) {
         readers.spawn(read_share(backend.clone(), share, places.clone(), progress.clone()));
     }
     while let Some(read) = readers.join_next().await {

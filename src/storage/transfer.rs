@@ -83,6 +83,9 @@ pub(super) type KeyRow = (i32, i64, Vec<u8>);
 pub(super) const LIVE_OBJECTS: &str = include_str!("sql/live_objects.sql");
 pub(super) type ObjectRow = (String, String, String, String, i64, String, String, Vec<u8>);
 
+/// Those of one resource.
+pub(super) const LIVE_OBJECTS_OF: &str = include_str!("sql/live_objects_of.sql");
+
 /// How many rows [`LIVE_OBJECTS`] gives.
 pub(super) const LIVE_COUNT: &str = include_str!("sql/live_count.sql");
 

@@ -15,8 +15,8 @@ use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, Length, Meter, Record,
-    Step, StoredObject, TOKEN_KEYS, clock_after, compare,
+    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF, Length,
+    Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
 use crate::storage::{self, OpenError, TokenKey, migrations, transfer};
 
@@ -44,6 +44,14 @@ impl Postgres {
             false => Vec::new(),
         };
         Ok(Inventory::new(revision, stored, registered))
+    }
+
+    /// The objects of a resource, from one snapshot. Takes no lock either.
+    pub async fn live_objects(url: &str, resource: &GroupResource) -> Result<Vec<StoredObject>, Error> {
+        let Snapshot { mut connection, .. } = snapshot(url).await?;
+        let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
+        let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
+        Ok(rows.into_iter().map(StoredObject::from).collect())
     }
 
     /// Fills this store, which has to be new. All of it is one transaction.

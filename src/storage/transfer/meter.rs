@@ -63,6 +63,11 @@ impl Meter {
         self.bytes.fetch_add(record.length_in_a_backup(), Ordering::Relaxed);
     }
 
+    /// So many objects are done, as somebody else has counted them.
+    pub fn reach(&self, objects: u64) {
+        self.objects.store(objects, Ordering::Relaxed);
+    }
+
     pub fn objects(&self) -> u64 {
         self.objects.load(Ordering::Relaxed)
     }
