@@ -20,11 +20,10 @@ mod watcher;
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::Instant;
 
 use self::freshness::Freshness;
 use self::lag::Lag;
@@ -174,23 +173,23 @@ impl Cache {
     }
 
     /// Whether the feed keeps up with what is known to be committed. Asks nobody.
-    pub fn check(&self) -> Result<(), String> {
-        let lag = self.observe_lag();
+    pub fn check(&self, now: Instant) -> Result<(), String> {
+        let lag = self.observe_lag(now);
         if lag < TOO_LATE {
             return Ok(());
         }
         Err(format!("the watch cache stands at revision {} and is {} s late", self.revision(), lag.as_secs()))
     }
 
-    fn observe_lag(&self) -> Duration {
+    fn observe_lag(&self, now: Instant) -> Duration {
         self.shared.lag.committed(self.shared.mark.get());
-        self.shared.lag.observe(self.revision(), Instant::now())
+        self.shared.lag.observe(self.revision(), now)
     }
 
     async fn upkeep(self) {
         loop {
             tokio::time::sleep(UPKEEP).await;
-            self.observe_lag();
+            self.observe_lag(Instant::now());
             self.shared.snapshots.expire();
         }
     }

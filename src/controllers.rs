@@ -7,7 +7,7 @@
 mod bootstrap;
 mod events;
 mod garbage;
-mod identity_lease;
+pub mod identity_lease;
 pub mod identity_lease_gc;
 pub mod kubernetes_service;
 pub mod leader;
@@ -18,7 +18,6 @@ mod service_cidr;
 mod service_claims;
 mod storage_version_gc;
 
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +29,11 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
-use crate::identity::ServerIdentity;
 use crate::tasks::{Tasks, panic_message};
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
+use self::identity_lease::Claimed;
 use self::kubernetes_service::Advertised;
 use self::leader::Election;
 
@@ -62,18 +61,15 @@ pub struct IdentityLeases {
 }
 
 /// Where controllers run, and until when.
-pub struct Runner<'a> {
-    pub api: &'a Arc<Api>,
-    pub tasks: &'a Tasks,
+#[derive(Clone)]
+pub struct Runner {
+    pub api: Arc<Api>,
+    pub tasks: Tasks,
 }
 
-impl Runner<'_> {
+impl Runner {
     /// Starts the controllers that run on one replica, once writes may pass.
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
-        if election.is_contested() {
-            let election = election.clone();
-            self.run("election", move |api| Box::pin(leader::run(api, election.clone())));
-        }
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
@@ -85,26 +81,36 @@ impl Runner<'_> {
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 
-    /// Starts the heartbeat of this server and the collection of those that have none any more.
-    pub fn spawn_identity(
-        &self,
-        identity: ServerIdentity,
-        address: Option<IpAddr>,
-        leases: IdentityLeases,
-        gate: &Gate,
-    ) {
-        let gate = gate.clone();
+    /// Starts the heartbeat of this server, and its part in the election.
+    pub fn spawn_identity(&self, claimed: Arc<Claimed>, election: &Arc<Election>) {
+        if election.is_contested() {
+            let (election, holder) = (election.clone(), claimed.holder.clone());
+            self.run("election", move |api| Box::pin(leader::run(api, election.clone(), holder.clone())));
+        }
+        let tasks = self.tasks.clone();
         self.run("identity-lease", move |api| {
-            Box::pin(identity_lease::run(api, identity.clone(), address, leases, gate.clone()))
+            Box::pin(identity_lease::run(api, claimed.clone(), tasks.clone()))
         });
-        self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
+    }
+
+    /// Starts the collection of the leases of servers that are gone.
+    pub fn spawn_identity_gc(&self, period: Duration) {
+        self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, period)));
     }
 
     /// Starts the registration of this server, which opens the gate, and the collection of those that are gone.
-    pub fn spawn_registration(&self, own: Arc<OwnRegistration>, gate: &Gate, election: &Arc<Election>) {
+    pub fn spawn_registration(
+        &self,
+        own: Arc<OwnRegistration>,
+        holder: String,
+        gate: &Gate,
+        election: &Arc<Election>,
+    ) {
         let leader = Leader { election: election.clone(), gate: gate.clone() };
         let gate = gate.clone();
-        self.run("registration", move |api| Box::pin(registration::run(api, own.clone(), gate.clone())));
+        self.run("registration", move |api| {
+            Box::pin(registration::run(api, own.clone(), holder.clone(), gate.clone()))
+        });
         self.run_as(leader, "storage-version-gc", |api| Box::pin(storage_version_gc::run(api)));
     }
 

@@ -45,11 +45,18 @@ enum Deed {
 
 /// An API that has the namespace `t`, where another server does this between admission and commit, up to so many times,
 /// whenever something of this resource is about to be written.
-async fn raced(setup: &Setup, plural: &'static str, deed: Deed, times: usize) -> (Arc<Api>, Arc<AtomicUsize>) {
+async fn raced(
+    setup: &Setup,
+    plural: &'static str,
+    deed: Deed,
+    times: usize,
+) -> (Arc<Api>, Arc<AtomicUsize>) {
     let inner = setup.database.open().await;
     let done = Arc::new(AtomicUsize::new(0));
     let count = done.clone();
-    let race = move |backend: Arc<dyn Backend>, batch: Vec<Mutation>| -> futures_util::future::BoxFuture<'static, ()> {
+    let race = move |backend: Arc<dyn Backend>,
+                     batch: Vec<Mutation>|
+          -> futures_util::future::BoxFuture<'static, ()> {
         let count = count.clone();
         Box::pin(async move {
             let resource = id(&*backend, plural).await;
@@ -107,7 +114,8 @@ async fn create(api: &Api, plural: &str, namespace: &str, object: Value) -> Resu
 async fn apply(api: &Api, name: &str) -> Result<(), Error> {
     let resource = api.resources.get("", "v1", "configmaps").expect("configmaps");
     let target = Target { resource, namespace: "t", name };
-    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
+    let config =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
     let write = WriteOptions {
         field_manager: Some("m".to_owned()),
         field_validation: FieldValidation::default(),
@@ -181,11 +189,15 @@ async fn an_object_that_goes_while_it_is_applied_is_not_made_anew(setup: Setup) 
     let inner = setup.database.open().await;
     let armed = Arc::new(AtomicUsize::new(0));
     let trigger = armed.clone();
-    let race = move |backend: Arc<dyn Backend>, batch: Vec<Mutation>| -> futures_util::future::BoxFuture<'static, ()> {
+    let race = move |backend: Arc<dyn Backend>,
+                     batch: Vec<Mutation>|
+          -> futures_util::future::BoxFuture<'static, ()> {
         let trigger = trigger.clone();
         Box::pin(async move {
             let update = match &batch[..] {
-                [Mutation { key, expect: Expect::At(found), .. }] if &*key.name == "a" => (key.clone(), *found),
+                [Mutation { key, expect: Expect::At(found), .. }] if &*key.name == "a" => {
+                    (key.clone(), *found)
+                }
                 _ => return,
             };
             if trigger.swap(0, Ordering::SeqCst) == 1 {

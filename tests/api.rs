@@ -27,6 +27,8 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/credentials.rs"]
+mod credentials;
 #[path = "api/decoding.rs"]
 mod decoding;
 #[path = "api/delete.rs"]

@@ -2,6 +2,9 @@
 
 mod support;
 
+#[path = "cache/faults.rs"]
+mod faults;
+
 use std::sync::Arc;
 
 use rowplane::cache::event::Event;
@@ -26,13 +29,17 @@ struct Server {
 
 impl Server {
     async fn start(database: &Database) -> Self {
-        let backend = database.open().await;
+        Self::start_on(database.open().await, &Tasks::new()).await
+    }
+
+    async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let tasks = Tasks::new();
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), &tasks, &Default::default()).await.expect("load");
-        let store = Store::start(backend.clone(), sink, mark, &tasks);
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
+            .await
+            .expect("load");
+        let store = Store::start(backend.clone(), sink, mark, tasks);
         Self { backend, cache, store, pods }
     }
 

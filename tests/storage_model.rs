@@ -12,8 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
-    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId,
-    Scan,
+    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
 };
 
 use crate::support::database::Database;
@@ -239,7 +238,7 @@ impl Test {
 
     async fn sweep_all(&mut self) {
         self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
-        while self.backend().sweep(100).await.expect("sweep") == 100 {}
+        while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
         assert_eq!(self.database.number("SELECT COUNT(*) FROM objects").await, live);
         assert_eq!(self.database.number("SELECT COUNT(*) FROM changes").await, 0);

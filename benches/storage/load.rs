@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rowplane::codec::object::Draft;
 use rowplane::schema::names::GroupResource;
-use rowplane::tasks::Tasks;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::tasks::Tasks;
 use tokio::sync::mpsc;
 
 /// Keys of one writer: created first, then updated in turn.

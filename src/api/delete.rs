@@ -72,7 +72,9 @@ impl Api {
         let mutation = Mutation::new(target.key(), expect, Change::Delete);
         match self.store.write(mutation).await? {
             Written::Committed { .. } => gone,
-            Written::Conflict { .. } | Written::Unmet { .. } => Err(Error::modified(target.resource.group_resource(), target.name)),
+            Written::Conflict { .. } | Written::Unmet { .. } => {
+                Err(Error::modified(target.resource.group_resource(), target.name))
+            }
         }
     }
 }

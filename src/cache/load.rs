@@ -122,7 +122,8 @@ impl Places {
 
     fn find(&self, revision: Revision) -> Result<usize, Error> {
         let found = self.0.binary_search_by_key(&revision, |(revision, _)| *revision);
-        let found = found.map_err(|_| Error::Corrupt(format!("a row of revision {revision} came unasked").into()));
+        let found =
+            found.map_err(|_| Error::Corrupt(format!("a row of revision {revision} came unasked").into()));
         found.map(|at| self.0[at].1)
     }
 }
@@ -139,7 +140,8 @@ async fn read(
     let places = Arc::new(places);
     // They end with this call, also if it fails.
     let mut readers = JoinSet::new();
-    let most = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));
+    let most =
+        std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));
     for share in (0..most).map(|reader| places.share(reader, most)).filter(|share| !share.is_empty()) {
         readers.spawn(read_share(backend.clone(), share, places.clone(), progress.clone()));
     }

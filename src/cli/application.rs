@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::config::ServeConfig;
+use super::config::{IdentityConfig, ServeConfig};
 use super::datastore::Datastore;
 use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
@@ -20,14 +20,16 @@ use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
 use crate::cache::Cache;
+use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
-use crate::controllers::{self, Runner};
+use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::openapi::OpenApi;
+use crate::identity::{Instance, ServerIdentity};
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
@@ -84,17 +86,19 @@ pub async fn build_on(
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
 
-    let replica =
-        identity.zip(config.identity).map(|(identity, config)| Replica::new(&api, identity, config));
+    let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
-    let runner = Runner { api: &api, tasks: &controlling };
+    let runner = Runner { api: api.clone(), tasks: controlling.clone() };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
     runner.spawn(settings, &gate, &election);
-    if let Some(replica) = &replica {
-        replica.spawn(&runner, advertised.address, &mut health);
+    if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
+        (&replica, identity, &config.identity)
+    {
+        let claimant = claimant(&config, *leases, identity, &*backend, &advertised)?;
+        replica.spawn(&runner, claimant, &mut health);
     }
     controlling.run("token-keys", refresh_token_keys(api.clone()));
     controlling.run("high-water-mark", save_mark(mark.clone()));
@@ -105,7 +109,7 @@ pub async fn build_on(
         });
     }
 
-    add_checks(&mut health, &backend);
+    add_checks(&mut health, &api.cache);
     // Clients that come now find the gate open, unless registering takes more than one attempt.
     gate.tried().await;
     let app = App {
@@ -206,12 +210,31 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
     }
 }
 
-fn add_checks(health: &mut HealthChecks, backend: &Arc<dyn Backend>) {
-    let backend = backend.clone();
+fn add_checks(health: &mut HealthChecks, cache: &Cache) {
+    let backend = cache.backend().clone();
     health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
         let backend = backend.clone();
         async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
+    let cache = cache.clone();
+    health.add("watch-cache", &[Endpoint::Readyz], move || {
+        let result = cache.check(Instant::now());
+        async { result }
+    });
+}
+
+/// What this server brings along to be told from the others; nothing where there can be no others.
+fn claimant(
+    config: &ServeConfig,
+    leases: IdentityLeases,
+    identity: ServerIdentity,
+    backend: &dyn Backend,
+    advertised: &Advertised,
+) -> std::io::Result<Claimant> {
+    let directory = config.data_dir.join("servers");
+    let take = || Instance::take(&directory, identity.hostname(), config.secure_port).map(Arc::new);
+    let instance = backend.shared().then(take).transpose()?;
+    Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
 }
 
 /// A database that cannot be relied on any more ends the server.

@@ -50,7 +50,8 @@ impl Drop for Progress {
 fn bar(what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(WHOLE), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{prefix} [{bar:40}] {percent:>3}%  {msg}  {elapsed_precise}");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")).with_prefix(what)
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "))
+        .with_prefix(what)
 }
 
 async fn draw(meter: Arc<Meter>, bar: ProgressBar) {

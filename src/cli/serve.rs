@@ -4,26 +4,28 @@
 //! kubeconfig, banner.
 //! Down: readiness fails and watches end, requests drain for the grace period, the application stops.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::announcement::Announcement;
 use super::config::{IdentityConfig, ServeConfig};
+use super::credentials::{Credentials, Loaded, certificate};
 use super::error::Error;
+use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::MastersOnly;
-use crate::auth::pki::{Kubeconfig, Pki, ServingNames};
+use crate::auth::pki::{Pki, ServingNames, Sources};
 use crate::auth::token_file::Tokens;
 use crate::cache::LoadProgress;
 use crate::http::app::{Door, starting_router};
@@ -31,9 +33,10 @@ use crate::http::discovery::version;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::metrics::Metrics;
 use crate::http::server::{self, Routes};
-use crate::http::tls::{ServingCertificate, Tls};
+use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
 use crate::tasks::{Failure, Tasks};
+use crate::wall_clock::WallClock;
 
 /// How long a server that cannot go on may take to end.
 const ABANDONED: Duration = Duration::from_secs(5);
@@ -99,6 +102,7 @@ pub struct Server {
     application_stop: BoxFuture<'static, ()>,
     shutdown: CancellationToken,
     announcement: Announcement,
+    credentials: Credentials,
 }
 
 impl Server {
@@ -107,14 +111,24 @@ impl Server {
     where
         B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
     {
+        Self::start_at(config, WallClock::default(), build).await
+    }
+
+    /// The same, with another clock for the life of certificates.
+    pub async fn start_at<B>(config: ServeConfig, clock: WallClock, build: B) -> Result<Self, Error>
+    where
+        B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+    {
         create_data_dir(&config.data_dir)?;
-        let pki =
-            Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
-        let tls = tls(&pki)?;
+        private::narrow(&config);
+        let sources = sources(&config);
+        let Pki { serving, client_roots, admin } = sources.ensure(clock.now())?;
+        let tls = Tls::new(certificate(&serving), client_roots.clone(), clock.clone())?;
         let identity = config.identity.as_ref().map(identity).transpose()?;
         let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
+        let authenticator = Authenticator::new(tokens(&config)?);
         let door = Arc::new(Door {
-            authenticator: Authenticator::new(tokens(&config)?),
+            authenticator: authenticator.clone(),
             authorizer: Arc::new(MastersOnly),
             shutdown: shutdown.clone(),
         });
@@ -127,8 +141,9 @@ impl Server {
         let unfinished = Unfinished(Some((tasks.clone(), shutdown.clone())));
         let startup = Startup::default();
         let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
-        let serving = server::serve(listener, tls, routes.clone(), shutdown.clone(), config.shutdown_grace);
-        tasks.run_to_end("connections", serving);
+        let grace = config.shutdown_grace;
+        let connections = server::serve(listener, tls.clone(), routes.clone(), shutdown.clone(), grace);
+        tasks.run_to_end("connections", connections);
         let environment = Environment {
             config: config.clone(),
             address,
@@ -144,19 +159,42 @@ impl Server {
             failure = tasks.failed() => return Err(Error::Failed(failure)),
         };
 
-        let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
+        let announcement = Announcement::new(&config, admin.as_ref(), address);
         announcement.withdraw_outdated()?;
         routes.open(application.router);
         startup.finish();
         tasks.run("metrics", async move { metrics.run_upkeep().await });
         announcement.publish()?;
         unfinished.finish();
-        Ok(Self { address, tasks, application_stop: application.stop, shutdown, announcement })
+        let token_file = config.token_auth_file.clone();
+        let loaded = Loaded {
+            sources,
+            token_file,
+            serving,
+            client_roots,
+            admin,
+            tls,
+            authenticator,
+            announcement: announcement.clone(),
+        };
+        let credentials = Credentials::new(loaded, clock);
+        tasks.run("credentials", credentials.clone().run());
+        Ok(Self { address, tasks, application_stop: application.stop, shutdown, announcement, credentials })
     }
 
     /// The address really bound.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns once the server cannot go on, and why; it has to be stopped then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.failed().await
+    }
+
+    /// Reads the files of certificates and tokens again, which happens every minute anyway.
+    pub async fn reload_credentials(&self) {
+        self.credentials.reload().await;
     }
 
     /// Drains for at most the grace period, then stops the application.
@@ -185,13 +223,14 @@ pub(super) fn create_data_dir(dir: &Path) -> Result<(), Error> {
         .map_err(|source| Error::DataDir { path: dir.to_owned(), source })
 }
 
-fn serving_names(config: &ServeConfig) -> ServingNames {
+fn sources(config: &ServeConfig) -> Sources {
     let service = config.services.first_address().map(|address| address.to_string());
-    ServingNames {
+    let names = ServingNames {
         bind_address: config.bind_address,
         hostname: hostname(),
         extra: config.extra_names.iter().cloned().chain(service).collect(),
-    }
+    };
+    Sources { dir: config.pki_dir(), names, overrides: config.certificates.clone() }
 }
 
 /// Without a dependency for one system call: Linux says it in a file, elsewhere shells often do.
@@ -215,11 +254,6 @@ fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
         Some(why) => Err(Error::Hostname(hostname, why)),
         None => Ok(ServerIdentity::of_host(&hostname)),
     }
-}
-
-fn tls(pki: &Pki) -> Result<Tls, Error> {
-    let (chain, key) = (pki.serving_chain.clone(), pki.serving_key.clone_key());
-    Ok(Tls::new(ServingCertificate { chain, key }, pki.client_roots.clone())?)
 }
 
 fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
@@ -279,52 +313,4 @@ fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
         async { result }
     });
     health
-}
-
-/// What tells people and programs that the server is ready, and where.
-struct Announcement {
-    kubeconfig: Kubeconfig,
-    path: PathBuf,
-    store: String,
-}
-
-impl Announcement {
-    fn new(config: &ServeConfig, kubeconfig: Kubeconfig) -> Self {
-        Self { kubeconfig, path: config.kubeconfig(), store: config.datastore.to_string() }
-    }
-
-    /// Only now that the store is ours: a second server on the same directory must not get here.
-    fn withdraw_outdated(&self) -> Result<(), Error> {
-        Ok(self.kubeconfig.remove_outdated(&self.path)?)
-    }
-
-    fn publish(&self) -> Result<(), Error> {
-        self.kubeconfig.write(&self.path)?;
-        tracing::info!(url = self.kubeconfig.server(), store = self.store, "ready");
-        Ok(())
-    }
-
-    fn print(&self) {
-        // Whoever started the server may have closed its standard output; that is no reason to end.
-        let mut out = std::io::stdout().lock();
-        let _ = write!(out, "{}", self.banner()).and_then(|()| out.flush());
-    }
-
-    fn banner(&self) -> String {
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        format!(
-            "rowplane {} (Kubernetes {})\n  store  {}\n  url    {}\nexport KUBECONFIG={}\n",
-            env!("CARGO_PKG_VERSION"),
-            version::release(),
-            self.store,
-            self.kubeconfig.server(),
-            for_shell(&path.to_string_lossy()),
-        )
-    }
-}
-
-/// Quoted where a shell would otherwise take it apart.
-fn for_shell(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

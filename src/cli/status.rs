@@ -55,9 +55,8 @@ async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
         }
         waited_for.extend(names);
         let waited = accounts.iter().filter(|account| waited_for.contains(&account.name));
-        let (all, left) = waited.fold((0, 0), |(all, left), account| {
-            (all + account.progress.all, left + account.progress.left)
-        });
+        let (all, left) = waited
+            .fold((0, 0), |(all, left), account| (all + account.progress.all, left + account.progress.left));
         shown.meter().expect(Length::Objects(all));
         shown.meter().reach(all.saturating_sub(left));
         tokio::time::sleep(LOOKS).await;
@@ -71,7 +70,8 @@ async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
         Datastore::Postgres(url) => Postgres::live_objects(url, &resource).await?,
     };
     let account = |stored: StoredObject| {
-        let object = Draft::parse(&stored.namespace, &stored.name, stored.value.into()).into_object(stored.revision);
+        let object =
+            Draft::parse(&stored.namespace, &stored.name, stored.value.into()).into_object(stored.revision);
         Account::of(&object.to_map().ok()?)
     };
     Ok(stored.into_iter().filter_map(account).collect())

@@ -11,7 +11,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use super::stream::stream;
-use super::transfer::{BATCHES_AHEAD, Batch, Counts, Error, Export, Length, Meter, Record, Step, StoredObject};
+use super::transfer::{
+    BATCHES_AHEAD, Batch, Counts, Error, Export, Length, Meter, Record, Step, StoredObject,
+};
 use super::{Revision, TokenKey, transfer};
 use crate::schema::names::GroupResource;
 
@@ -300,7 +302,9 @@ mod tests {
         vec![Record::TokenKey(key), object("a", b"{}"), object("b", b"\xff no JSON")]
     }
 
-    fn export(batches: impl IntoIterator<Item = Result<Vec<Record>, Error>, IntoIter: Send + 'static>) -> Export {
+    fn export(
+        batches: impl IntoIterator<Item = Result<Vec<Record>, Error>, IntoIter: Send + 'static>,
+    ) -> Export {
         Export { revision: Revision(9), length: Length::Objects(2), batches: Box::pin(stream::iter(batches)) }
     }
 
@@ -317,7 +321,10 @@ mod tests {
         let export = read(io::Cursor::new(file.to_vec()), file.len() as u64)?;
         let (revision, batches): (_, Vec<_>) = (export.revision, export.batches.collect().await);
         let batches = batches.into_iter().collect::<Result<Vec<_>, _>>();
-        assert_eq!(checked.map_err(|e| e.to_string()).err(), batches.as_ref().map_err(|e| e.to_string()).err());
+        assert_eq!(
+            checked.map_err(|e| e.to_string()).err(),
+            batches.as_ref().map_err(|e| e.to_string()).err()
+        );
         Ok((revision, batches?.concat()))
     }
 

@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn what_an_earlier_mutation_made_of_a_required_row_counts() {
         let at = |n| Expect::At(Revision(n));
-        let namespace = |expect, put| Mutation { key: require("ns", expect).key, ..mutation("ns", expect, put) };
-        let create = |name, version| {
-            mutation(name, Expect::Absent, true).requiring([require("ns", at(version))])
-        };
+        let namespace =
+            |expect, put| Mutation { key: require("ns", expect).key, ..mutation("ns", expect, put) };
+        let create =
+            |name, version| mutation(name, Expect::Absent, true).requiring([require("ns", at(version))]);
         let batch = [
             create("a", 3),
             namespace(at(3), true),

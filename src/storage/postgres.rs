@@ -25,8 +25,8 @@ use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
-    StaleRow, Terms, TokenKey, migrations,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream,
+    Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -242,8 +242,14 @@ impl Backend for Postgres {
         short(upkeep::compact(&self.pool, to)).await
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
-        long(upkeep::sweep(&self.pool, limit)).await
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        short(upkeep::oldest_change(&self.pool)).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
+        let begun = Instant::now();
+        let changes = long(upkeep::sweep(&self.pool, limit)).await?;
+        Ok(Swept { changes, took: begun.elapsed() })
     }
 
     /// Autovacuum does it.

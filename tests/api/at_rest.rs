@@ -179,7 +179,8 @@ async fn what_is_deep_or_large_is_read_out_of_yaml(mut setup: Setup) {
     let data = (0..130_000).map(|n| (format!("k{n}"), Value::from(""))).collect();
     let large = server.create("large", Value::Object(data)).await;
     server.stop().await;
-    let in_yaml = if setup.is_sqlite() { "hex(substr(value, 1, 4))" } else { "encode(substr(value, 1, 4), 'hex')" };
+    let in_yaml =
+        if setup.is_sqlite() { "hex(substr(value, 1, 4))" } else { "encode(substr(value, 1, 4), 'hex')" };
     let in_yaml = format!(
         "SELECT count(*) FROM objects WHERE name IN ('large', 'deeps.example.com') AND lower({in_yaml}) = '61706956'"
     );

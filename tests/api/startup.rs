@@ -44,7 +44,8 @@ async fn health_is_answered_and_nothing_else_while_objects_are_loaded(setup: Set
     let asking = async {
         let mut kubeconfig = setup.kubeconfig();
         let address = told.await.expect("an address");
-        kubeconfig.clusters[0].cluster.as_mut().expect("a cluster").server = Some(format!("https://{address}"));
+        kubeconfig.clusters[0].cluster.as_mut().expect("a cluster").server =
+            Some(format!("https://{address}"));
         blocks.stalled.notified().await;
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
         let anonymous = Client::of_token(&kubeconfig, None);

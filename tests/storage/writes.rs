@@ -179,15 +179,16 @@ pub async fn a_requirement_about_another_row_decides(database: &Database) {
     let backend = database.open().await;
     let things = resource(&*backend, "things").await;
     let namespace = Key::new(resource(&*backend, "spaces").await, "", "ns");
-    let outcomes = async |batch: &[Mutation]| {
-        backend.commit(batch, Revision(0)).await.expect("commit").outcomes
-    };
+    let outcomes =
+        async |batch: &[Mutation]| backend.commit(batch, Revision(0)).await.expect("commit").outcomes;
     let new = |name: &str| create(&Key::new(things, "ns", name), 1);
     let unmet = |found| Outcome::Unmet { requirement: 0, found };
 
     let absent = require(&namespace, Expect::Absent);
     let too_early = new("a").requiring([require(&namespace, Expect::At(Revision(1)))]);
-    let [lost, won] = outcomes(&[too_early, new("a").requiring([absent.clone()])]).await[..] else { panic!() };
+    let [lost, won] = outcomes(&[too_early, new("a").requiring([absent.clone()])]).await[..] else {
+        panic!()
+    };
     assert_eq!(lost, unmet(None));
     committed(won);
 
@@ -227,7 +228,9 @@ pub async fn every_number_of_requirements(database: &Database) {
     let batch: Vec<Mutation> = namespaces.iter().map(|key| create(key, 1)).collect();
     let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
     let versions: Vec<Revision> = commit.outcomes.into_iter().map(committed).collect();
-    for (size, required) in [(1, 1), (1, 2), (1, 16), (1, 17), (3, 2), (4, 1), (5, 40), (255, 2), (256, 1), (256, 40)] {
+    for (size, required) in
+        [(1, 1), (1, 2), (1, 16), (1, 17), (3, 2), (4, 1), (5, 40), (255, 2), (256, 1), (256, 40)]
+    {
         let requirement = |n: usize, wrong: bool| {
             let version = Revision(versions[n].0 + u64::from(wrong));
             require(&namespaces[n], Expect::At(version))
@@ -236,7 +239,8 @@ pub async fn every_number_of_requirements(database: &Database) {
         let batch: Vec<Mutation> = (0..size)
             .map(|n| {
                 let key = Key::new(things, &format!("{size}-{required}"), &n.to_string());
-                create(&key, 1).requiring((0..required).map(|r| requirement(r, n % 7 == 6 && r + 1 == required)))
+                create(&key, 1)
+                    .requiring((0..required).map(|r| requirement(r, n % 7 == 6 && r + 1 == required)))
             })
             .collect();
         let outcomes = backend.commit(&batch, Revision(0)).await.expect("commit").outcomes;

@@ -157,8 +157,7 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
 
 /// What `rowplane status` would print of autoscalers while the server runs, which alone encodes them.
 async fn stored(setup: &Setup) -> Vec<(String, u64)> {
-    let inventory =
-        inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
     let holdings = &inventory.resources[&GroupResource::new("autoscaling", "horizontalpodautoscalers")];
     assert_eq!(holdings.common_encoding(), Some("autoscaling/v1"));
     assert_eq!(inventory.servers(), [id("rowplane-0")]);

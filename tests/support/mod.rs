@@ -22,6 +22,7 @@ macro_rules! on_both_databases {
 
 pub mod client;
 pub mod database;
+pub mod faulty;
 pub mod object;
 pub mod optional;
 pub mod postgres;

@@ -7,12 +7,11 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
-use tokio::sync::{Notify, Semaphore};
-
 use rowplane::storage::{
-    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Terms, TokenKey,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Swept, Terms, TokenKey,
 };
+use tokio::sync::{Notify, Semaphore};
 
 /// Runs before each commit, with the store below and the mutations that are about to be judged.
 pub type Race = dyn Fn(Arc<dyn Backend>, Vec<Mutation>) -> BoxFuture<'static, ()> + Send + Sync;
@@ -91,7 +90,12 @@ impl Backend for Raced {
         self.inner.count(scan, at).await
     }
 
-    async fn stale_rows(&self, stale: &Stale, after: (&str, &str), limit: u32) -> Result<Vec<StaleRow>, Error> {
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
         self.inner.stale_rows(stale, after, limit).await
     }
 
@@ -112,7 +116,11 @@ impl Backend for Raced {
         self.inner.compact(to).await
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        self.inner.oldest_change().await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
         self.inner.sweep(limit).await
     }
 

@@ -4,7 +4,7 @@
 //! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
 
 use crate::api::error::{Cause, CauseReason, Error};
-use crate::api::{Api, Target, metadata, meta};
+use crate::api::{Api, Target, meta, metadata};
 use crate::cache::State;
 use crate::codec::object::Object;
 use crate::schema::names::GroupResource;

@@ -15,8 +15,8 @@ use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF, Length,
-    Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
+    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
+    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
 use crate::storage::{self, OpenError, TokenKey, migrations, transfer};
 
@@ -209,10 +209,7 @@ fn copied(objects: &[StoredObject], ids: &HashMap<GroupResource, i32>) -> Vec<u8
     out
 }
 
-async fn resource_id(
-    connection: &mut PgConnection,
-    resource: &GroupResource,
-) -> Result<i32, storage::Error> {
+async fn resource_id(connection: &mut PgConnection, resource: &GroupResource) -> Result<i32, storage::Error> {
     sqlx::query_scalar(
         "INSERT INTO resources (api_group, plural) VALUES ($1, $2) \
          ON CONFLICT (api_group, plural) DO UPDATE SET plural = excluded.plural RETURNING id",

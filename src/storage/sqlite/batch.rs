@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use super::registration;
+use super::{checkpoint, registration};
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
@@ -103,7 +103,7 @@ const OBJECT_LEN: usize = 4;
 /// Parameters of a key in the text that begins a batch.
 const KEY_LEN: usize = 3;
 
-/// Both tables, the clock and COMMIT; what both tables hold is sent once. A NULL version marks padding. A violated
+/// Both tables, the clock, COMMIT, and how full the log is; what both tables hold is sent once. A NULL version marks padding. A violated
 /// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
 /// changes it, to be able to undo one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
@@ -116,7 +116,8 @@ fn finish_sql(size: usize) -> String {
          INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
            SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
            FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
-         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT"
+         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT; {}",
+        checkpoint::FRAMES
     )
 }
 
@@ -171,24 +172,25 @@ pub async fn rollback(connection: &mut SqliteConnection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes what passed and commits. After an error it is open whether the batch was committed.
+/// Writes what passed and commits. Returns how many frames the log has. After an error it is open whether the batch was
+/// committed.
 pub async fn finish(
     connection: &mut SqliteConnection,
     texts: &Texts,
     mutations: &[Mutation],
     writes: &[Write],
     registry: Option<&RegistryChange>,
-) -> Result<(), Error> {
+) -> Result<u32, Error> {
     if let Some(change) = registry {
         registration::change(connection, change).await.map_err(unavailable)?;
     }
     if writes.is_empty() {
-        return sqlx::query("COMMIT").execute(connection).await.map(drop).map_err(unavailable);
+        sqlx::query("COMMIT").execute(&mut *connection).await.map_err(unavailable)?;
+        return checkpoint::frames(connection).await;
     }
     let arguments = rows(texts, mutations, writes).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
-    query.execute(connection).await.map_err(unavailable)?;
-    Ok(())
+    checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
 }
 
 /// What is not bound is NULL, and no key is.

@@ -8,16 +8,17 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
+use super::desk::HandedOver;
 use super::error::unavailable;
-use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, reads};
+use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
 use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF, Length,
-    Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
+    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
+    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
 use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations, transfer};
 
@@ -60,20 +61,23 @@ impl Sqlite {
         Ok(rows.into_iter().map(StoredObject::from).collect())
     }
 
-    /// Fills this store, which has to be new. All of it is one transaction.
+    /// Fills this store, which has to be new, and closes it. All of it is one transaction.
     ///
     /// Without a write-ahead log: of a file that was all but empty there is nothing to remember, so a rollback journal
-    /// stays small, and each page is written once instead of twice.
+    /// stays small, and each page is written once instead of twice. SQLite syncs the file before it gives the journal up.
     pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
-        let alone = self.desk.alone().await?;
-        let options = alone.options.clone().journal_mode(SqliteJournalMode::Delete);
-        let options = options.synchronous(SqliteSynchronous::Extra).pragma("cache_size", IMPORT_CACHE);
+        let HandedOver { options, files } = self.desk.hand_over().await?;
+        let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Extra);
+        let options = options.pragma("cache_size", IMPORT_CACHE);
         let mut connection = options.connect().await.map_err(unavailable)?;
-        let counts = import(&mut connection, export, meter).await?;
-        // As servers leave it.
+        let imported = import(&mut connection, export, meter).await;
+        // As servers leave it; a file that is still empty as they find it.
         let log = sqlx::query("PRAGMA journal_mode = WAL").execute(&mut connection).await;
+        let closed = connection.close().await;
+        drop(files);
+        let counts = imported?;
         log.map_err(unavailable)?;
-        connection.close().await.map_err(unavailable)?;
+        closed.map_err(unavailable)?;
         Ok(counts)
     }
 }
@@ -89,6 +93,7 @@ struct Snapshot {
 async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let url = format!("sqlite:{}", path.display());
     let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+    files::refuse_links(path).map_err(|error| error.of(&url))?;
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let options = options.disable_statement_logging();
     let mut connection = options.connect().await.map_err(unreachable)?;
@@ -111,11 +116,7 @@ async fn send(connection: &mut SqliteConnection, batches: &mpsc::Sender<Result<V
     transfer::send(keys, objects, batches).await;
 }
 
-async fn import(
-    connection: &mut SqliteConnection,
-    export: Export,
-    meter: &Meter,
-) -> Result<Counts, Error> {
+async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
     let Export { revision, length, mut batches } = export;
     meter.expect(length);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)?;
