@@ -19,7 +19,6 @@ use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
-use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -61,8 +60,7 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown, tasks } =
-        environment;
+    let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
@@ -75,7 +73,7 @@ pub async fn build_on(
     // Controllers and what a leaving server says are written before the writer ends.
     let (storing, controlling) = (tasks.group(), tasks.group());
     end_when_broken(&storing, &backend);
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
         store,
@@ -122,8 +120,7 @@ pub async fn build_on(
     let app = App {
         api: api.clone(),
         gate,
-        authenticator,
-        authorizer: Arc::new(MastersOnly),
+        door,
         documents: Documents::build(&registry, &address.to_string()),
         openapi: Arc::new(OpenApi::new(registry)),
         metrics,
@@ -131,7 +128,6 @@ pub async fn build_on(
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
             in_flight: config.limits.in_flight,
-            goaway_chance: config.limits.goaway_chance,
         },
         bodies: BodyBudget::new(
             config.limits.max_request_body_bytes_inflight,
@@ -139,7 +135,6 @@ pub async fn build_on(
             config.limits.request_timeout,
         ),
         printing: Printing::default(),
-        shutdown,
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {

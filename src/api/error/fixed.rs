@@ -112,6 +112,13 @@ impl Error {
         Self::TooManyRequests { message: format!("too many {what}, please try again later"), retry_after: 1 }
     }
 
+    /// 503 while the server starts, in upstream's words. Upstream names five seconds; a start here is over sooner.
+    pub fn starting() -> Self {
+        let message =
+            "the request has been made before all known HTTP paths have been installed, please try again";
+        Self::Unavailable { message: message.to_owned(), retry_after: 1 }
+    }
+
     /// 503 while the server goes down.
     pub fn shutting_down() -> Self {
         Self::Unavailable { message: "apiserver is shutting down".to_owned(), retry_after: 1 }
