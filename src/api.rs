@@ -51,6 +51,7 @@ use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
 pub use crate::gotext::now;
+use crate::long_work::Lanes;
 use crate::storage::{Key, ResourceId, Store};
 use crate::tree::{Map, Value};
 
@@ -63,6 +64,8 @@ pub struct Api {
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,
     pub config: Config,
+    /// For work on stored objects that are large, whoever asked for it.
+    pub lanes: Lanes,
 }
 
 /// Settings of the verbs.

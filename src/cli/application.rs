@@ -20,6 +20,7 @@ use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
+use crate::long_work::Lanes;
 use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
@@ -79,6 +80,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
+        lanes: Lanes::default(),
     });
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
@@ -120,6 +122,7 @@ pub async fn build_on(
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
         },
+        lanes: Lanes::default(),
         shutdown,
     };
     let router = router(Arc::new(app), health);

@@ -13,6 +13,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, Target};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::long_work;
 use crate::revision::Revision;
 use crate::tree::Value;
 
@@ -38,9 +39,9 @@ pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
     let state = api.cache.any();
     let mut watcher = api.cache.watch(events.id, state.revision);
     let mut due = Due::new();
-    for object in state.objects(events.id).range(&Range::of(None)) {
-        due.push(entry(object, ttl));
-    }
+    let all = state.objects(events.id);
+    long_work::run(|| due.extend(all.range(&Range::of(None)).map(|object| entry(object, ttl))));
+    drop(all);
     loop {
         loop {
             let changes = watcher.next().await?;

@@ -20,6 +20,7 @@ use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::long_work::{Turn, decoding};
 use crate::user::User;
 
 /// The finalizer that this controller answers for.
@@ -113,9 +114,13 @@ async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) ->
     }
     // No more can be created in it, so a fresh state without contents is the end.
     let state = api.cache.fresh().await?;
+    let mut turn = Turn::default();
     for resource in resources {
         for object in state.objects(resource.id).range(&Range::of(Some(namespace))) {
             remains.add(&resource.group_resource(), object);
+            if turn.take(decoding(object.size())) {
+                turn.end().await;
+            }
         }
     }
     Ok(remains)
@@ -125,11 +130,15 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
     let options =
         DeleteOptions { dependents: Dependents::Policy(Propagation::Background), ..DeleteOptions::default() };
     let objects = api.cache.any().objects(resource.id);
+    let mut turn = Turn::default();
     for object in objects.range(&Range::of(Some(namespace))) {
         // What is terminating already waits for somebody else.
         if object.mentions("deletionTimestamp")
             && object.to_map().is_ok_and(|map| metadata(&map).is_some_and(meta::is_terminating))
         {
+            if turn.take(decoding(object.size())) {
+                turn.end().await;
+            }
             continue;
         }
         let target = Target { resource, namespace, name: object.name() };

@@ -29,6 +29,7 @@ use crate::api::gate::Gate;
 use crate::api::options::query::Query;
 use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
+use crate::long_work::Lanes;
 use crate::user::User;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -43,6 +44,8 @@ pub struct App {
     pub openapi: Arc<OpenApi>,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
+    /// For requests with large bodies. A request may hold one of these lanes while it waits for one of the API's.
+    pub lanes: Lanes,
     /// Cancelled when the server begins to drain.
     pub shutdown: CancellationToken,
 }

@@ -18,6 +18,7 @@ use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
+use crate::long_work::{self, LONG, Turn, decoding};
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 
@@ -100,31 +101,41 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         objects.extend(chunk?);
     }
     if let Some(order) = encoder.order() {
-        let mut keyed = Vec::with_capacity(objects.len());
+        let (mut keyed, mut turn) = (Vec::with_capacity(objects.len()), Turn::default());
         for object in objects {
             keyed.push((Value::Object(object.to_map()?), object));
+            if turn.take(keyed.last().map_or(0, |(_, object)| decoding(object.size()))) {
+                turn.end().await;
+            }
         }
-        keyed.sort_by(|(a, _), (b, _)| order(a, b));
+        let many = keyed.len() > MADE_AT_ONCE * MADE_AT_ONCE;
+        let mut sort = || keyed.sort_by(|(a, _), (b, _)| order(a, b));
+        if many { long_work::run(sort) } else { sort() }
         objects = keyed.into_iter().map(|(_, object)| object).collect();
     }
     let out = encoder.list_head(&list);
     let mut writer = ListWriter::new(encoder, out);
     let mut items: Items = stream::iter([Ok(objects)]).boxed();
-    writer.fill(&mut items, usize::MAX).await?;
-    let Encoder { media, pretty, .. } = writer.encoder;
-    if media == MediaType::Json && !pretty {
-        return Ok(Body::from(writer.out));
+    while !writer.fill(&mut items, writer.out.len() + CHUNK).await? {
+        tokio::task::yield_now().await;
     }
-    let value: Value = serde_json::from_slice(&writer.out)
-        .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
-    Ok(Body::from(encode(&value, media, pretty)?))
+    let ListWriter { encoder: Encoder { media, pretty, .. }, out, .. } = writer;
+    if media == MediaType::Json && !pretty {
+        return Ok(Body::from(out));
+    }
+    let again = || -> Result<Body, Error> {
+        let value: Value = serde_json::from_slice(&out)
+            .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
+        Ok(Body::from(encode(&value, media, pretty)?))
+    };
+    if out.len() < LONG { again() } else { long_work::run(again) }
 }
 
 /// A list in protobuf says first how long it is: a sum where the messages are there, else they are made before the
 /// first byte is sent. What is held meanwhile are references to what all lists share.
 async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let head = encoder.protobuf_list_head(&list)?;
-    let (mut items, mut length, mut made) = (Vec::new(), 0, 0);
+    let (mut items, mut length, mut made, mut turn) = (Vec::new(), 0, 0, Turn::default());
     while let Some(objects) = list.items.next().await {
         for object in objects? {
             made += usize::from(object.made_size() == 0);
@@ -132,9 +143,9 @@ async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> 
             // Now, as later the object has to be fetched from memory again.
             length += size_of_bytes(head.items_number, item.bytes().len());
             items.push(item);
-            if made == MADE_AT_ONCE {
+            if turn.take(1) || made == MADE_AT_ONCE {
                 made = 0;
-                tokio::task::yield_now().await;
+                turn.end().await;
             }
         }
     }

@@ -5,12 +5,15 @@ mod action;
 mod read;
 mod write;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
@@ -20,6 +23,7 @@ use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
 use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::request_body;
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
@@ -32,6 +36,7 @@ use crate::api::resource::Resource;
 use crate::api::strictness::Warnings;
 use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
+use crate::long_work::LONG;
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
@@ -46,6 +51,8 @@ struct Context<'a> {
     user: Arc<User>,
     pretty: bool,
     warnings: &'a Warnings,
+    /// Whether the body is so large that other requests should not wait for what is made of it.
+    is_long: AtomicBool,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -76,6 +83,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         user,
         pretty,
         warnings: &warnings,
+        is_long: AtomicBool::new(false),
     };
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
@@ -128,7 +136,7 @@ impl Context<'_> {
         self.authorize(action)?;
         self.admit(action)?;
         let limit = request_timeout(&self.query, self.app.limits.request_time)?;
-        let work = async {
+        let work = pin!(async {
             match action {
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
@@ -139,8 +147,19 @@ impl Context<'_> {
                 Action::DeleteCollection => self.delete_collection(body).await,
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
-        };
+        });
+        let work = self.app.lanes.drive(work, &self.is_long);
         tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::deadline()))
+    }
+
+    /// Reads the body. What follows a large one is done where no other request waits for it.
+    async fn read(&self, body: Body) -> Result<Bytes, Error> {
+        let bytes = request_body::read(body, self.app.limits.request_body).await?;
+        if bytes.len() >= LONG {
+            self.is_long.store(true, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+        Ok(bytes)
     }
 
     /// Holds up what would be stored before this server may write.

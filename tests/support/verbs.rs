@@ -46,6 +46,7 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
             Vec::new(),
         )),
         port_claims,
+        lanes: Default::default(),
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),

@@ -12,7 +12,7 @@ use crate::api::resource::Resource;
 use crate::api::{Target, scale};
 use crate::http::compress::compress_stream;
 use crate::http::metrics::LongRunning;
-use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
+use crate::http::negotiate::{self, MediaType, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
 use crate::http::{body, documents, encode, response};
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
@@ -27,7 +27,10 @@ impl Context<'_> {
             let scale = scale::of(&target.resource.decode(&object)?);
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
-        let body = self.encoder(&negotiated)?.object(&object)?;
+        let encoder = self.encoder(&negotiated)?;
+        // As it lies in memory an answer takes no work.
+        let size = if encoder.media == MediaType::Json && !encoder.pretty { 0 } else { object.size() };
+        let body = self.app.lanes.run(size, || encoder.object(&object)).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 

@@ -126,7 +126,7 @@ impl Kind {
         let applied = ownership::apply(self, &live, &config, &state.managers, &acting, conflicts);
         let applied = applied.map_err(|refusal| match refusal {
             Refusal::Unfit(why) => why,
-            Refusal::Conflicts(found) => conflict::message(&found),
+            Refusal::Conflicts(found) => conflict::message(&found).0,
         })?;
         let object = super::nulls::without_nulls(&self.schema, applied.object);
         Ok(State { object: bare(object), managers: applied.managers })

@@ -11,26 +11,28 @@ use crate::tree::Text;
 
 /// As many as upstream tells of one text.
 const MAX_PROBLEMS: usize = 100;
+/// Bytes of their texts after which no more are told: the names in them are the client's.
+const MAX_BYTES: usize = 256 * 1024;
 
 /// The problems of an object; of a kind that is not known, its duplicates.
 pub fn problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
     let types = Types::built_in();
     let expected = types.kind(api_version, kind).map_or(Expected::Anything, Expected::Message);
-    let mut walker = Walker { types, path: String::new(), found: Vec::new() };
+    let mut walker = Walker { types, path: String::new(), found: Vec::new(), bytes: 0 };
     walker.value(expected, object);
     walker.found
 }
 
 /// The problems of a list of objects that know these members, whose values are not looked into any closer.
 pub fn list_problems(known: &'static [&'static str], list: &Node) -> Vec<String> {
-    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new() };
+    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new(), bytes: 0 };
     walker.value(Expected::ListOf(known), list);
     walker.found
 }
 
 /// Members that are there twice, whatever they mean.
 pub fn duplicates(value: &Node) -> Vec<String> {
-    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new() };
+    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new(), bytes: 0 };
     walker.value(Expected::Anything, value);
     walker.found
 }
@@ -39,6 +41,7 @@ struct Walker<'a> {
     types: &'a Types,
     path: String,
     found: Vec<String>,
+    bytes: usize,
 }
 
 /// What upstream decodes a value into.
@@ -147,7 +150,10 @@ impl<'a> Walker<'a> {
 
     fn below(&mut self, name: &str, expected: Expected<'a>, value: &Node) {
         let end = self.path.len();
-        self.path = self.path_of(name);
+        if end > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
         self.value(expected, value);
         self.path.truncate(end);
     }
@@ -157,8 +163,12 @@ impl<'a> Walker<'a> {
     }
 
     fn tell(&mut self, what: &str, name: &str) {
+        if self.found.len() >= MAX_PROBLEMS || self.bytes >= MAX_BYTES {
+            return;
+        }
         let text = format!("{what} field {}", quote(&self.path_of(name)));
-        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&text) {
+        if !self.found.contains(&text) {
+            self.bytes += text.len();
             self.found.push(text);
         }
     }

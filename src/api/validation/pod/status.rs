@@ -151,8 +151,9 @@ fn addresses(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
         list.items().map(|address| address.get("ip").text().to_owned()).collect()
     };
     let (new, known) = (texts(list), texts(old));
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     for (address, text) in list.items().zip(&new) {
-        ip::legacy(&address, text, known.iter().map(String::as_str), errors);
+        ip::legacy(&address, text, &known, errors);
     }
     if new.len() > 1 && (new.len() > 2 || !ip::dual_stack(new.iter().map(String::as_str))) {
         let shown: Vec<String> = new
