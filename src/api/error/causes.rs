@@ -35,6 +35,17 @@ impl Causes {
         self.kept.push(cause);
     }
 
+    /// The same cause so many times.
+    pub fn add_times(&mut self, times: usize, cause: impl Fn() -> Cause) {
+        for kept in 0..times {
+            if self.is_full() {
+                self.untold += times - kept;
+                return;
+            }
+            self.add(&cause);
+        }
+    }
+
     /// Whether no more are kept.
     pub fn is_full(&self) -> bool {
         self.kept.len() >= KEPT_MAX || self.bytes >= BYTES_MAX

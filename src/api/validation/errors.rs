@@ -60,15 +60,6 @@ impl Shown for Verbatim {
     }
 }
 
-/// A text that is made only if it is told: making it costs more than finding the error.
-pub struct Made<F>(pub F);
-
-impl<F: Fn() -> String> Shown for Made<F> {
-    fn show(&self) -> String {
-        (self.0)()
-    }
-}
-
 impl Errors {
     /// Errors of an object whose expressions are checked too.
     pub fn on(stack: DeepStack) -> Self {
@@ -115,6 +106,11 @@ impl Errors {
     /// As [`Errors::push`], of a cause that is made only if it is told.
     pub fn add(&mut self, cause: impl FnOnce() -> Cause) {
         self.causes.add(cause);
+    }
+
+    /// The same cause so many times.
+    pub fn add_times(&mut self, times: usize, cause: impl Fn() -> Cause) {
+        self.causes.add_times(times, cause);
     }
 
     pub fn required(&mut self, at: &At<'_, '_>, detail: &str) {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
-use super::super::errors::{Errors, Made};
+use super::super::errors::Errors;
 use super::super::resource;
 use super::super::same::IMMUTABLE;
+use crate::api::error::Cause;
 use crate::api::ObjectMap;
 use crate::gotext;
 
@@ -64,9 +65,10 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
         if !SCOPES.contains(&scope) {
             errors.invalid(&scopes, scopes.value(), "unsupported scope");
         }
-        for _ in 0..misapplied.of(scope) {
-            errors.invalid(&scopes, scopes.value(), "unsupported scope applied to resource");
-        }
+        errors.add_times(misapplied.of(scope), || {
+            let value = gotext::json(scopes.value());
+            Cause::invalid(scopes.path().to_string(), value, "unsupported scope applied to resource")
+        });
     }
     conflicts(&scopes, &scopes, scopes.texts().collect(), errors);
     let selector = spec.get("scopeSelector");
@@ -126,9 +128,9 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }
-        for _ in 0..misapplied.of(scope) {
-            errors.invalid(&list, Made(|| internal(&list)), "unsupported scope applied to resource");
-        }
+        errors.add_times(misapplied.of(scope), || {
+            Cause::invalid(list.path().to_string(), internal(&list), "unsupported scope applied to resource")
+        });
         let exists_only =
             !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && SCOPES.contains(&scope);
         if exists_only && operator != "Exists" {
