@@ -10,7 +10,9 @@ FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends curl \
     && rm -rf /var/lib/apt/lists/* \
-    && install -d -o nobody -g nogroup /var/lib/rowplane
+    && groupadd --gid 10001 rowplane \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/rowplane --shell /usr/sbin/nologin rowplane \
+    && install -d -m 0700 -o 10001 -g 10001 /var/lib/rowplane
 COPY --from=build /usr/local/bin/rowplane /usr/local/bin/
 COPY docker/entrypoint /usr/local/bin/
 ENV ROWPLANE_DATA_DIR=/var/lib/rowplane ROWPLANE_BIND_ADDRESS=0.0.0.0

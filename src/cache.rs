@@ -11,6 +11,7 @@ mod account;
 pub mod event;
 mod feed;
 mod freshness;
+mod lag;
 mod load;
 mod log;
 mod snapshots;
@@ -19,24 +20,29 @@ mod watcher;
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
 
 use self::freshness::Freshness;
+use self::lag::Lag;
 use self::log::Log;
 use self::snapshots::Snapshots;
 use crate::revision::Revision;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
+use crate::tasks::Tasks;
 
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
 
 /// How long a read waits for this replica to reach a revision that another one has committed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(3);
-/// Commits that may wait for the feed task; the writer has at most two in flight.
+/// Commits that may wait for the feed task. The writer commits no more than it has places for here.
 const COMMITS_AHEAD: usize = 8;
+/// A cache that is behind for so long is not what clients should read from.
+const TOO_LATE: Duration = Duration::from_secs(5);
+const UPKEEP: Duration = Duration::from_secs(1);
 
 /// A handle to the cache. Cheap to clone.
 #[derive(Clone)]
@@ -56,6 +62,7 @@ struct Shared {
     loaded_at: std::sync::Mutex<Revision>,
     snapshots: Snapshots,
     freshness: Freshness,
+    lag: Lag,
     /// Asks the feed task to read the changefeed now.
     behind: Notify,
 }
@@ -68,11 +75,13 @@ pub enum Exact {
 }
 
 impl Cache {
-    /// Loads the current state and starts the feed. Returns the channel through which the writer publishes commits.
+    /// Loads the current state and starts the feed, which ends with the writer or a while after `tasks` are stopped.
+    /// Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
         mark: Arc<HighWaterMark>,
+        tasks: &Tasks,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
         let state = load::load(&*backend, resources).await?;
         let revision = state.revision;
@@ -86,11 +95,13 @@ impl Cache {
             loaded_at: std::sync::Mutex::new(revision),
             snapshots: Snapshots::default(),
             freshness: Freshness::default(),
+            lag: Lag::default(),
             behind: Notify::new(),
         };
         let cache = Self { shared: Arc::new(shared) };
         let (sink, commits) = mpsc::channel(COMMITS_AHEAD);
-        tokio::spawn(feed::run(cache.clone(), commits, resources.to_vec()));
+        tasks.run_to_end("feed", feed::run(cache.clone(), commits, resources.to_vec(), tasks.clone()));
+        tasks.run("cache-upkeep", cache.clone().upkeep());
         Ok((cache, sink))
     }
 
@@ -154,7 +165,31 @@ impl Cache {
 
     /// The store's clock; all who ask at the same moment share one question.
     pub async fn clock(&self) -> Result<Clock, Error> {
-        self.shared.freshness.ask(|| self.shared.backend.clock()).await
+        let clock = self.shared.freshness.ask(|| self.shared.backend.clock()).await?;
+        self.shared.lag.committed(clock.revision);
+        Ok(clock)
+    }
+
+    /// Whether the feed keeps up with what is known to be committed. Asks nobody.
+    pub fn check(&self, now: Instant) -> Result<(), String> {
+        let lag = self.observe_lag(now);
+        if lag < TOO_LATE {
+            return Ok(());
+        }
+        Err(format!("the watch cache stands at revision {} and is {} s late", self.revision(), lag.as_secs()))
+    }
+
+    fn observe_lag(&self, now: Instant) -> Duration {
+        self.shared.lag.committed(self.shared.mark.get());
+        self.shared.lag.observe(self.revision(), now)
+    }
+
+    async fn upkeep(self) {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            self.observe_lag(Instant::now());
+            self.shared.snapshots.expire();
+        }
     }
 
     /// A cursor that yields what happens to `resource` after `at`. The caller has made sure that `at` is not compacted.

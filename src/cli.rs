@@ -1,12 +1,15 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
+mod announcement;
 pub mod application;
 pub mod args;
 pub mod config;
+mod credentials;
 pub mod datastore;
 pub mod error;
 pub mod feature_gates;
 mod logging;
+mod private;
 mod replica;
 pub mod serve;
 mod signals;
@@ -44,6 +47,7 @@ fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn
 where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
+    private::shut_out_others();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),

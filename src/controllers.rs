@@ -7,7 +7,7 @@
 mod bootstrap;
 mod events;
 mod garbage;
-mod identity_lease;
+pub mod identity_lease;
 pub mod identity_lease_gc;
 pub mod kubernetes_service;
 pub mod leader;
@@ -18,22 +18,22 @@ mod service_cidr;
 mod service_claims;
 mod storage_version_gc;
 
-use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
-use crate::identity::ServerIdentity;
+use crate::tasks::{Tasks, panic_message};
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
+use self::identity_lease::Claimed;
 use self::kubernetes_service::Advertised;
 use self::leader::Election;
 
@@ -61,19 +61,15 @@ pub struct IdentityLeases {
 }
 
 /// Where controllers run, and until when.
-pub struct Runner<'a> {
-    pub api: &'a Arc<Api>,
-    pub stop: &'a CancellationToken,
-    pub tasks: &'a TaskTracker,
+#[derive(Clone)]
+pub struct Runner {
+    pub api: Arc<Api>,
+    pub tasks: Tasks,
 }
 
-impl Runner<'_> {
+impl Runner {
     /// Starts the controllers that run on one replica, once writes may pass.
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
-        if election.is_contested() {
-            let election = election.clone();
-            self.run("election", move |api| Box::pin(leader::run(api, election.clone())));
-        }
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
@@ -85,26 +81,36 @@ impl Runner<'_> {
         self.run_as(leader(), "event-expiry", move |api| Box::pin(events::run(api, config.event_ttl)));
     }
 
-    /// Starts the heartbeat of this server and the collection of those that have none any more.
-    pub fn spawn_identity(
-        &self,
-        identity: ServerIdentity,
-        address: Option<IpAddr>,
-        leases: IdentityLeases,
-        gate: &Gate,
-    ) {
-        let gate = gate.clone();
+    /// Starts the heartbeat of this server, and its part in the election.
+    pub fn spawn_identity(&self, claimed: Arc<Claimed>, election: &Arc<Election>) {
+        if election.is_contested() {
+            let (election, holder) = (election.clone(), claimed.holder.clone());
+            self.run("election", move |api| Box::pin(leader::run(api, election.clone(), holder.clone())));
+        }
+        let tasks = self.tasks.clone();
         self.run("identity-lease", move |api| {
-            Box::pin(identity_lease::run(api, identity.clone(), address, leases, gate.clone()))
+            Box::pin(identity_lease::run(api, claimed.clone(), tasks.clone()))
         });
-        self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, leases.gc_period)));
+    }
+
+    /// Starts the collection of the leases of servers that are gone.
+    pub fn spawn_identity_gc(&self, period: Duration) {
+        self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, period)));
     }
 
     /// Starts the registration of this server, which opens the gate, and the collection of those that are gone.
-    pub fn spawn_registration(&self, own: Arc<OwnRegistration>, gate: &Gate, election: &Arc<Election>) {
+    pub fn spawn_registration(
+        &self,
+        own: Arc<OwnRegistration>,
+        holder: String,
+        gate: &Gate,
+        election: &Arc<Election>,
+    ) {
         let leader = Leader { election: election.clone(), gate: gate.clone() };
         let gate = gate.clone();
-        self.run("registration", move |api| Box::pin(registration::run(api, own.clone(), gate.clone())));
+        self.run("registration", move |api| {
+            Box::pin(registration::run(api, own.clone(), holder.clone(), gate.clone()))
+        });
         self.run_as(leader, "storage-version-gc", |api| Box::pin(storage_version_gc::run(api)));
     }
 
@@ -112,12 +118,11 @@ impl Runner<'_> {
     pub fn while_leading(
         &self,
         election: &Arc<Election>,
-        task: impl Fn() -> BoxFuture<'static, ()> + Send + 'static,
+        name: &'static str,
+        task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
-        let (leader, stop) = (Leader { election: election.clone(), gate: Gate::open() }, self.stop.clone());
-        self.tasks.spawn(async move {
-            let _ = stop.run_until_cancelled(leader.lead(task)).await;
-        });
+        let leader = Leader { election: election.clone(), gate: Gate::open() };
+        self.tasks.run(name, async move { leader.lead(task).await });
     }
 
     /// Keeps a controller running until it is stopped.
@@ -126,11 +131,8 @@ impl Runner<'_> {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let (api, stop) = (self.api.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
-            let supervised = supervise(name, || start(api.clone()));
-            let _ = stop.run_until_cancelled(supervised).await;
-        });
+        let api = self.api.clone();
+        self.tasks.run(name, async move { supervise(name, || start(api.clone())).await });
     }
 
     /// Keeps a controller running while this replica leads.
@@ -140,11 +142,8 @@ impl Runner<'_> {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let (api, stop) = (self.api.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
-            let supervised = leader.lead(|| supervise(name, || start(api.clone())));
-            let _ = stop.run_until_cancelled(supervised).await;
-        });
+        let api = self.api.clone();
+        self.tasks.run(name, async move { leader.lead(|| supervise(name, || start(api.clone()))).await });
     }
 }
 
@@ -168,12 +167,18 @@ impl Leader {
     }
 }
 
-/// Runs a controller for ever.
-async fn supervise(name: &str, start: impl Fn() -> BoxFuture<'static, Result<(), Error>>) {
+/// Runs a controller for ever. All that a controller knows it reads again when it starts, so that one object at which
+/// it panics costs its work and not the server, whose next leader would meet the same object.
+async fn supervise(name: &'static str, start: impl Fn() -> BoxFuture<'static, Result<(), Error>>) {
     loop {
-        match start().await {
-            Ok(()) => tracing::warn!(controller = name, "ended, will be started again"),
-            Err(error) => tracing::warn!(controller = name, %error, "failed, will be started again"),
+        match AssertUnwindSafe(async { start().await }).catch_unwind().await {
+            Ok(Ok(())) => tracing::warn!(controller = name, "ended, will be started again"),
+            Ok(Err(error)) => tracing::warn!(controller = name, %error, "failed, will be started again"),
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                metrics::counter!("rowplane_controller_panics_total", "controller" => name).increment(1);
+                tracing::error!(controller = name, message, "panicked, will be started again");
+            }
         }
         tokio::time::sleep(RESTART).await;
     }

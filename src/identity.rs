@@ -1,15 +1,21 @@
 //! Which server this is among the replicas.
 
+mod instance;
+
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+pub use self::instance::Instance;
+
 /// Hashed beside the host's name, as upstream does: servers of another kind on one host have other identities.
 const COMPONENT: &str = "kube-apiserver";
 const HASHED_BYTES: usize = 16;
+/// A label's value has no more bytes.
+const LONGEST_NAME: usize = 63;
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// A server's name among the replicas: the same after a restart, and different on every host.
+/// A server's name among the replicas: the same after a restart, and no other living server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerIdentity {
     id: String,
@@ -26,6 +32,15 @@ impl ServerIdentity {
         }
         let id = format!("apiserver-{}", base32(&hash.finalize()[..HASHED_BYTES]));
         Self { id, hostname: hostname.to_owned() }
+    }
+
+    /// The server with this addition to its host's name. A long name loses its end to stay a label's value.
+    pub fn with_suffix(&self, suffix: &str) -> Self {
+        let room = LONGEST_NAME.saturating_sub(suffix.len() + 1);
+        // A label's value is ASCII, so any byte may be the last.
+        let kept = self.hostname.get(..room).unwrap_or(&self.hostname);
+        let kept = kept.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
+        Self::of_host(&format!("{kept}-{suffix}"))
     }
 
     /// `apiserver-` and 26 characters: a DNS label.
@@ -65,6 +80,20 @@ mod tests {
         ] {
             assert_eq!(ServerIdentity::of_host(hostname).id(), id);
         }
+    }
+
+    #[test]
+    fn a_suffix_always_fits_a_label() {
+        let named =
+            |hostname: &str| ServerIdentity::of_host(hostname).with_suffix("6444").hostname().to_owned();
+        assert_eq!(named("laptop"), "laptop-6444");
+        assert_eq!(named(&"x".repeat(63)), format!("{}-6444", "x".repeat(58)));
+        assert_eq!(
+            named(&format!("{}.-{}", "x".repeat(56), "y".repeat(5))),
+            format!("{}-6444", "x".repeat(56))
+        );
+        let laptop = ServerIdentity::of_host("laptop");
+        assert_eq!(laptop.with_suffix("6444"), ServerIdentity::of_host("laptop-6444"));
     }
 
     /// The vectors of RFC 4648, section 10.

@@ -1,6 +1,6 @@
 //! Quantities: amounts of resources as text, such as `100m`, `1.5Gi` and `12e6`.
 //!
-//! [`normalize`] yields what upstream's `resource.Quantity` prints after parsing (spec/wire.md, 2.4): the text itself
+//! [`normalize`] yields what upstream's `resource.Quantity` prints after parsing (docs/spec/wire.md, 2.4): the text itself
 //! where upstream takes it for canonical, else its canonical form. Digits are kept as digits, so no size overflows.
 
 use std::cmp::Ordering;

@@ -27,6 +27,7 @@ pub mod transfer;
 mod writer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -37,7 +38,7 @@ use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome};
+pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
@@ -196,6 +197,15 @@ impl Changes {
     }
 }
 
+/// What a sweep has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// How many changes it went through: fewer than were allowed means that nothing is left.
+    pub changes: u64,
+    /// Without the wait for others: how long they had to wait for it.
+    pub took: Duration,
+}
+
 /// A secret that authenticates continue tokens on all replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenKey {
@@ -226,6 +236,9 @@ pub enum Error {
     /// The database holds what this program did not write.
     #[error("the database is inconsistent: {0}")]
     Corrupt(Arc<str>),
+    /// The disk has not kept its word. Nothing was written; the process ends, see [`Backend::broken`].
+    #[error("the database has failed: {0}")]
+    Broken(Arc<str>),
     /// This server has no registration any more under which it might write.
     #[error("this server's storage versions are not registered")]
     Fenced,
@@ -241,6 +254,10 @@ pub enum OpenError {
     Url { url: String, reason: String },
     #[error("the database {0} is in use by another server")]
     Locked(String),
+    #[error(
+        "the database {url} has {names} names (hard links), each of which would have a log of its own; keep one of them"
+    )]
+    Linked { url: String, names: u64 },
     #[error("the database's schema is newer than this server knows (migration {0}); run a newer rowplane")]
     NewerSchema(i64),
     #[error("the database holds a schema that is not rowplane's: {0}")]
@@ -306,11 +323,14 @@ pub trait Backend: Send + Sync + 'static {
     /// Raises `compacted` to `to` (never lowers it, never beyond the clock). Rows go later, by [`Backend::sweep`].
     async fn compact(&self, to: Revision) -> Result<Clock, Error>;
 
-    /// Removes the dead rows of up to `limit` changes at or below `compacted`. Returns how many changes it went
-    /// through: fewer than `limit` means that nothing is left.
-    async fn sweep(&self, limit: u32) -> Result<u64, Error>;
+    /// The oldest change that is still there, compacted or not.
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error>;
 
-    /// Gives disk space back and bounds the write-ahead log, as far as the database needs to be told.
+    /// Removes the dead rows of up to `limit` changes at or below `compacted`. Does not wait for the disk: what is lost
+    /// with the machine is removed again.
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error>;
+
+    /// Gives disk space back, all of a piece or none, and bounds the write-ahead log, as far as the database needs to be told.
     async fn reclaim(&self) -> Result<(), Error>;
 
     /// Makes the clock at least `floor` and forgets the history before it: the answer to a database that came
@@ -326,6 +346,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Returns when another server may have committed something. A hint: it may come late, or for nothing.
     async fn hint(&self);
+
+    /// Returns once what the database holds cannot be relied on any more, and why: the server has to end.
+    async fn broken(&self) -> Arc<str> {
+        std::future::pending().await
+    }
 
     /// Whether other servers can commit to the same database.
     fn shared(&self) -> bool;

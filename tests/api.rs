@@ -1,7 +1,7 @@
-//! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `spec/list-watch.md` and what is around it.
+//! The API over real HTTPS, on SQLite and on PostgreSQL: the checklist of `docs/spec/list-watch.md` and what is around it.
 //!
-//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `spec/patch-apply.md` `p27_…`, of
-//! `spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
+//! A test of item 27 of the checklist is called `c27_…`, one of assertion 27 of `docs/spec/patch-apply.md` `p27_…`, of
+//! `docs/spec/wire.md` `w27_…`; elsewhere (`replicas.rs`, `kube_client.rs`) its doc begins with
 //! the number. Every case runs twice, as `…::sqlite` and `…::postgres`. Which items have no test:
 //!
 //! ```sh
@@ -27,6 +27,8 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/certificates.rs"]
 mod certificates;
+#[path = "api/credentials.rs"]
+mod credentials;
 #[path = "api/decoding.rs"]
 mod decoding;
 #[path = "api/delete.rs"]

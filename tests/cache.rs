@@ -2,12 +2,16 @@
 
 mod support;
 
+#[path = "cache/faults.rs"]
+mod faults;
+
 use std::sync::Arc;
 
 use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
 use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
+use rowplane::tasks::Tasks;
 
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
@@ -25,12 +29,15 @@ struct Server {
 
 impl Server {
     async fn start(database: &Database) -> Self {
-        let backend = database.open().await;
+        Self::start_on(database.open().await, &Tasks::new()).await
+    }
+
+    async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone()).await.expect("load");
-        let store = Store::start(backend.clone(), sink, mark);
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks).await.expect("load");
+        let store = Store::start(backend.clone(), sink, mark, tasks);
         Self { backend, cache, store, pods }
     }
 
@@ -41,7 +48,7 @@ impl Server {
     async fn write(&self, mutation: Mutation) -> Revision {
         match self.store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => revision,
-            Written::Conflict { .. } => panic!("the write lost"),
+            lost => panic!("the write lost: {lost:?}"),
         }
     }
 
@@ -95,7 +102,7 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
             for n in 0..each {
                 match store.write(put(&key, expect, n)).await.expect("write") {
                     Written::Committed { revision, .. } => expect = Expect::At(revision),
-                    Written::Conflict { .. } => panic!("the only writer of its key lost"),
+                    lost => panic!("the only writer of its key lost: {lost:?}"),
                 }
             }
         }

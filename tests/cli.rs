@@ -1,6 +1,8 @@
 //! The program as an operator sees it: what it prints, and how it refuses and ends.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -189,4 +191,67 @@ fn storage_versions_on_the_command_line() {
     assert!(line("server ").contains("apiserver-"), "{text}");
     let cells: Vec<String> = line("namespaces ").split_whitespace().map(str::to_owned).collect();
     assert_eq!(cells, ["namespaces", "4", "v1", "protobuf", "(4)", "v1", "1"], "{text}");
+}
+
+/// Regular files below a directory, with their modes.
+fn modes(dir: &Path) -> Vec<(std::path::PathBuf, u32)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let metadata = entry.metadata().unwrap();
+        match metadata.is_dir() {
+            true => found.extend(modes(&entry.path())),
+            false => found.push((entry.path(), metadata.permissions().mode() & 0o777)),
+        }
+    }
+    found
+}
+
+/// In a directory that somebody else made; and files of an earlier release, or that were copied here, are narrowed.
+#[test]
+fn files_are_their_owners_alone() {
+    let dir = TempDir::new().unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set(dir.path(), 0o755);
+    for earlier in [false, true] {
+        if earlier {
+            for (path, _) in modes(dir.path()) {
+                set(&path, 0o644);
+            }
+        }
+        let mut server = Server::start(dir.path());
+        let found = modes(dir.path());
+        let named = |part: &str| found.iter().any(|(path, _)| path.to_str().unwrap().contains(part));
+        for part in
+            ["state.db", "state.db-wal", "state.db-shm", "state.db.lock", "ca.key", "admin.kubeconfig"]
+        {
+            assert!(named(part), "{part}: {found:?}");
+        }
+        for (path, mode) in &found {
+            let given_away = path.extension().is_some_and(|extension| extension == "crt");
+            assert_eq!(
+                *mode,
+                if given_away { 0o644 } else { 0o600 },
+                "{}, earlier: {earlier}",
+                path.display()
+            );
+        }
+        assert_eq!(server.signal("TERM"), Some(0));
+    }
+}
+
+/// Links of the database: a second server is kept out by any name.
+#[test]
+fn a_database_in_use_is_refused_by_another_name() {
+    let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let _server = Server::start(first.path());
+    let link = second.path().join("state.db");
+    std::os::unix::fs::symlink(first.path().join("state.db"), &link).unwrap();
+    let (code, text) = refused(second.path(), &["--secure-port=0"]);
+    assert_eq!(code, Some(1));
+    assert!(text.lines().last().unwrap().contains("is in use by another server"), "{text}");
+    std::fs::remove_file(&link).unwrap();
+    std::fs::hard_link(first.path().join("state.db"), &link).unwrap();
+    let (code, text) = refused(second.path(), &["--secure-port=0"]);
+    assert_eq!(code, Some(1));
+    assert!(text.lines().last().unwrap().contains("has 2 names (hard links)"), "{text}");
 }

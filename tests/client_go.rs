@@ -1,5 +1,5 @@
 //! client-go and controller-runtime as most programs use Kubernetes: `tests/upstream/live` against servers of its own.
-//! Numbers are those of the checklist in `spec/list-watch.md`.
+//! Numbers are those of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 

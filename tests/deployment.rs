@@ -2,7 +2,7 @@
 //! the compose file. No container engine is asked.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Parser as _;
@@ -60,6 +60,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
 
         hostnames.push(config.identity.unwrap().hostname_override.unwrap());
         assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}")]);
+        assert_eq!(texts(&service["security_opt"]), ["no-new-privileges:true"]);
         assert_eq!(config.secure_port, 6443);
         assert!(service["ports"].is_null(), "the one address is that of the proxy");
 
@@ -104,32 +105,77 @@ fn the_program_knows_the_variables_of_the_image() {
     }
 }
 
-/// root gives itself up for the owner of the data directory; everybody else stays who they are.
+/// The entrypoint of the image, with a program in rowplane's place that says who it is.
+struct Entrypoint {
+    dir: tempfile::TempDir,
+}
+
+impl Entrypoint {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (bin, data) = (dir.path().join("bin"), dir.path().join("data"));
+        std::fs::create_dir(&bin).unwrap();
+        std::fs::create_dir(&data).unwrap();
+        std::fs::write(data.join("state.db"), "of an earlier image").unwrap();
+        let rowplane = bin.join("rowplane");
+        let script = "#!/bin/sh\necho \"$(id -u):$(id -g) $(sed -n 's/NoNewPrivs:[[:space:]]*//p' /proc/self/status) $*\"\n";
+        std::fs::write(&rowplane, script).unwrap();
+        for path in [dir.path(), &bin, &rowplane] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { dir }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn run(&self) -> String {
+        let path = format!("{}:{}", self.dir.path().join("bin").display(), std::env::var("PATH").unwrap());
+        let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/entrypoint"))
+            .args(["serve", "--datastore=a b"])
+            .env("PATH", path)
+            .env("ROWPLANE_DATA_DIR", self.data())
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn is_root() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    rustix::process::geteuid().is_root() && map.split_whitespace().nth(1) == Some("0")
+}
+
+/// root gives itself up for the owner of the data directory; everybody else stays who they are. Nobody can become more.
 #[test]
 fn the_image_runs_as_the_owner_of_its_data_directory() {
-    let dir = tempfile::tempdir().unwrap();
-    let (bin, data) = (dir.path().join("bin"), dir.path().join("data"));
-    std::fs::create_dir(&bin).unwrap();
-    std::fs::create_dir(&data).unwrap();
-    for path in [dir.path(), &bin] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let entrypoint = Entrypoint::new();
+    if is_root() {
+        std::os::unix::fs::chown(entrypoint.data(), Some(12345), Some(54321)).unwrap();
     }
-    let rowplane = bin.join("rowplane");
-    std::fs::write(&rowplane, "#!/bin/sh\necho \"$(id -u):$(id -g) $*\"\n").unwrap();
-    std::fs::set_permissions(&rowplane, std::fs::Permissions::from_mode(0o755)).unwrap();
-    if std::fs::metadata(&data).unwrap().uid() == 0 {
-        std::os::unix::fs::chown(&data, Some(12345), Some(54321)).unwrap();
-    }
-    let owner = std::fs::metadata(&data).unwrap();
+    let owner = std::fs::metadata(entrypoint.data()).unwrap();
+    let expected = format!("{}:{} 1 serve --datastore=a b\n", owner.uid(), owner.gid());
+    assert_eq!(entrypoint.run(), expected);
+}
 
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/entrypoint"))
-        .args(["serve", "--datastore=a b"])
-        .env("PATH", path)
-        .env("ROWPLANE_DATA_DIR", &data)
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
-    let expected = format!("{}:{} serve --datastore=a b\n", owner.uid(), owner.gid());
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+/// A directory of root's is given to the image's account, with what is in it.
+#[test]
+fn the_image_never_runs_as_root() {
+    let script = file("docker/entrypoint");
+    let account: u32 =
+        script.lines().find_map(|line| line.strip_prefix("account=")).unwrap().parse().unwrap();
+    assert!(file("Dockerfile").contains(&format!("useradd --uid {account} --gid {account} ")));
+    assert!(
+        file("Dockerfile")
+            .contains(&format!("install -d -m 0700 -o {account} -g {account} /var/lib/rowplane\n"))
+    );
+    if !is_root() {
+        return;
+    }
+    let entrypoint = Entrypoint::new();
+    let expected = format!("{account}:{account} 1 serve --datastore=a b\n");
+    assert_eq!(entrypoint.run(), expected);
+    assert_eq!(std::fs::metadata(entrypoint.data().join("state.db")).unwrap().uid(), account);
 }

@@ -1,4 +1,4 @@
-//! 73 of the checklist in `spec/list-watch.md`: names of `generateName` that are taken. Nobody can take the 14 million
+//! 73 of the checklist in `docs/spec/list-watch.md`: names of `generateName` that are taken. Nobody can take the 14 million
 //! names of a prefix, so here names are numbers. How the refusal looks over HTTPS is among the tests of writes.
 
 #[macro_use]

@@ -2,6 +2,9 @@
 
 mod support;
 
+#[path = "outage/disk.rs"]
+mod disk;
+
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 

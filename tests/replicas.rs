@@ -1,9 +1,9 @@
 //! Servers as an operator runs them: replicas on one database, restarts, and databases that have to be refused.
-//! Numbers are those of the checklist in `spec/list-watch.md`.
+//! Numbers are those of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use http::StatusCode;
@@ -124,6 +124,102 @@ async fn replicas_may_share_a_data_directory() {
     // The mark that both have written is still one.
     let _process = b.start().await;
     assert_eq!(names(&list(&clients[1], "").await), ["one"]);
+}
+
+/// Two servers on one host that are told nothing but where to listen and where the data is.
+struct OneHost {
+    installations: [Installation; 2],
+    _schema: Schema,
+}
+
+impl OneHost {
+    async fn client(&self, n: usize) -> Client {
+        let installation = &self.installations[n];
+        // Where they share a kubeconfig it names the one that wrote it last.
+        Client::at(&installation.kubeconfig(), &format!("https://127.0.0.1:{}", installation.port())).await
+    }
+
+    /// The uid and the holder of each server's lease, by the server's name.
+    async fn leases(&self) -> BTreeMap<String, (String, String)> {
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
+                      ?labelSelector=apiserver.kubernetes.io/identity";
+        let all = self.client(0).await.get(leases).await.unwrap().ok();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let lease = |lease: &Value| {
+            let hostname = text(&lease["metadata"]["labels"]["kubernetes.io/hostname"]);
+            assert_eq!(lease["metadata"]["name"], ServerIdentity::of_host(&hostname).id());
+            (hostname, (text(&lease["metadata"]["uid"]), text(&lease["spec"]["holderIdentity"])))
+        };
+        all["items"].as_array().unwrap().iter().map(lease).collect()
+    }
+
+    /// No write is refused, and each is seen by the other.
+    async fn both_write(&self, round: &str) {
+        let clients = [self.client(0).await, self.client(1).await];
+        for n in 0..20 {
+            let name = format!("{round}-{n:02}");
+            create(&clients[n % 2], &name).await;
+            clients[(n + 1) % 2].get(&format!("{CONFIGMAPS}/{name}")).await.unwrap().ok();
+        }
+    }
+
+    async fn start(&self) -> [Option<Process>; 2] {
+        let [one, other] = &self.installations;
+        let (one, other) = tokio::join!(one.start(), other.start());
+        [Some(one), Some(other)]
+    }
+}
+
+async fn servers_of_one_host_need_no_names(one: Installation, other: Installation, schema: Schema) {
+    let servers = OneHost { installations: [one.nameless(), other.nameless()], _schema: schema };
+    let mut runs = servers.start().await;
+    servers.both_write("first").await;
+    let leases = servers.leases().await;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned();
+    let with_port = |n: usize| format!("{host}-{}", servers.installations[n].port());
+    let late = (0..2).find(|n| leases.contains_key(&with_port(*n))).expect("one is called by its port too");
+    let name = |n: usize| if n == late { with_port(n) } else { host.clone() };
+    assert_eq!(leases.keys().cloned().collect::<BTreeSet<_>>(), BTreeSet::from([name(0), name(1)]));
+
+    // A server that is killed takes its own name back at once.
+    for n in [late, 1 - late] {
+        runs[n].take().expect("it runs").kill().await;
+        runs[n] = Some(servers.installations[n].start().await);
+        servers.both_write(&format!("killed-{n}")).await;
+        let again = servers.leases().await;
+        assert_eq!(again.len(), 2, "{again:?}");
+        assert_eq!(again[&name(n)].0, leases[&name(n)].0, "the lease is the same");
+        assert_ne!(again[&name(n)].1, leases[&name(n)].1, "the process is another");
+    }
+
+    // So does one that has left, also if the other one starts first.
+    for run in &mut runs {
+        let run = run.take().expect("it runs");
+        run.terminate().await;
+        assert_eq!(run.end().await.code(), Some(0));
+    }
+    let _first = servers.installations[late].start().await;
+    let _second = servers.installations[1 - late].start().await;
+    servers.both_write("again").await;
+    assert_eq!(
+        servers.leases().await.into_keys().collect::<BTreeSet<_>>(),
+        BTreeSet::from([name(0), name(1)])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_one_host_with_a_data_directory_each_need_no_names() {
+    let schema = Schema::create().await;
+    let (one, other) = (Installation::postgres(&schema), Installation::postgres(&schema));
+    servers_of_one_host_need_no_names(one, other, schema).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_one_host_that_share_a_data_directory_need_no_names() {
+    let schema = Schema::create().await;
+    let one = Installation::postgres(&schema);
+    let other = one.beside().with(&format!("--datastore={}", schema.url()));
+    servers_of_one_host_need_no_names(one, other, schema).await;
 }
 
 /// 26.
@@ -409,6 +505,7 @@ async fn metrics_have_their_names() {
         ("rowplane_commit_duration_seconds", "histogram", "_count"),
         ("rowplane_commit_batch_size", "histogram", "_count"),
         ("rowplane_cache_lag_revisions", "gauge", " "),
+        ("rowplane_compaction_backlog_revisions", "gauge", " "),
         ("rowplane_compaction_lag_revisions", "gauge", " "),
     ] {
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}:\n{text}");

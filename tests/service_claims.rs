@@ -47,7 +47,7 @@ async fn remove(api: &Api, name: &str) {
     let services = api.resources.get("", "v1", "services").expect("services").id;
     let found = api.cache.any().get(services, "t", name).expect(name);
     let key = Key::new(services, "t", name);
-    let mutation = Mutation { key, expect: Expect::At(found.revision()), change: Change::Delete };
+    let mutation = Mutation::new(key, Expect::At(found.revision()), Change::Delete);
     let written = api.store.write(mutation).await.expect("write");
     assert!(matches!(written, Written::Committed { .. }));
 }

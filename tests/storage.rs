@@ -51,6 +51,8 @@ on_both_databases! {
         one_key_many_times_in_a_batch,
         every_batch_size,
         unusual_names_and_values,
+        a_requirement_about_another_row_decides,
+        every_number_of_requirements,
     }
     reads {
         lists_at_every_past_revision,

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{
-    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, ResourceId, Scan,
+    Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
 };
 
 use crate::support::database::Database;
@@ -119,8 +119,30 @@ impl Test {
     }
 
     fn mutation(&mut self) -> Mutation {
-        let key =
-            Key::new(self.resource(), pick(&mut self.random, &NAMESPACES), pick(&mut self.random, &NAMES));
+        let requirements = if self.random.random_bool(0.3) { self.random.random_range(1..4) } else { 0 };
+        let required: Vec<Requirement> = (0..requirements).map(|_| self.requirement()).collect();
+        self.write_of_a_row().requiring(required)
+    }
+
+    /// Mostly one that holds before the batch.
+    fn requirement(&mut self) -> Requirement {
+        let key = self.key();
+        let live = self.model.newest().get(&place(&key)).map(|(version, _)| *version);
+        let expect = match live {
+            _ if self.random.random_bool(0.1) => Expect::At(Revision(self.random.random_range(0..200))),
+            Some(version) if self.random.random_bool(0.9) => Expect::At(version),
+            _ => Expect::Absent,
+        };
+        Requirement { key, expect }
+    }
+
+    fn key(&mut self) -> Key {
+        let (namespace, name) = (pick(&mut self.random, &NAMESPACES), pick(&mut self.random, &NAMES));
+        Key::new(self.resource(), namespace, name)
+    }
+
+    fn write_of_a_row(&mut self) -> Mutation {
+        let key = self.key();
         let live = self.model.newest().get(&place(&key)).map(|(version, _)| *version);
         let expect = match live {
             _ if self.random.random_bool(0.1) => Expect::At(Revision(self.random.random_range(0..200))),
@@ -216,7 +238,7 @@ impl Test {
 
     async fn sweep_all(&mut self) {
         self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
-        while self.backend().sweep(100).await.expect("sweep") == 100 {}
+        while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
         assert_eq!(self.database.number("SELECT COUNT(*) FROM objects").await, live);
         assert_eq!(self.database.number("SELECT COUNT(*) FROM changes").await, 0);
@@ -284,6 +306,16 @@ impl Model {
         };
         if !passes {
             return Outcome::Conflict { found };
+        }
+        for (requirement, Requirement { key, expect }) in mutation.requires.iter().enumerate() {
+            let found = state.get(&place(key)).map(|(version, _)| *version);
+            let holds = match expect {
+                Expect::Absent => found.is_none(),
+                Expect::At(version) => found == Some(*version),
+            };
+            if !holds {
+                return Outcome::Unmet { requirement, found };
+            }
         }
         let revision = Revision(self.clock.revision.0 + 1);
         let (kind, value) = match &mutation.change {

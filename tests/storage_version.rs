@@ -1,4 +1,4 @@
-//! Which servers there are, how they encode, and who waits for whom: the assertions of `spec/storage-version.md`. A
+//! Which servers there are, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`. A
 //! test of assertion 17 is called `s17_…`.
 
 #[macro_use]

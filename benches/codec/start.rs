@@ -58,10 +58,10 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     let mutations: Vec<Mutation> = drafts
         .into_iter()
         .enumerate()
-        .map(|(n, draft)| Mutation {
-            key: Key::new(resource, "default", &format!("web-{n:05}")),
-            expect: Expect::Absent,
-            change: Change::Put { uid: "u".into(), stored_version: "v1".into(), draft },
+        .map(|(n, draft)| {
+            let key = Key::new(resource, "default", &format!("web-{n:05}"));
+            let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+            Mutation::new(key, Expect::Absent, change)
         })
         .collect();
     for batch in mutations.chunks(BATCH) {

@@ -55,14 +55,14 @@ async fn write_until(store: Store, resource: ResourceId, writer: usize, end: Ins
     for n in (0..KEYS).cycle() {
         let draft = Draft::of_json("ns", &keys[n].name, value());
         let change = Change::Put { uid: "uid".into(), stored_version: "v1".into(), draft };
-        let mutation = Mutation { key: keys[n].clone(), expect: versions[n], change };
+        let mutation = Mutation::new(keys[n].clone(), versions[n], change);
         let started = Instant::now();
         if started > end {
             break;
         }
         match store.write(mutation).await.expect("write") {
             Written::Committed { revision, .. } => versions[n] = Expect::At(revision),
-            Written::Conflict { found, .. } => panic!("a key of its own: {found:?}"),
+            lost => panic!("a key of its own: {lost:?}"),
         }
         latencies.push(started.elapsed());
     }

@@ -42,7 +42,7 @@ impl Api {
             Strictness { validation: options.write.field_validation, warnings: applier.requester.warnings };
         let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };
         if part == Part::Main {
-            admission::admit_update_or_create(self, target).await?;
+            admission::namespace::admit_update_or_create(self, target).await?;
         }
         self.modify(target, options.write.dry_run, |current| match current {
             Some(current) => changed(target, part, config, options, applier, current),

@@ -12,7 +12,7 @@ use super::resource::Resource;
 use super::strategy::Writer;
 use super::strictness::{Requester, Warnings};
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
-use crate::storage::{Expect, Written};
+use crate::storage::{Expect, Requirement, Written};
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;
@@ -50,7 +50,7 @@ impl Api {
             let name =
                 meta::text(super::metadata(&candidate).unwrap_or(&ObjectMap::new()), "name").to_owned();
             let target = Target { resource, namespace, name: &name };
-            admission::admit_create(self, target, in_path).await?;
+            let namespace = admission::namespace::admit_create(self, target).await?;
             admission::plugins::complete_proven(self, target, &mut candidate).await?;
             complete(resource, &mut candidate, &Writer { user, now: &now, warnings });
             judge(resource, &candidate, &name)?;
@@ -61,13 +61,13 @@ impl Api {
                 return self.try_create(target, candidate, version).await;
             }
             meta::create::refuse_version(&version)?;
-            let written = self.put_new(target, candidate).await;
+            let written = self.put_new(target, candidate, namespace).await;
             self.settle(target, allocation, &written).await;
             match written? {
                 Written::Committed { object: Some(object), .. } => return Ok(Answer::Stored(object)),
                 Written::Committed { object: None, .. } => break,
                 Written::Conflict { .. } if generate && attempt < NAME_ATTEMPTS => {}
-                Written::Conflict { judged_at, .. } => {
+                Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => {
                     self.cache.at_least(judged_at).await?;
                     return Err(self.already_exists(target, !prefix.is_empty()));
                 }
@@ -76,8 +76,14 @@ impl Api {
         Err(Error::Internal("a write came back without its object".to_owned()))
     }
 
-    async fn put_new(&self, target: Target<'_>, object: ObjectMap) -> Result<Written, Error> {
-        Ok(self.store.write(put_mutation(target, Expect::Absent, object)?).await?)
+    async fn put_new(
+        &self,
+        target: Target<'_>,
+        object: ObjectMap,
+        namespace: Option<Requirement>,
+    ) -> Result<Written, Error> {
+        let mutation = put_mutation(target, Expect::Absent, object)?.requiring(namespace);
+        admission::namespace::write_admitted(self, target, mutation).await
     }
 
     /// A dry run: everything but the write.

@@ -69,10 +69,12 @@ impl Api {
             return gone;
         }
         let expect = Expect::At(object.revision());
-        let mutation = Mutation { key: target.key(), expect, change: Change::Delete };
+        let mutation = Mutation::new(target.key(), expect, Change::Delete);
         match self.store.write(mutation).await? {
             Written::Committed { .. } => gone,
-            Written::Conflict { .. } => Err(Error::modified(target.resource.group_resource(), target.name)),
+            Written::Conflict { .. } | Written::Unmet { .. } => {
+                Err(Error::modified(target.resource.group_resource(), target.name))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a DELETE does to an object: removes it, marks it, or nothing (`spec/list-watch.md`, section 5.5).
+//! What a DELETE does to an object: removes it, marks it, or nothing (`docs/spec/list-watch.md`, section 5.5).
 //!
 //! Pure; upstream spreads it over `rest.BeforeDelete` and `updateForGracefulDeletionAndFinalizers` of its
 //! registry store. Options are validated and the object exists; then [`check`], then [`plan`].

@@ -12,7 +12,7 @@ use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
 pub use causes::Causes;
 
-/// A failed request. Message texts are part of the wire contract (`spec/list-watch.md`, section 7).
+/// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// 400: bad parameters, body or token.
@@ -126,9 +126,10 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(_) | storage::Error::Regressed { .. } | storage::Error::Fenced => {
-                Self::Unavailable { message: error.to_string(), retry_after: 1 }
-            }
+            storage::Error::Unavailable(_)
+            | storage::Error::Broken(_)
+            | storage::Error::Regressed { .. }
+            | storage::Error::Fenced => Self::Unavailable { message: error.to_string(), retry_after: 1 },
             // The write may still have happened, as with a deadline.
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),

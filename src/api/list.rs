@@ -75,7 +75,7 @@ impl Api {
         }
     }
 
-    /// The state to read: spec/list-watch.md, table 2.1.
+    /// The state to read: docs/spec/list-watch.md, table 2.1.
     async fn source(
         &self,
         resource: &Resource,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::options::DryRun;
-use super::{Answer, Api, ObjectMap, Target, metadata_mut};
+use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut};
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
 use crate::codec::object::{Draft, Object};
@@ -109,8 +109,11 @@ impl Api {
         dry_run: DryRun,
     ) -> Result<Result<Modified, Revision>, Error> {
         let old = current.as_ref().map(|current| &current.object);
+        let (outcome, namespace) = match current {
+            Some(_) => (Outcome::Updated, None),
+            None => (Outcome::Created, admission::namespace::admit_create(self, target).await?),
+        };
         let allocation = self.allocate(target, &mut object, old, dry_run).await?;
-        let outcome = if current.is_some() { Outcome::Updated } else { Outcome::Created };
         if dry_run == DryRun::Yes {
             return Ok(Ok(Modified { answer: unstored(object), outcome }));
         }
@@ -120,7 +123,9 @@ impl Api {
         drop(current);
         let mutation = self.lanes.run(size, || put_mutation(target, expect, object)).await;
         let written = match mutation {
-            Ok(mutation) => self.store.write(mutation).await.map_err(Error::from),
+            Ok(mutation) => {
+                admission::namespace::write_admitted(self, target, mutation.requiring(namespace)).await
+            }
             Err(error) => Err(error),
         };
         self.settle(target, allocation, &written).await;
@@ -131,7 +136,7 @@ impl Api {
             Written::Committed { object: None, .. } => {
                 return Err(Error::Internal("a write came back without its object".to_owned()));
             }
-            Written::Conflict { judged_at, .. } => Err(judged_at),
+            Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => Err(judged_at),
         })
     }
 
@@ -147,7 +152,7 @@ impl Api {
             let answer = unstored(answer.unwrap_or(current.object));
             return Ok(Ok(Modified { answer, outcome: Outcome::Deleted(found) }));
         }
-        let mutation = Mutation { key: target.key(), expect: Expect::At(found), change: Change::Delete };
+        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
         Ok(match self.store.write(mutation).await? {
             Written::Committed { revision, .. } => {
                 self.release_all(target, &current.object).await;
@@ -158,7 +163,7 @@ impl Api {
                 });
                 Ok(Modified { answer: unstored(last), outcome: Outcome::Deleted(revision) })
             }
-            Written::Conflict { judged_at, .. } => Err(judged_at),
+            Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => Err(judged_at),
         })
     }
 }
@@ -186,5 +191,5 @@ pub(super) fn put_mutation(target: Target<'_>, expect: Expect, object: ObjectMap
         draft = draft.without_message();
     }
     let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
-    Ok(Mutation { key: target.key(), expect, change })
+    Ok(Mutation::new(target.key(), expect, change))
 }

@@ -244,5 +244,5 @@ fn delete(target: Target<'_>, state: &State) -> Option<Mutation> {
 }
 
 fn deletion(target: Target<'_>, found: &Object) -> Mutation {
-    Mutation { key: target.key(), expect: Expect::At(found.revision()), change: Change::Delete }
+    Mutation::new(target.key(), Expect::At(found.revision()), Change::Delete)
 }

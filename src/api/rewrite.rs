@@ -48,7 +48,7 @@ impl Api {
         let mutation = again(target, stored)?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
-            Written::Conflict { .. } => Rewritten::Elsewhere,
+            Written::Conflict { .. } | Written::Unmet { .. } => Rewritten::Elsewhere,
         })
     }
 }
@@ -67,8 +67,6 @@ fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
         Next::Put(object) => put_mutation(target, Expect::At(revision), object),
         Next::Unchanged => put_mutation(target, Expect::At(revision), current.object),
         // It was only waiting for somebody to touch it.
-        Next::Delete(_) => {
-            Ok(Mutation { key: target.key(), expect: Expect::At(revision), change: Change::Delete })
-        }
+        Next::Delete(_) => Ok(Mutation::new(target.key(), Expect::At(revision), Change::Delete)),
     }
 }

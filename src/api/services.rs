@@ -135,7 +135,11 @@ impl Api {
         if let Some(Allocation { made, given_up }) = allocation {
             match written {
                 Ok(Written::Committed { .. }) => self.release(target, &given_up).await,
-                Ok(Written::Conflict { .. }) => self.release(target, &made).await,
+                Ok(Written::Conflict { .. } | Written::Unmet { .. }) => self.release(target, &made).await,
+                // Its namespace went, or never stood still.
+                Err(
+                    Error::NotFound { .. } | Error::ForbiddenBecause { .. } | Error::ServerTimeout { .. },
+                ) => self.release(target, &made).await,
                 Err(_) => {}
             }
         }

@@ -57,7 +57,7 @@ impl Api {
         let mut next = || first.take().map_or_else(&body, Ok);
         let creates = part == Part::Main && resource.definition.behavior.create_on_update;
         if creates {
-            admission::admit_update_or_create(self, target).await?;
+            admission::namespace::admit_update_or_create(self, target).await?;
         }
         self.modify(target, options.dry_run, |current| match current {
             Some(current) => {

@@ -307,7 +307,7 @@ impl Scope {
         if self.unfiltered { Ok(true) } else { resource.selects(&self.selection, object) }
     }
 
-    /// What an event is to this watch: spec/list-watch.md, 4.1.
+    /// What an event is to this watch: docs/spec/list-watch.md, 4.1.
     fn kind(&self, resource: &Resource, event: &Event) -> Result<Option<EventType>, Error> {
         let holds = |object: &Option<Arc<Object>>| match object {
             Some(object) => self.holds(resource, object),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
 
@@ -24,30 +25,41 @@ pub fn is_open_path(path: &str) -> bool {
 }
 
 /// Turns credentials into a [`User`].
-#[derive(Debug, Default)]
+///
+/// Cheap to clone; clones know the same credentials.
+#[derive(Clone, Debug, Default)]
 pub struct Authenticator {
-    tokens: Tokens,
+    tokens: Arc<ArcSwap<Tokens>>,
 }
 
 impl Authenticator {
     pub fn new(tokens: Tokens) -> Self {
-        Self { tokens }
+        Self { tokens: Arc::new(ArcSwap::from_pointee(tokens)) }
     }
 
-    /// `certificate` is the identity of the connection, `authorization` the header of the request.
+    /// From the next request on these tokens are known, and no others. Whether that is a change.
+    pub fn replace_tokens(&self, tokens: Tokens) -> bool {
+        let changed = **self.tokens.load() != tokens;
+        if changed {
+            self.tokens.store(Arc::new(tokens));
+        }
+        changed
+    }
+
+    /// `certificate` is who the client's certificate names, `authorization` the header of the request.
     /// `Ok(None)` means that there were no credentials at all: refuse unless [`is_open_path`].
     /// A token that nobody has is refused everywhere, as upstream does.
     pub fn authenticate(
         &self,
-        certificate: Option<&Arc<User>>,
+        certificate: Option<Arc<User>>,
         authorization: Option<&[u8]>,
     ) -> Result<Option<Arc<User>>, Error> {
         if let Some(user) = certificate {
-            return Ok(Some(user.clone()));
+            return Ok(Some(user));
         }
         match authorization.and_then(bearer_token) {
             None => Ok(None),
-            Some(token) => self.tokens.user(token).cloned().map(Some).ok_or(Error::Unauthorized),
+            Some(token) => self.tokens.load().user(token).cloned().map(Some).ok_or(Error::Unauthorized),
         }
     }
 }
@@ -135,7 +147,7 @@ mod tests {
     #[test]
     fn a_certificate_comes_before_a_token() {
         let alice = Arc::new(User { name: "alice".into(), ..User::default() });
-        let user = with_tokens("secret,bob,7\n").authenticate(Some(&alice), Some(b"Bearer wrong"));
+        let user = with_tokens("secret,bob,7\n").authenticate(Some(alice), Some(b"Bearer wrong"));
         assert_eq!(user.unwrap().unwrap().name, "alice");
     }
 

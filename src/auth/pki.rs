@@ -2,12 +2,14 @@
 //! client certificate, made on first start and kept.
 //!
 //! Keys are made once and never replaced, so that processes that share the directory agree on them;
-//! certificates follow from the keys and are issued again when they no longer fit.
+//! certificates follow from the keys and are issued again when they no longer fit. Flags put other files in their place,
+//! and what nothing is signed by or trusted for is not made.
 
 mod files;
 mod issue;
 mod kubeconfig;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -15,7 +17,7 @@ use std::time::SystemTime;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-pub use kubeconfig::{Kubeconfig, client_address};
+pub use kubeconfig::{Kubeconfig, client_url};
 
 /// What went wrong, and with which file.
 #[derive(Debug, thiserror::Error)]
@@ -48,68 +50,110 @@ pub struct ServingNames {
 /// Files that stand in for the ones of the data directory, by kube-apiserver's flags.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--client-ca-file`: CAs whose client certificates are accepted beside those of our own CA. The
-    /// latter stays trusted, as the admin's certificate is its.
+    /// `--client-ca-file`: the only CAs whose client certificates are accepted. Our own is trusted only if its certificate
+    /// is in the file too, and only then there is an admin.
     pub client_ca_file: Option<PathBuf>,
     /// `--tls-cert-file` and `--tls-private-key-file`.
     pub serving: Option<(PathBuf, PathBuf)>,
 }
 
-/// Everything that serving TLS and writing a kubeconfig need.
-#[derive(Debug)]
-pub struct Pki {
-    pub serving_chain: Vec<CertificateDer<'static>>,
-    pub serving_key: PrivateKeyDer<'static>,
-    /// Who may sign client certificates.
-    pub client_roots: Vec<CertificateDer<'static>>,
-    /// PEM by which a client can verify the serving certificate.
-    pub server_authority: String,
-    /// PEM.
-    pub admin_certificate: String,
-    /// PEM.
-    pub admin_key: String,
-}
-
-impl Pki {
-    /// Loads what is in `dir` and makes what is missing or no longer fits.
-    pub fn ensure(
-        dir: &Path,
-        names: &ServingNames,
-        overrides: &Overrides,
-        now: SystemTime,
-    ) -> Result<Self, Error> {
-        files::create_dir(dir)?;
-        let ca = issue::Ca::ensure(dir, now)?;
-        let admin = ca.leaf(dir, "admin", &issue::Profile::Admin, now)?;
-        let serving = match &overrides.serving {
-            Some((certificate, key)) => Serving::load(certificate, key)?,
-            None => {
-                ca.leaf(dir, "apiserver", &issue::Profile::Serving(names), now)?;
-                Serving::load(&dir.join("apiserver.crt"), &dir.join("apiserver.key"))?
-            }
-        };
-        let mut client_roots = vec![ca.der.clone()];
-        if let Some(file) = &overrides.client_ca_file {
-            client_roots.extend(certificates(file, &files::read(file)?)?);
-        }
-        // A foreign chain may end in its CA, and Go accepts a server whose own certificate is trusted.
-        let foreign = overrides.serving.as_ref().map(|_| serving.pem.as_str());
-        Ok(Self {
-            server_authority: [ca.pem.trim_end(), foreign.unwrap_or_default().trim_end(), ""].join("\n"),
-            serving_chain: serving.chain,
-            serving_key: serving.key,
-            client_roots,
-            admin_certificate: admin.certificate,
-            admin_key: admin.key,
-        })
-    }
+/// Where a server's certificates come from.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    pub dir: PathBuf,
+    pub names: ServingNames,
+    pub overrides: Overrides,
 }
 
 /// What the server shows to its clients.
-struct Serving {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Serving {
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
     pem: String,
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+}
+
+/// A client that may do everything.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Admin {
+    /// PEM.
+    pub certificate: String,
+    /// PEM.
+    pub key: String,
+    /// PEM by which the client can verify the serving certificate.
+    pub server_authority: String,
+}
+
+/// Everything that serving TLS and writing a kubeconfig need.
+#[derive(Debug)]
+pub struct Pki {
+    pub serving: Serving,
+    /// Who may sign client certificates.
+    pub client_roots: Vec<CertificateDer<'static>>,
+    /// `None` if our own CA is not among these.
+    pub admin: Option<Admin>,
+}
+
+impl Sources {
+    /// Loads what is in the directory and makes what is missing or no longer fits.
+    pub fn ensure(&self, now: SystemTime) -> Result<Pki, Error> {
+        if self.has_own_ca()? {
+            files::create_dir(&self.dir)?;
+            issue::Ca::ensure(&self.dir, now)?;
+        }
+        let serving = self.serving(now)?;
+        Ok(Pki { client_roots: self.client_roots(now)?, admin: self.admin(&serving, now)?, serving })
+    }
+
+    /// The serving certificate of now; ours is issued again some time before its end.
+    pub fn serving(&self, now: SystemTime) -> Result<Serving, Error> {
+        if let Some((certificate, key)) = &self.overrides.serving {
+            return Serving::load(certificate, key);
+        }
+        let ca = issue::Ca::load(&self.dir, now)?;
+        ca.leaf(&self.dir, "apiserver", &issue::Profile::Serving(&self.names), now)?;
+        Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))
+    }
+
+    /// The CAs of now that vouch for clients.
+    pub fn client_roots(&self, now: SystemTime) -> Result<Vec<CertificateDer<'static>>, Error> {
+        match &self.overrides.client_ca_file {
+            Some(file) => certificates(file, &files::read(file)?),
+            None => Ok(vec![issue::Ca::load(&self.dir, now)?.der]),
+        }
+    }
+
+    /// The admin of now, if our own CA is trusted; the certificate is issued again some time before its end.
+    pub fn admin(&self, serving: &Serving, now: SystemTime) -> Result<Option<Admin>, Error> {
+        if !self.trusts_own_ca()? {
+            return Ok(None);
+        }
+        let ca = issue::Ca::load(&self.dir, now)?;
+        let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Admin, now)?;
+        // A foreign chain may end in its CA, and Go accepts a server whose own certificate is trusted.
+        let foreign = self.overrides.serving.as_ref().map(|_| serving.pem.as_str());
+        let server_authority = [ca.pem.trim_end(), foreign.unwrap_or_default().trim_end(), ""].join("\n");
+        Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
+    }
+
+    /// Whether anything is signed by our own CA, whose key need not lie about otherwise.
+    fn has_own_ca(&self) -> Result<bool, Error> {
+        Ok(self.overrides.serving.is_none() || self.trusts_own_ca()?)
+    }
+
+    fn trusts_own_ca(&self) -> Result<bool, Error> {
+        let Some(file) = &self.overrides.client_ca_file else { return Ok(true) };
+        let path = self.dir.join("ca.crt");
+        let Some(own) = files::try_read(&path)? else { return Ok(false) };
+        let own = certificates(&path, &own)?;
+        Ok(certificates(file, &files::read(file)?)?.iter().any(|trusted| Some(trusted) == own.first()))
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admin").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 impl Serving {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::user::User;
 
 /// The users by their token.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     users: HashMap<String, Arc<User>>,
 }

@@ -1,17 +1,20 @@
 //! The one task that changes the cache: it applies this server's commits as they complete, and reads the changefeed
-//! for everybody else's.
+//! for everybody else's. What it cannot read it reads again until it can: nobody is answered for what readers of this
+//! cache would not find.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::event::Event;
 use super::{Cache, load};
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
-use crate::storage::{ChangeRow, Error, Key, OwnCommit, ResourceId, SAFETY_GAP};
+use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAFETY_GAP};
+use crate::tasks::Tasks;
 
 /// Changes read from the table at a time.
 const PAGE: u32 = 1000;
@@ -25,26 +28,45 @@ struct Applied {
     object: Option<Arc<Object>>,
 }
 
-/// Runs until the writer is gone.
-pub async fn run(cache: Cache, mut commits: mpsc::Receiver<OwnCommit>, resources: Vec<ResourceId>) {
-    let feed = Feed { cache, resources };
+/// A revision that should follow was not among the changes.
+#[derive(Debug)]
+struct Gap {
+    after: Revision,
+    found: Revision,
+}
+
+/// Runs until the writer is gone, or its tasks are being stopped and what it has committed is published.
+pub async fn run(
+    cache: Cache,
+    mut commits: mpsc::Receiver<OwnCommit>,
+    resources: Vec<ResourceId>,
+    tasks: Tasks,
+) {
+    let feed = Feed { cache, resources, tasks };
+    let shared = &feed.cache.shared;
     loop {
         let outcome = tokio::select! {
             // Own commits first: clients wait for them, and they make most table reads unnecessary.
             biased;
             commit = commits.recv() => match commit {
-                Some(commit) => feed.apply_own(commit).await,
+                Some(commit) => {
+                    feed.publish(commit).await;
+                    Ok(())
+                }
                 None => return,
             },
-            () = feed.cache.shared.behind.notified() => feed.catch_up(None).await,
-            () = feed.cache.shared.backend.hint() => {
-                feed.cache.shared.snapshots.expire();
-                feed.catch_up(None).await
+            () = feed.tasks.stopping(), if !commits.is_closed() => {
+                commits.close();
+                Ok(())
             }
+            () = shared.behind.notified() => feed.catch_up(None).await,
+            () = shared.backend.hint() => feed.catch_up(None).await,
         };
         if let Err(error) = outcome {
-            tracing::warn!(%error, revision = %feed.cache.revision(), "cannot read the changefeed, will try again");
-            tokio::time::sleep(PAUSE).await;
+            feed.warn(&error);
+            sleep(PAUSE).await;
+            // Not every database gives hints, and nobody else may ever ask.
+            shared.behind.notify_one();
         }
     }
 }
@@ -52,23 +74,42 @@ pub async fn run(cache: Cache, mut commits: mpsc::Receiver<OwnCommit>, resources
 struct Feed {
     cache: Cache,
     resources: Vec<ResourceId>,
+    tasks: Tasks,
 }
 
 impl Feed {
-    /// Applies a batch of this server. If other servers committed before it, their changes are fetched first; if they
-    /// cannot be had, the batch is left for the next read of the table, where it stands too.
-    async fn apply_own(&self, commit: OwnCommit) -> Result<(), Error> {
-        let caught_up = self.catch_up(Some(commit.base)).await;
-        if commit.base <= self.cache.revision() {
-            let writes = commit.writes.into_iter();
-            self.apply(writes.map(|write| Applied {
-                revision: write.revision,
-                key: write.key,
-                object: write.object,
-            }));
+    /// Applies a batch of this server and tells its writer. If other servers committed before it, their changes are
+    /// fetched first, however often that takes; a server that stops meanwhile leaves its writer without an answer.
+    async fn publish(&self, commit: OwnCommit) {
+        while let Err(error) = self.reach(commit.base).await {
+            self.warn(&error);
+            tokio::select! {
+                () = sleep(PAUSE) => {}
+                () = self.tasks.stopping() => return,
+            }
         }
-        let _ = commit.published.send(());
-        caught_up
+        let writes = commit.writes.into_iter();
+        let own =
+            |write: OwnWrite| Applied { revision: write.revision, key: write.key, object: write.object };
+        // The revisions of a batch follow its base.
+        if self.take(writes.map(own)).await.is_ok() {
+            let _ = commit.published.send(());
+        }
+    }
+
+    /// Reads the table until the cache is at `base` or beyond.
+    async fn reach(&self, base: Revision) -> Result<(), Error> {
+        self.catch_up(Some(base)).await?;
+        let current = self.cache.revision();
+        if current < base {
+            return Err(Error::Future { requested: base, current });
+        }
+        Ok(())
+    }
+
+    fn warn(&self, error: &Error) {
+        let revision = self.cache.revision();
+        tracing::warn!(%error, %revision, "cannot read the changefeed, will try again");
     }
 
     /// Reads the table up to a revision, or to its end. Revisions have no gaps, so that the number of rows to read is
@@ -98,12 +139,33 @@ impl Feed {
                 metrics::gauge!("rowplane_cache_lag_revisions").set(through.0.saturating_sub(at.0) as f64);
             };
             lag(at);
-            self.apply(changes.rows.into_iter().map(Applied::from));
-            lag(self.cache.revision());
+            self.take(changes.rows.into_iter().map(Applied::from)).await?;
+            let reached = self.cache.revision();
+            lag(reached);
             if !full {
-                return Ok(());
+                return if reached < through {
+                    self.heal(Gap { after: reached, found: through }).await
+                } else {
+                    Ok(())
+                };
             }
         }
+    }
+
+    /// Applies writes in revision order, and starts over where one is missing.
+    async fn take(&self, writes: impl Iterator<Item = Applied>) -> Result<(), Error> {
+        match self.apply(writes) {
+            Ok(()) => Ok(()),
+            Err(gap) => self.heal(gap).await,
+        }
+    }
+
+    /// A change that should be in the table is not, so the state is read from the objects themselves.
+    async fn heal(&self, gap: Gap) -> Result<(), Error> {
+        let Gap { after, found } = gap;
+        metrics::counter!("rowplane_cache_gaps_total").increment(1);
+        tracing::error!(%after, %found, "the changefeed has a gap; the watch cache is loaded anew");
+        self.reload().await
     }
 
     /// Starts over: history between the state and the store is gone. Watchers behind it learn so from the store.
@@ -111,6 +173,11 @@ impl Feed {
         let state = load::load(&*self.cache.shared.backend, &self.resources).await?;
         let revision = state.revision;
         let shared = &self.cache.shared;
+        let floor = self.cache.revision();
+        if revision < floor {
+            return Err(Error::Regressed { floor, found: revision });
+        }
+        shared.mark.raise(revision);
         let logs = shared.logs.write().unwrap_or_else(|e| e.into_inner());
         *shared.loaded_at.lock().unwrap_or_else(|e| e.into_inner()) = revision;
         shared.state.store(Arc::new(state));
@@ -121,16 +188,20 @@ impl Feed {
         Ok(())
     }
 
-    /// Applies writes in revision order; those already applied are passed over.
-    fn apply(&self, writes: impl Iterator<Item = Applied>) {
+    /// Applies writes in revision order, up to the first gap; those already applied are passed over.
+    fn apply(&self, writes: impl Iterator<Item = Applied>) -> Result<(), Gap> {
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
         let mut events: BTreeMap<ResourceId, Vec<Arc<Event>>> = BTreeMap::new();
+        let mut gap = None;
         for write in writes {
             if write.revision <= state.revision {
                 continue;
             }
-            debug_assert_eq!(write.revision.0, state.revision.0 + 1, "the changefeed has no gaps");
+            if write.revision.0 != state.revision.0 + 1 {
+                gap = Some(Gap { after: state.revision, found: write.revision });
+                break;
+            }
             state.revision = write.revision;
             let Applied { revision, key, object } = write;
             let joined = joined_key(&key.namespace, &key.name);
@@ -153,6 +224,7 @@ impl Feed {
         for log in touched {
             log.announce(revision);
         }
+        gap.map_or(Ok(()), Err)
     }
 }
 

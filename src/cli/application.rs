@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::config::ServeConfig;
+use super::config::{IdentityConfig, ServeConfig};
 use super::datastore::Datastore;
 use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
@@ -24,14 +22,16 @@ use crate::long_work::Lanes;
 use crate::api::{self, Api};
 use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
+use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
-use crate::controllers::{self, Runner};
+use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::openapi::OpenApi;
+use crate::identity::{Instance, ServerIdentity};
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
@@ -39,6 +39,7 @@ use crate::schema::registry::Registry;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
+use crate::tasks::{Failure, Tasks};
 
 /// A key signs continue tokens for a day and verifies them for two more; seconds.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
@@ -58,7 +59,8 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown } = environment;
+    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown, tasks } =
+        environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
     repair_clock(&*backend, &mark).await?;
 
@@ -67,8 +69,11 @@ pub async fn build_on(
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone()).await?;
-    let store = Store::start(backend.clone(), sink, mark.clone());
+    // Controllers and what a leaving server says are written before the writer ends.
+    let (storing, controlling) = (tasks.group(), tasks.group());
+    end_when_broken(&storing, &backend);
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing).await?;
+    let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
         store,
         cache,
@@ -85,29 +90,30 @@ pub async fn build_on(
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
 
-    let tasks = TaskTracker::new();
-    let stop = CancellationToken::new();
-    let replica =
-        identity.zip(config.identity).map(|(identity, config)| Replica::new(&api, identity, config));
+    let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
-    let runner = Runner { api: &api, stop: &stop, tasks: &tasks };
+    let runner = Runner { api: api.clone(), tasks: controlling.clone() };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
     runner.spawn(settings, &gate, &election);
-    if let Some(replica) = &replica {
-        replica.spawn(&runner, advertised.address, &mut health);
+    if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
+        (&replica, identity, &config.identity)
+    {
+        let claimant = claimant(&config, *leases, identity, &*backend, &advertised)?;
+        replica.spawn(&runner, claimant, &mut health);
     }
-    run_until(&tasks, &stop, refresh_token_keys(api.clone()));
-    run_until(&tasks, &stop, save_mark(mark.clone()));
+    controlling.run("token-keys", refresh_token_keys(api.clone()));
+    controlling.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
         let backend = backend.clone();
-        runner.while_leading(&election, move || Box::pin(compact_regularly(backend.clone(), compaction)));
+        runner.while_leading(&election, "compactor", move || {
+            Box::pin(compact_regularly(backend.clone(), compaction))
+        });
     }
-    tasks.close();
 
-    add_checks(&mut health, &backend);
+    add_checks(&mut health, &api.cache);
     // Clients that come now find the gate open, unless registering takes more than one attempt.
     gate.tried().await;
     let app = App {
@@ -127,13 +133,15 @@ pub async fn build_on(
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {
-        stop.cancel();
-        tasks.wait().await;
+        controlling.stop();
+        controlling.ended().await;
         if let Some(replica) = replica {
             replica.leave(&api).await;
         }
+        storing.stop();
         // The writer and the cache end with it.
         drop(api);
+        storing.ended().await;
         if let Err(error) = mark.save() {
             tracing::warn!(%error, "cannot save the high-water mark");
         }
@@ -209,17 +217,38 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
     }
 }
 
-fn add_checks(health: &mut HealthChecks, backend: &Arc<dyn Backend>) {
-    let backend = backend.clone();
+fn add_checks(health: &mut HealthChecks, cache: &Cache) {
+    let backend = cache.backend().clone();
     health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
         let backend = backend.clone();
         async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
+    let cache = cache.clone();
+    health.add("watch-cache", &[Endpoint::Readyz], move || {
+        let result = cache.check(Instant::now());
+        async { result }
+    });
 }
 
-fn run_until(tasks: &TaskTracker, stop: &CancellationToken, task: impl Future<Output = ()> + Send + 'static) {
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.run_until_cancelled(task).await;
+/// What this server brings along to be told from the others; nothing where there can be no others.
+fn claimant(
+    config: &ServeConfig,
+    leases: IdentityLeases,
+    identity: ServerIdentity,
+    backend: &dyn Backend,
+    advertised: &Advertised,
+) -> std::io::Result<Claimant> {
+    let directory = config.data_dir.join("servers");
+    let take = || Instance::take(&directory, identity.hostname(), config.secure_port).map(Arc::new);
+    let instance = backend.shared().then(take).transpose()?;
+    Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
+}
+
+/// A database that cannot be relied on any more ends the server.
+fn end_when_broken(tasks: &Tasks, backend: &Arc<dyn Backend>) {
+    let (backend, server) = (backend.clone(), tasks.clone());
+    tasks.run("store-failure", async move {
+        server.fail(Failure::Store(backend.broken().await));
+        std::future::pending::<()>().await;
     });
 }

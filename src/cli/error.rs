@@ -8,6 +8,7 @@ use super::serve::BuildError;
 use crate::auth::{pki, token_file};
 use crate::http::tls;
 use crate::storage::{OpenError, transfer};
+use crate::tasks::Failure;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,8 +45,8 @@ pub enum Error {
     Signals(io::Error),
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    #[error("the server ended unexpectedly: {0}")]
-    Crashed(tokio::task::JoinError),
+    #[error("the server cannot go on: {0}")]
+    Failed(Failure),
 }
 
 impl Error {

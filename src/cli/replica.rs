@@ -1,69 +1,92 @@
-//! This server among the replicas: its lease, its registration, its part in the election, and how it leaves.
+//! This server among the replicas: its name and lease, its registration, its part in the election, and how it leaves.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use uuid::Uuid;
 
-use super::config::{IdentityConfig, Registration};
+use super::config::Registration;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
 use crate::api::{Api, Target};
+use crate::controllers::identity_lease::{Claimant, Claimed, claim};
 use crate::controllers::leader::{self, Election};
 use crate::controllers::migration::Agreement;
-use crate::controllers::{IdentityLeases, Runner, identity_lease_gc};
+use crate::controllers::{Runner, identity_lease_gc};
 use crate::http::health::HealthChecks;
-use crate::identity::ServerIdentity;
 
+#[derive(Clone)]
 pub struct Replica {
-    identity: ServerIdentity,
-    leases: IdentityLeases,
-    /// `None` if this server does not register.
-    own: Option<Arc<OwnRegistration>>,
+    registration: Registration,
+    /// Set once this server has a name, unless it does not register: what it registers, and who it is in its lease.
+    own: Arc<OnceLock<(Arc<OwnRegistration>, String)>>,
     pub gate: Gate,
     pub election: Arc<Election>,
 }
 
 impl Replica {
-    /// From now on this server writes nothing before it has registered.
-    pub fn new(api: &Api, identity: ServerIdentity, config: IdentityConfig) -> Self {
-        let incarnation = Uuid::new_v4().to_string();
+    pub fn new(api: &Api, registration: Registration) -> Self {
         let election = match api.store.backend().shared() {
-            true => Election::new(format!("{identity}_{incarnation}")),
+            true => Election::contested(),
             false => Election::alone(),
         };
-        let own = match config.registration {
-            Registration::On => Some(Arc::new(api.registration(identity.id(), &incarnation))),
-            Registration::Off => None,
+        let gate = match registration {
+            Registration::On => Gate::closed(),
+            Registration::Off => Gate::open(),
         };
-        if let Some(own) = &own {
-            api.store.set_fence(api.fence(own));
-        }
-        let gate = if own.is_some() { Gate::closed() } else { Gate::open() };
-        Self { identity, leases: config.leases, own, gate, election: Arc::new(election) }
+        Self { registration, own: Arc::default(), gate, election: Arc::new(election) }
     }
 
     /// Whether servers say how they encode.
     pub fn agreement(&self) -> Agreement {
-        if self.own.is_some() { Agreement::Registered } else { Agreement::Unknown }
+        match self.registration {
+            Registration::On => Agreement::Registered,
+            Registration::Off => Agreement::Unknown,
+        }
     }
 
     /// Starts what keeps this server among the others; its hooks are done as upstream's are.
-    pub fn spawn(&self, runner: &Runner<'_>, address: Option<IpAddr>, health: &mut HealthChecks) {
+    pub fn spawn(&self, runner: &Runner, claimant: Claimant, health: &mut HealthChecks) {
         // These two are done once their controllers run, whatever becomes of the first heartbeat.
         for controller in ["controller", "garbage-collector"] {
             let name = format!("start-kube-apiserver-identity-lease-{controller}");
             health.add_post_start_hook(&name).finish();
         }
-        runner.spawn_identity(self.identity.clone(), address, self.leases, &self.gate);
-        let Some(own) = &self.own else { return };
-        runner.spawn_registration(own.clone(), &self.gate, &self.election);
-        let (gate, hook) =
-            (self.gate.clone(), health.add_post_start_hook("built-in-resources-storage-version-updater"));
-        runner.tasks.spawn(runner.stop.clone().run_until_cancelled_owned(async move {
-            gate.opened().await;
-            hook.finish();
-        }));
+        runner.spawn_identity_gc(claimant.config.gc_period);
+        let hook = match self.registration {
+            Registration::On => {
+                Some(health.add_post_start_hook("built-in-resources-storage-version-updater"))
+            }
+            Registration::Off => None,
+        };
+        let (this, runner, tasks) = (self.clone(), runner.clone(), runner.tasks.clone());
+        tasks.clone().spawn("identity", async move {
+            let joining = async {
+                if let Some(claimed) = claim(&runner.api, claimant, Uuid::new_v4(), &this.gate).await {
+                    this.join(&runner, Arc::new(claimed));
+                }
+                this.gate.opened().await;
+                if let Some(hook) = hook {
+                    hook.finish();
+                }
+            };
+            tokio::select! {
+                () = joining => {}
+                () = tasks.stopping() => {}
+            }
+        });
+    }
+
+    /// Starts what a server does under its name. From then on it writes nothing before it has registered.
+    fn join(&self, runner: &Runner, claimed: Arc<Claimed>) {
+        let (server, holder) = (claimed.identity.id().to_owned(), claimed.holder.clone());
+        if self.registration == Registration::On {
+            let incarnation = Uuid::new_v4().to_string();
+            let own = Arc::new(runner.api.registration(&server, &incarnation));
+            runner.api.store.set_fence(runner.api.fence(&own));
+            let (own, holder) = self.own.get_or_init(|| (own, holder));
+            runner.spawn_registration(own.clone(), holder.clone(), &self.gate, &self.election);
+        }
+        runner.spawn_identity(claimed, &self.election);
     }
 
     /// Makes room at once for those who stay. What fails here is collected by them later.
@@ -71,7 +94,12 @@ impl Replica {
         if let Err(error) = leader::release(api, &self.election).await {
             tracing::warn!(%error, "cannot give up the lease of the controllers");
         }
-        let Some(own) = &self.own else { return };
+        let Some((own, holder)) = self.own.get() else { return };
+        // A server that has lost its name leaves nothing: what is there is another one's.
+        match api.cache.fresh().await {
+            Ok(state) if identity_lease_gc::is_held(api, &state, own.server(), holder) => {}
+            _ => return,
+        }
         let lease = identity_lease_gc::leases(api).map(|resource| Target {
             resource,
             namespace: identity_lease_gc::NAMESPACE,

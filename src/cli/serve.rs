@@ -3,32 +3,38 @@
 //! Up: data directory, certificates, listener, application (store, cache, routes), serving, kubeconfig, banner.
 //! Down: readiness fails and watches end, requests drain for the grace period, the application stops.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::announcement::Announcement;
 use super::config::{IdentityConfig, ServeConfig};
+use super::credentials::{Credentials, Loaded, certificate};
 use super::error::Error;
+use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
-use crate::auth::pki::{Kubeconfig, Pki, ServingNames};
+use crate::auth::pki::{Pki, ServingNames, Sources};
 use crate::auth::token_file::Tokens;
 use crate::http::discovery::version;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::metrics::Metrics;
 use crate::http::server;
-use crate::http::tls::{ServingCertificate, Tls};
+use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
+use crate::tasks::{Failure, Tasks};
+use crate::wall_clock::WallClock;
+
+/// How long a server that cannot go on may take to end.
+const ABANDONED: Duration = Duration::from_secs(5);
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
@@ -47,6 +53,8 @@ pub struct Environment {
     pub health: HealthChecks,
     /// Cancelled when the server begins to drain: watches end, new requests are refused.
     pub shutdown: CancellationToken,
+    /// What runs in the background, and how it ends the server when it cannot go on.
+    pub tasks: Tasks,
 }
 
 /// What start-up gets back, ready to serve.
@@ -62,7 +70,7 @@ where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
 {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
-    let mut server = tokio::select! {
+    let server = tokio::select! {
         started = Server::start(config, build) => started?,
         // Nothing has been promised to anybody yet.
         _ = signals.next() => return Ok(()),
@@ -70,11 +78,12 @@ where
     server.announcement.print();
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "shutting down"),
-        ended = &mut server.serving => return ended.map_err(Error::Crashed),
-        () = server.metrics.run_upkeep() => {}
+        failure = server.tasks.failed() => return server.abandon(failure).await,
     }
+    let tasks = server.tasks.clone();
     tokio::select! {
         stopped = server.stop() => stopped,
+        failure = tasks.failed() => Err(Error::Failed(failure)),
         signal = signals.next() => {
             tracing::warn!(signal, "shutting down without waiting any longer");
             Ok(())
@@ -85,11 +94,11 @@ where
 /// A server that serves.
 pub struct Server {
     address: SocketAddr,
-    serving: JoinHandle<()>,
-    metrics: Arc<Metrics>,
+    tasks: Tasks,
     application_stop: BoxFuture<'static, ()>,
     shutdown: CancellationToken,
     announcement: Announcement,
+    credentials: Credentials,
 }
 
 impl Server {
@@ -98,37 +107,64 @@ impl Server {
     where
         B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
     {
+        Self::start_at(config, WallClock::default(), build).await
+    }
+
+    /// The same, with another clock for the life of certificates.
+    pub async fn start_at<B>(config: ServeConfig, clock: WallClock, build: B) -> Result<Self, Error>
+    where
+        B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+    {
         create_data_dir(&config.data_dir)?;
-        let pki =
-            Pki::ensure(&config.pki_dir(), &serving_names(&config), &config.certificates, SystemTime::now())?;
-        let tls = tls(&pki)?;
+        private::narrow(&config);
+        let sources = sources(&config);
+        let Pki { serving, client_roots, admin } = sources.ensure(clock.now())?;
+        let tls = Tls::new(certificate(&serving), client_roots.clone(), clock.clone())?;
         let identity = config.identity.as_ref().map(identity).transpose()?;
         let authenticator = Authenticator::new(tokens(&config)?);
         let listener = bind(config.listen_address()).await?;
         let address =
             listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
 
-        let shutdown = CancellationToken::new();
+        let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
         let environment = Environment {
             config: config.clone(),
             address,
-            authenticator,
+            authenticator: authenticator.clone(),
             identity,
             metrics: metrics.clone(),
             health: health(&shutdown),
             shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
         };
-        let application = build(environment).await.map_err(Error::of_build)?;
+        let application = tokio::select! {
+            built = build(environment) => built.map_err(Error::of_build)?,
+            failure = tasks.failed() => return Err(Error::Failed(failure)),
+        };
 
-        let announcement = Announcement::new(&config, Kubeconfig::admin(&pki, address));
+        let announcement = Announcement::new(&config, admin.as_ref(), address);
         announcement.withdraw_outdated()?;
         let grace = config.shutdown_grace;
-        let serving = server::serve(listener, tls, application.router, shutdown.clone(), grace);
-        let serving = tokio::spawn(serving);
+        let connections = server::serve(listener, tls.clone(), application.router, shutdown.clone(), grace);
+        tasks.run_to_end("connections", connections);
+        tasks.run("metrics", async move { metrics.run_upkeep().await });
         announcement.publish()?;
-        Ok(Self { address, serving, metrics, application_stop: application.stop, shutdown, announcement })
+        let token_file = config.token_auth_file.clone();
+        let loaded = Loaded {
+            sources,
+            token_file,
+            serving,
+            client_roots,
+            admin,
+            tls,
+            authenticator,
+            announcement: announcement.clone(),
+        };
+        let credentials = Credentials::new(loaded, clock);
+        tasks.run("credentials", credentials.clone().run());
+        Ok(Self { address, tasks, application_stop: application.stop, shutdown, announcement, credentials })
     }
 
     /// The address really bound.
@@ -136,12 +172,31 @@ impl Server {
         self.address
     }
 
+    /// Returns once the server cannot go on, and why; it has to be stopped then.
+    pub async fn failed(&self) -> Failure {
+        self.tasks.failed().await
+    }
+
+    /// Reads the files of certificates and tokens again, which happens every minute anyway.
+    pub async fn reload_credentials(&self) {
+        self.credentials.reload().await;
+    }
+
     /// Drains for at most the grace period, then stops the application.
     pub async fn stop(self) -> Result<(), Error> {
+        self.tasks.stop();
         self.shutdown.cancel();
-        self.serving.await.map_err(Error::Crashed)?;
+        self.tasks.ended().await;
         self.application_stop.await;
         Ok(())
+    }
+
+    /// Ends a server that cannot go on: what can still be answered is, for a short while.
+    async fn abandon(self, failure: Failure) -> Result<(), Error> {
+        if tokio::time::timeout(ABANDONED, self.stop()).await.is_err() {
+            tracing::warn!("not everything has ended in time");
+        }
+        Err(Error::Failed(failure))
     }
 }
 
@@ -153,13 +208,14 @@ pub(super) fn create_data_dir(dir: &Path) -> Result<(), Error> {
         .map_err(|source| Error::DataDir { path: dir.to_owned(), source })
 }
 
-fn serving_names(config: &ServeConfig) -> ServingNames {
+fn sources(config: &ServeConfig) -> Sources {
     let service = config.services.first_address().map(|address| address.to_string());
-    ServingNames {
+    let names = ServingNames {
         bind_address: config.bind_address,
         hostname: hostname(),
         extra: config.extra_names.iter().cloned().chain(service).collect(),
-    }
+    };
+    Sources { dir: config.pki_dir(), names, overrides: config.certificates.clone() }
 }
 
 /// Without a dependency for one system call: Linux says it in a file, elsewhere shells often do.
@@ -185,11 +241,6 @@ fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
     }
 }
 
-fn tls(pki: &Pki) -> Result<Tls, Error> {
-    let (chain, key) = (pki.serving_chain.clone(), pki.serving_key.clone_key());
-    Ok(Tls::new(ServingCertificate { chain, key }, pki.client_roots.clone())?)
-}
-
 fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
     Ok(config.token_auth_file.as_deref().map(Tokens::load).transpose()?.unwrap_or_default())
 }
@@ -207,52 +258,4 @@ fn health(shutdown: &CancellationToken) -> HealthChecks {
         async { result }
     });
     health
-}
-
-/// What tells people and programs that the server is ready, and where.
-struct Announcement {
-    kubeconfig: Kubeconfig,
-    path: PathBuf,
-    store: String,
-}
-
-impl Announcement {
-    fn new(config: &ServeConfig, kubeconfig: Kubeconfig) -> Self {
-        Self { kubeconfig, path: config.kubeconfig(), store: config.datastore.to_string() }
-    }
-
-    /// Only now that the store is ours: a second server on the same directory must not get here.
-    fn withdraw_outdated(&self) -> Result<(), Error> {
-        Ok(self.kubeconfig.remove_outdated(&self.path)?)
-    }
-
-    fn publish(&self) -> Result<(), Error> {
-        self.kubeconfig.write(&self.path)?;
-        tracing::info!(url = self.kubeconfig.server(), store = self.store, "ready");
-        Ok(())
-    }
-
-    fn print(&self) {
-        // Whoever started the server may have closed its standard output; that is no reason to end.
-        let mut out = std::io::stdout().lock();
-        let _ = write!(out, "{}", self.banner()).and_then(|()| out.flush());
-    }
-
-    fn banner(&self) -> String {
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        format!(
-            "rowplane {} (Kubernetes {})\n  store  {}\n  url    {}\nexport KUBECONFIG={}\n",
-            env!("CARGO_PKG_VERSION"),
-            version::release(),
-            self.store,
-            self.kubeconfig.server(),
-            for_shell(&path.to_string_lossy()),
-        )
-    }
-}
-
-/// Quoted where a shell would otherwise take it apart.
-fn for_shell(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

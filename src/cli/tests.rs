@@ -1,5 +1,7 @@
 //! What the command line comes to, and how it is refused.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::config::{LogFormat, ServeConfig};
@@ -78,4 +80,43 @@ fn refusals_are_one_line_and_name_the_flag() {
         assert!(!text.starts_with("error"), "{text}");
         assert_eq!(error.exit_code(), 2);
     }
+}
+
+/// A server whose application stops by setting this.
+async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::PathBuf)) -> (Error, bool) {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = format!("--data-dir={}", directory.path().display());
+    let config = parse(&[&data_dir, "--secure-port=0"]).unwrap();
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = stopped.clone();
+    let served = serve::serve(config, async move |environment: Environment| {
+        fail(&environment.tasks, environment.config.kubeconfig());
+        let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
+        Ok(Application { router: axum::Router::new(), stop })
+    });
+    (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_task_that_dies_ends_the_server_which_drains_and_says_why() {
+    let (error, stopped) = serve_until_failure(|tasks, kubeconfig| {
+        tasks.spawn("feed", async move {
+            while !kubeconfig.exists() {
+                tokio::task::yield_now().await;
+            }
+            panic!("a\nbug");
+        });
+    })
+    .await;
+    assert_eq!(error.one_line(), "the server cannot go on: its task \"feed\" panicked: a bug");
+    assert_eq!((error.exit_code(), stopped), (1, true));
+}
+
+#[tokio::test]
+async fn a_server_that_fails_while_it_starts_does_not_wait() {
+    let (error, _) = serve_until_failure(|tasks, _| {
+        tasks.fail(crate::tasks::Failure::Store("the log could not be synced".into()));
+    })
+    .await;
+    assert_eq!(error.one_line(), "the server cannot go on: the log could not be synced");
 }

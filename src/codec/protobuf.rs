@@ -1,7 +1,7 @@
 //! Objects of built-in kinds between protobuf and JSON, driven by [`crate::schema::types`].
 //!
 //! Bytes become the JSON that upstream would print after decoding the same bytes into its Go types, and JSON becomes
-//! the bytes that upstream would write after reading the same JSON (spec/wire.md, 2.1 and 3). Nothing here trusts its
+//! the bytes that upstream would write after reading the same JSON (docs/spec/wire.md, 2.1 and 3). Nothing here trusts its
 //! input: depth and the number of values are bounded, and there is no way to panic.
 
 use super::at_rest::packed;

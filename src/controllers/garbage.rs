@@ -57,30 +57,23 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
                 }
             }
         }
-        let report = if retry.is_empty() {
-            reports.recv().await
-        } else {
-            match tokio::time::timeout(RETRY, reports.recv()).await {
-                Ok(report) => report,
-                Err(_) => {
-                    queue = retry;
-                    continue;
-                }
+        let report = tokio::select! {
+            // What the graph is not told it would never know.
+            Some(ended) = reporters.join_next() => return ended.map_err(|died| Error::Internal(died.to_string()))?,
+            Some(report) = reports.recv() => report,
+            () = tokio::time::sleep(RETRY), if !retry.is_empty() => {
+                queue = retry;
+                continue;
             }
+            else => return Ok(()),
         };
         queue = retry;
-        let Some(report) = report else { break };
         take_in(&mut graph, report, &mut queue);
         while let Ok(report) = reports.try_recv() {
             take_in(&mut graph, report, &mut queue);
         }
         queue.sort_unstable();
         queue.dedup();
-    }
-    // A reporter that ended has failed; its error is the controller's.
-    match reporters.join_next().await {
-        Some(Ok(ended)) => ended,
-        _ => Ok(()),
     }
 }
 

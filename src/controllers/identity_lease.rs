@@ -1,159 +1,168 @@
-//! This server's lease in kube-system, by which everybody can see that it is alive.
+//! This server's lease in kube-system, by which everybody can see that it is alive, and which gives it its name: no
+//! server writes the lease of another one that lives.
 
-use std::net::IpAddr;
+mod claim;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
-use super::IdentityLeases;
-use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
+pub use self::claim::{Claimant, Claimed, claim};
+
+use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, renewed_at};
 use crate::api::error::Error;
-use crate::api::gate::Gate;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::part::Part;
-use crate::api::resource::Resource;
 use crate::api::strictness::{Requester, Warnings};
-use crate::api::{Answer, Api, ObjectMap, Target, metadata_mut};
-use crate::identity::ServerIdentity;
-use crate::tree::{Value, json};
+use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
+use crate::tasks::{Failure, Tasks};
+use crate::tree::json;
 use crate::user::User;
 
 /// Of what the endpoints of the Service `kubernetes` are made.
 pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";
+/// Which server of a host holds the lease: the same one after a restart.
+const INSTANCE: &str = "rowplane.dev/instance";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Attempts in one heartbeat while others write the lease too.
 const TRIES: usize = 5;
-/// Until the server holds its lease for the first time, it does not wait for the next heartbeat.
-const FIRST_BACKOFF: Duration = Duration::from_millis(200);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(7);
 /// Heartbeats come later by up to this share, so that replicas started together drift apart.
 const JITTER: f64 = 0.04;
 
-pub async fn run(
-    api: Arc<Api>,
-    identity: ServerIdentity,
-    address: Option<IpAddr>,
-    config: IdentityLeases,
-    gate: Gate,
-) -> Result<(), Error> {
-    let Some(resource) = leases(&api).cloned() else { return Ok(()) };
-    let holder = format!("{identity}_{}", Uuid::new_v4());
-    let heartbeat = Heartbeat { api: &api, resource: &resource, identity, address, holder, config };
-    let mut held = Held::NotYet;
-    let mut backoff = FIRST_BACKOFF;
+/// Renews the lease that has been claimed. If another server has taken it, this one must not go on under its name.
+pub async fn run(api: Arc<Api>, claimed: Arc<Claimed>, tasks: Tasks) -> Result<(), Error> {
+    let heartbeat = Heartbeat { api: &api, claimed: &claimed };
+    let mut held = Held::Lease(claimed.lease.clone());
     loop {
-        let renewed = heartbeat.renew(&mut held).await;
-        if let Err(error) = &renewed {
-            tracing::warn!(%error, name = heartbeat.identity.id(), "cannot renew the lease of this server");
-            gate.failed(None);
-        }
-        if matches!((renewed, &held), (Err(_), Held::NotYet)) {
-            tokio::time::sleep(backoff).await;
-            backoff = (backoff * 2).min(LONGEST_BACKOFF);
-        } else {
-            tokio::time::sleep(config.renew_interval.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
+        let interval = claimed.config.renew_interval;
+        tokio::time::sleep(interval.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
+        match heartbeat.renew(&mut held).await {
+            Ok(()) => {}
+            Err(NotRenewed::Failed(error)) => {
+                tracing::warn!(%error, name = claimed.identity.id(), "cannot renew the lease of this server");
+            }
+            Err(NotRenewed::Taken { holder }) => {
+                tasks.fail(claimed.yielded(&holder));
+                return std::future::pending().await;
+            }
         }
     }
 }
 
 /// What the server knows of its lease.
 enum Held {
-    /// Nothing yet: the lease may be that of an earlier start, or missing.
-    NotYet,
     /// It could not be written: somebody else may have been there, or the outcome is not known.
     Lost,
     /// The lease as it was last written, with its resourceVersion.
     Lease(ObjectMap),
 }
 
+/// Why a heartbeat was not sent.
+enum NotRenewed {
+    Failed(Error),
+    /// Another server holds the lease.
+    Taken {
+        holder: String,
+    },
+}
+
+impl From<Error> for NotRenewed {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 struct Heartbeat<'a> {
     api: &'a Api,
-    resource: &'a Resource,
-    identity: ServerIdentity,
-    /// Where others reach the server.
-    address: Option<IpAddr>,
-    /// Another one after every start.
-    holder: String,
-    config: IdentityLeases,
+    claimed: &'a Claimed,
 }
 
 impl Heartbeat<'_> {
     /// Renews the lease from what is known of it; what somebody else has written meanwhile is read first.
-    async fn renew(&self, held: &mut Held) -> Result<(), Error> {
+    async fn renew(&self, held: &mut Held) -> Result<(), NotRenewed> {
         let mut last = None;
         for _ in 0..TRIES {
-            let written = match held {
-                Held::Lease(lease) => self.update(lease.clone()).await,
-                Held::NotYet | Held::Lost => self.acquire(held).await,
+            let written = match std::mem::replace(held, Held::Lost) {
+                Held::Lease(lease) => self.claimed.write(self.api, Some(lease)).await,
+                Held::Lost => {
+                    let found = self.claimed.read(self.api).await?;
+                    if let Some(holder) = found.as_ref().and_then(|found| self.claimed.usurper(found)) {
+                        return Err(NotRenewed::Taken { holder });
+                    }
+                    self.claimed.write(self.api, found).await
+                }
             };
-            let error = match written {
+            match written {
                 Ok(lease) => {
                     *held = Held::Lease(lease);
                     return Ok(());
                 }
-                Err(error) => error,
-            };
-            // Whatever was wrong with it, it is read before it is written again.
-            if matches!(held, Held::Lease(_)) {
-                *held = Held::Lost;
-            }
-            match error {
-                Error::Conflict { .. } | Error::NotFound { .. } | Error::AlreadyExists { .. } => {
-                    last = Some(error)
-                }
-                other => return Err(other),
+                Err(error) if is_lost_race(&error) => last = Some(error),
+                Err(error) => return Err(error.into()),
             }
         }
-        last.map_or(Ok(()), Err)
+        last.map_or(Ok(()), |error| Err(error.into()))
     }
+}
 
-    async fn acquire(&self, held: &Held) -> Result<ObjectMap, Error> {
-        match self.api.get(self.target(), GetOptions { at: ReadAt::Latest }).await {
-            Ok(found) => {
-                let found = found.to_map()?;
-                if matches!(held, Held::Lost) {
-                    self.warn_of_a_twin(&found);
-                }
-                self.update(found).await
-            }
-            Err(Error::NotFound { .. }) => {
-                let mut lease = ObjectMap::new();
-                metadata_mut(&mut lease).insert("name", self.identity.id().into());
-                self.renewed(&mut lease);
-                let options = WriteOptions::default();
-                let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-                stored(self.api.create(self.resource, NAMESPACE, lease, &options, requester).await?)
-            }
+fn is_lost_race(error: &Error) -> bool {
+    matches!(error, Error::Conflict { .. } | Error::NotFound { .. } | Error::AlreadyExists { .. })
+}
+
+impl Claimed {
+    /// The lease as it is now.
+    async fn read(&self, api: &Api) -> Result<Option<ObjectMap>, Error> {
+        match api.get(self.target(), GetOptions { at: ReadAt::Latest }).await {
+            Ok(found) => Ok(Some(found.to_map()?)),
+            Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn update(&self, mut lease: ObjectMap) -> Result<ObjectMap, Error> {
-        self.renewed(&mut lease);
+    /// Makes a lease that was found, or a new one, this server's as of now. Loses against whoever has written it since.
+    async fn write(&self, api: &Api, found: Option<ObjectMap>) -> Result<ObjectMap, Error> {
         let options = WriteOptions::default();
         let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-        stored(
-            self.api
-                .update(self.target(), Part::Main, || Ok(lease.clone()), &options, requester)
-                .await?
-                .answer,
-        )
+        match found {
+            Some(mut lease) => {
+                self.renewed(&mut lease);
+                let written =
+                    api.update(self.target(), Part::Main, || Ok(lease.clone()), &options, requester).await?;
+                stored(written.answer)
+            }
+            None => {
+                let mut lease = ObjectMap::new();
+                metadata_mut(&mut lease).insert("name", self.identity.id().into());
+                self.renewed(&mut lease);
+                stored(api.create(&self.resource, NAMESPACE, lease, &options, requester).await?)
+            }
+        }
     }
 
-    /// Two servers of one identity look like one to everybody else.
-    fn warn_of_a_twin(&self, found: &ObjectMap) {
-        let holder = found.get("spec").and_then(|spec| spec.get("holderIdentity")).and_then(Value::as_str);
-        if let Some(holder) = holder.filter(|holder| *holder != self.holder) {
-            tracing::warn!(
-                name = self.identity.id(),
-                hostname = self.identity.hostname(),
-                holder,
-                "another server has this one's identity; give each its own --hostname-override"
-            );
+    /// The server that has taken this one's lease since it was claimed. People who edit the lease are none.
+    fn usurper(&self, found: &ObjectMap) -> Option<String> {
+        let holder = fields::text(found, &["spec", "holderIdentity"]);
+        let of_a_server = holder.strip_prefix(self.identity.id()).is_some_and(|rest| rest.starts_with('_'));
+        // A database that has lost commits may show who held the lease before.
+        let since = renewed_at(found).is_some_and(|renewed| renewed > self.since);
+        (of_a_server && holder != self.holder && since).then(|| holder.to_owned())
+    }
+
+    /// Why this server ends; what it is called after a restart.
+    fn yielded(&self, holder: &str) -> Failure {
+        if let Some(instance) = &self.instance
+            && let Err(error) = instance.forget()
+        {
+            tracing::warn!(%error, "cannot keep a new id for this server");
         }
+        let name = self.identity.hostname();
+        Failure::Identity(
+            format!(
+                "another server ({holder}) has taken the name {name:?}; after a restart this one has its own"
+            )
+            .into(),
+        )
     }
 
     fn renewed(&self, lease: &mut ObjectMap) {
@@ -162,9 +171,12 @@ impl Heartbeat<'_> {
         let labels = metadata_mut(lease).entry("labels").or_insert_with(|| json!({}));
         labels[IDENTITY_LABEL] = COMPONENT.into();
         labels[HOSTNAME_LABEL] = self.identity.hostname().into();
-        if let Some(address) = self.address {
+        let instance = self.instance.as_ref().map(|instance| instance.id());
+        let annotations = [(ADDRESS, self.address.map(|address| address.to_string())), (INSTANCE, instance)];
+        for (name, value) in annotations {
+            let Some(value) = value else { continue };
             let annotations = metadata_mut(lease).entry("annotations").or_insert_with(|| json!({}));
-            annotations[ADDRESS] = address.to_string().into();
+            annotations[name] = value.into();
         }
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = self.holder.as_str().into();
@@ -173,7 +185,7 @@ impl Heartbeat<'_> {
     }
 
     fn target(&self) -> Target<'_> {
-        Target { resource: self.resource, namespace: NAMESPACE, name: self.identity.id() }
+        Target { resource: &self.resource, namespace: NAMESPACE, name: self.identity.id() }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap, Target, meta, metadata};
+use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::tree::Value;
@@ -35,6 +35,14 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
 
 pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
     api.resources.get("coordination.k8s.io", "v1", "leases")
+}
+
+/// Whether there is a server's lease of this name and holder.
+pub fn is_held(api: &Api, state: &State, id: &str, holder: &str) -> bool {
+    let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
+    let lease = lease.filter(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT));
+    let lease = lease.and_then(|lease| lease.to_map().ok());
+    lease.is_some_and(|lease| fields::text(&lease, &["spec", "holderIdentity"]) == holder)
 }
 
 /// Whether there is a lease of a server of this identity.
@@ -94,15 +102,19 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
 }
 
 /// Whether the holder's last heartbeat is longer ago than it promised; a lease that does not say is nobody's.
-fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
-    let field = |name| lease.get("spec").and_then(|spec: &Value| spec.get(name));
-    let renewed = field("renewTime").and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
-    let seconds = field("leaseDurationSeconds").and_then(Value::as_i64);
-    let end = renewed
+pub(super) fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
+    let spec = lease.get("spec");
+    let seconds = spec.and_then(|spec| spec.get("leaseDurationSeconds")).and_then(Value::as_i64);
+    let end = renewed_at(lease)
         .zip(seconds)
         .map(|(renewed, seconds)| renewed.checked_add(SignedDuration::from_secs(seconds)));
     // An end beyond all time is never reached.
     end.is_none_or(|end| end.is_ok_and(|end| end < now))
+}
+
+/// The last heartbeat of a lease's holder.
+pub(super) fn renewed_at(lease: &ObjectMap) -> Option<Timestamp> {
+    fields::text(lease, &["spec", "renewTime"]).parse().ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! As in client-go, a holder is dead when its lease has not changed for its duration by the watcher's own clock, so
 //! clocks that differ do no harm. Controllers stay idempotent and guarded by preconditions: for a moment there may be two.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,19 +33,21 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Whether this replica leads, and the means to change that.
 pub struct Election {
-    holder: String,
+    /// Unlike that of any other process; unset until this server has a name.
+    holder: OnceLock<String>,
+    contested: bool,
     leading: watch::Sender<bool>,
 }
 
 impl Election {
-    /// `holder` is unlike that of any other process.
-    pub fn new(holder: String) -> Self {
-        Self { holder, leading: watch::Sender::new(false) }
+    /// Among replicas; [`run`] takes part in it.
+    pub fn contested() -> Self {
+        Self { holder: OnceLock::new(), contested: true, leading: watch::Sender::new(false) }
     }
 
     /// Without others there is nothing to elect.
     pub fn alone() -> Self {
-        Self { holder: String::new(), leading: watch::Sender::new(true) }
+        Self { holder: OnceLock::new(), contested: false, leading: watch::Sender::new(true) }
     }
 
     pub fn leads(&self) -> bool {
@@ -60,22 +62,29 @@ impl Election {
 
     /// Whether there are others.
     pub fn is_contested(&self) -> bool {
-        !self.holder.is_empty()
+        self.contested
+    }
+
+    fn holder(&self) -> &str {
+        self.holder.get().map_or("", String::as_str)
     }
 
     fn set(&self, leads: bool) {
         let changed = self.leading.send_if_modified(|leading| std::mem::replace(leading, leads) != leads);
         if changed {
-            tracing::info!(leads, holder = self.holder, "leadership of the controllers");
+            tracing::info!(leads, holder = self.holder(), "leadership of the controllers");
         }
         metrics::gauge!("leader_election_master_status", "name" => LEASE).set(f64::from(u8::from(leads)));
     }
 }
 
-/// Takes part in the election.
-pub async fn run(api: Arc<Api>, election: Arc<Election>) -> Result<(), Error> {
+/// Takes part in the election as `holder`, which is unlike that of any other process.
+pub async fn run(api: Arc<Api>, election: Arc<Election>, holder: String) -> Result<(), Error> {
     let Some(resource) = leases(&api) else { return Ok(()) };
-    let mut candidate = Candidate { api: &api, resource, holder: &election.holder, seen: None };
+    election.holder.get_or_init(|| holder);
+    // Whatever ended the run before, the lease may have passed on since.
+    election.set(false);
+    let mut candidate = Candidate { api: &api, resource, holder: election.holder(), seen: None };
     let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
     let mut renewed = Instant::now();
     loop {
@@ -110,10 +119,10 @@ pub async fn run(api: Arc<Api>, election: Arc<Election>) -> Result<(), Error> {
 pub async fn release(api: &Api, election: &Election) -> Result<(), Error> {
     let Some(resource) = leases(api).filter(|_| election.leads()) else { return Ok(()) };
     election.set(false);
-    let candidate = Candidate { api, resource, holder: &election.holder, seen: None };
+    let candidate = Candidate { api, resource, holder: election.holder(), seen: None };
     let Some(found) = candidate.read().await? else { return Ok(()) };
     let mut lease = resource.decode(&found)?;
-    if text(&lease, "holderIdentity") != election.holder {
+    if text(&lease, "holderIdentity") != election.holder() {
         return Ok(());
     }
     lease["spec"]["holderIdentity"] = "".into();

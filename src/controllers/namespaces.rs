@@ -112,7 +112,8 @@ async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) ->
             remains.failed(&error);
         }
     }
-    // No more can be created in it, so a fresh state without contents is the end.
+    // Every create requires the version of the namespace on which it was admitted (`api/admission/namespace.rs`), so none
+    // commits after the one that marked it: a fresh state without contents is the end.
     let state = api.cache.fresh().await?;
     let mut turn = Turn::default();
     for resource in resources {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::identity_lease_gc::{is_server, leases};
+use super::identity_lease_gc::{is_held, leases};
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
@@ -17,12 +17,14 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 3;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, gate: Gate) -> Result<(), Error> {
+/// `holder` is this process in its lease.
+pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate: Gate) -> Result<(), Error> {
     let mut extent = Extent::Whole;
     let mut failures = Failures::default();
     loop {
-        // Without a lease the collector would take the entries for those of a server that is gone.
-        lease(&api, own.server()).await?;
+        // Without a lease the collector would take the entries for those of a server that is gone, and a name that
+        // another server has taken is not registered against that one.
+        lease(&api, own.server(), &holder).await?;
         let started = Instant::now();
         match api.register(&own, extent).await {
             Ok(()) => {
@@ -70,10 +72,10 @@ impl Failures {
 }
 
 /// Waits until the server has its lease.
-async fn lease(api: &Api, server: &str) -> Result<(), Error> {
+async fn lease(api: &Api, server: &str, holder: &str) -> Result<(), Error> {
     let Some(resource) = leases(api) else { return Ok(()) };
     let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
-    while !is_server(api, &*api.cache.fresh().await?, server) {
+    while !is_held(api, &*api.cache.fresh().await?, server, holder) {
         watcher.changed().await;
         while !watcher.next().await?.is_empty() {}
     }

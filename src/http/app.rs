@@ -91,7 +91,7 @@ fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
         return Err(Error::shutting_down());
     }
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-    let certificate = connection.and_then(|connection| connection.identity.as_ref());
+    let certificate = connection.and_then(|connection| connection.user());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let user = match app.authenticator.authenticate(certificate, authorization)? {
         Some(user) => user,

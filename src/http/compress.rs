@@ -105,7 +105,7 @@ mod tests {
         compress(&request, Response::new(Body::from(vec![b'x'; length])))
     }
 
-    /// Assertion 62 of `spec/wire.md`.
+    /// Assertion 62 of `docs/spec/wire.md`.
     #[tokio::test]
     async fn w62_more_than_128_kib_are_compressed_for_who_says_gzip() {
         let plain = [(131_072, "gzip"), (131_073, "gzip;q=1.0"), (131_073, "*"), (131_073, "deflate")];

@@ -1,6 +1,6 @@
 //! Discovery documents, `/version` and the path index, all derived from a [`Registry`].
 //!
-//! Field order and optional fields follow `spec/wire.md`, section 5.
+//! Field order and optional fields follow `docs/spec/wire.md`, section 5.
 
 use std::collections::HashMap;
 

@@ -45,13 +45,14 @@ const HISTOGRAMS: [(&str, &str); 3] = [
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
-const GAUGES: [(&str, &str); 7] = [
+const GAUGES: [(&str, &str); 8] = [
     ("apiserver_longrunning_requests", "Gauge of all active long-running apiserver requests."),
     ("apiserver_current_inflight_requests", "Requests being worked on, per request kind."),
     ("kubernetes_build_info", "A constant 1, labeled by what is known of the build."),
     ("process_resident_memory_bytes", "Resident memory size in bytes."),
     ("process_start_time_seconds", "Start time of the process since unix epoch in seconds."),
     ("rowplane_cache_lag_revisions", "Revisions by which the watch cache is behind the store."),
+    ("rowplane_compaction_backlog_revisions", "Compacted revisions whose rows have not been removed yet."),
     ("rowplane_compaction_lag_revisions", "Revisions of history that are kept: newest minus compacted."),
 ];
 

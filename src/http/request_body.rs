@@ -50,7 +50,7 @@ pub struct Encoded {
 }
 
 /// An object of the kind that the URL names, as its types have it, [closed](managed). A missing kind or apiVersion is
-/// filled in (spec/wire.md, 2.6).
+/// filled in (docs/spec/wire.md, 2.6).
 pub fn object(
     definition: &ResourceDefinition,
     body: &Encoded,

@@ -13,12 +13,11 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::tls::Tls;
+use super::tls::{ClientCertificates, Tls};
 use crate::user::User;
 use connection::Protocols;
 
@@ -29,10 +28,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct ConnectionInfo {
     pub remote: SocketAddr,
-    /// Who the verified client certificate names.
-    pub identity: Option<Arc<User>>,
+    /// `None` if the client showed no certificate.
+    pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server begins to drain: watches end then.
     pub draining: CancellationToken,
+}
+
+impl ConnectionInfo {
+    /// Who the client certificate names at this time.
+    pub fn user(&self) -> Option<Arc<User>> {
+        self.certificates.as_ref().and_then(ClientCertificates::user)
+    }
 }
 
 /// Serves `router` until `shutdown` is cancelled, then lets requests finish for up to `grace`.
@@ -48,7 +54,6 @@ pub async fn serve(
 ) {
     let connections = TaskTracker::new();
     let server = Arc::new(Server {
-        acceptor: TlsAcceptor::from(tls.config()),
         tls,
         router,
         protocols: Protocols::tuned(),
@@ -67,7 +72,6 @@ pub async fn serve(
 
 /// What connections share.
 struct Server {
-    acceptor: TlsAcceptor,
     tls: Tls,
     router: Router,
     protocols: Protocols,

@@ -2,19 +2,24 @@
 //!
 //! Like kube-apiserver, the handshake accepts any client certificate whose key the client holds, and the
 //! CA's word is asked for afterwards: a certificate of somebody else's CA is no identity, not a
-//! connection that breaks with an alert nobody understands.
+//! connection that breaks with an alert nobody understands. It is asked again when time or the CAs may have changed the
+//! answer ([`ClientCertificates`]).
+
+mod client;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 
-use crate::auth::authn::user_of_certificate;
-use crate::user::User;
+pub use self::client::ClientCertificates;
+use crate::wall_clock::WallClock;
 
 /// Certificates or a key that TLS cannot be served with.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +39,41 @@ pub struct ServingCertificate {
     pub key: PrivateKeyDer<'static>,
 }
 
-/// The TLS side of a server, shared by its connections.
+impl Clone for ServingCertificate {
+    fn clone(&self) -> Self {
+        Self { chain: self.chain.clone(), key: self.key.clone_key() }
+    }
+}
+
+impl PartialEq for ServingCertificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.key == other.key
+    }
+}
+
+/// The TLS side of a server, shared by its connections. Cheap to clone; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Tls {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    provider: Arc<CryptoProvider>,
+    /// Outlives what is shown, so that sessions are resumed over a change of it.
+    tickets: Arc<dyn ProducesTickets>,
+    clock: WallClock,
+    current: ArcSwap<Current>,
+    /// `current.generation`, for a quick look.
+    generation: AtomicU64,
+}
+
+/// What is shown, and who is trusted.
+#[derive(Debug)]
+struct Current {
     config: Arc<ServerConfig>,
     clients: Arc<dyn ClientCertVerifier>,
+    generation: u64,
 }
 
 impl Tls {
@@ -46,35 +81,60 @@ impl Tls {
     pub fn new(
         serving: ServingCertificate,
         client_roots: Vec<CertificateDer<'static>>,
+        clock: WallClock,
     ) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
-        let clients = client_verifier(&provider, client_roots)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let tickets = ring::Ticketer::new().map_err(Error::Setup)?;
+        let current = Current::new(&provider, &tickets, serving, client_roots, 0)?;
+        let current = ArcSwap::from_pointee(current);
+        let shared = Shared { provider, tickets, clock, current, generation: AtomicU64::new(0) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// From now on this is shown to new connections, and these CAs are asked about all of them. Changes nothing if TLS
+    /// cannot be served with it.
+    pub fn replace(
+        &self,
+        serving: ServingCertificate,
+        client_roots: Vec<CertificateDer<'static>>,
+    ) -> Result<(), Error> {
+        let Shared { provider, tickets, current, generation, .. } = &*self.shared;
+        let next = current.load().generation + 1;
+        current.store(Arc::new(Current::new(provider, tickets, serving, client_roots, next)?));
+        generation.store(next, Ordering::Release);
+        Ok(())
+    }
+
+    /// For the next handshake.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.shared.current.load().config.clone()
+    }
+
+    /// The client with the certificates of a finished handshake; `None` if it showed none.
+    pub fn client(&self, chain: &[CertificateDer<'_>]) -> Option<ClientCertificates> {
+        let chain: Vec<_> = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        (!chain.is_empty()).then(|| ClientCertificates::new(self.clone(), chain))
+    }
+}
+
+impl Current {
+    fn new(
+        provider: &Arc<CryptoProvider>,
+        tickets: &Arc<dyn ProducesTickets>,
+        serving: ServingCertificate,
+        client_roots: Vec<CertificateDer<'static>>,
+        generation: u64,
+    ) -> Result<Self, Error> {
+        let clients = client_verifier(provider, client_roots)?;
+        let mut config = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(Error::Setup)?
             .with_client_cert_verifier(Arc::new(Unjudged { judge: clients.clone() }))
             .with_single_cert(serving.chain, serving.key)
             .map_err(Error::Serving)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        config.ticketer = ring::Ticketer::new().map_err(Error::Setup)?;
-        Ok(Self { config: Arc::new(config), clients })
-    }
-
-    pub fn config(&self) -> Arc<ServerConfig> {
-        self.config.clone()
-    }
-
-    /// The user that the certificates of a finished handshake stand for; `None` when there are none, when
-    /// no known CA vouches for them, or when they name nobody.
-    pub fn identify(&self, chain: &[CertificateDer<'_>]) -> Option<User> {
-        let (end_entity, intermediates) = chain.split_first()?;
-        match self.clients.verify_client_cert(end_entity, intermediates, UnixTime::now()) {
-            Ok(_) => user_of_certificate(end_entity),
-            Err(error) => {
-                tracing::debug!(%error, "client certificate is not trusted");
-                None
-            }
-        }
+        config.ticketer = tickets.clone();
+        Ok(Self { config: Arc::new(config), clients, generation })
     }
 }
 
@@ -92,7 +152,7 @@ fn client_verifier(
 }
 
 /// Lets every certificate through the handshake, whose signatures `judge` still checks: the client has
-/// the key. Whether anybody vouches for it is [`Tls::identify`]'s to say.
+/// the key. Whether anybody vouches for it is for [`ClientCertificates`] to say.
 #[derive(Debug)]
 struct Unjudged {
     judge: Arc<dyn ClientCertVerifier>,

@@ -1,6 +1,6 @@
 //! Server-side apply: who owns which fields, and what an applied configuration makes of an object.
 //!
-//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`spec/patch-apply.md`, section 4): a [`schema::Schema`]
+//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`docs/spec/patch-apply.md`, section 4): a [`schema::Schema`]
 //! says how values of a kind are taken apart, a [`fields::FieldSet`] holds paths, and [`ownership`] keeps the sets of
 //! all managers of an object true to what writes do. Objects come in the version of their schema; whoever calls
 //! converts.

@@ -2,7 +2,7 @@
 //!
 //! Lists are merged element by element where the kind says so, by one field of the elements. Members of a patch whose
 //! names begin with a dollar sign are directives. The rules and texts are those of apimachinery's
-//! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`spec/patch-apply.md`, section 3).
+//! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`docs/spec/patch-apply.md`, section 3).
 
 mod list;
 mod lookup;

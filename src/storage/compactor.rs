@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Backend, Error};
+use super::{Backend, Clock, Error, Swept, sqlite};
 use crate::revision::Revision;
 
-/// Changes swept in one transaction: small enough that no writer waits noticeably.
-const SLICE: u32 = 500;
+/// A slice takes about this long, so that no writer waits noticeably.
+const AIM: Duration = Duration::from_millis(5);
+/// Between two slices the batches in flight may be committed: a slice takes away more than they can add, so that
+/// compaction keeps up with whatever is written.
+const LEAST: u32 = 4 * sqlite::LARGEST_BATCH as u32;
+/// Enough to make what a slice costs by itself small.
+const MOST: u32 = 8 * LEAST;
 
 /// How long history is kept, and how often the rest is given up.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +36,10 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction) {
                 seen.push_back((Instant::now(), clock.revision));
                 let kept = clock.revision.0 - clock.compacted.0;
                 metrics::gauge!("rowplane_compaction_lag_revisions").set(kept as f64);
+                // Also when the last pass has failed, or another server's is at work.
+                if let Ok(oldest) = backend.oldest_change().await {
+                    tell_backlog(clock, oldest);
+                }
             }
             Err(error) => tracing::warn!(%error, "compaction: cannot read the clock"),
         }
@@ -62,16 +71,48 @@ fn oldest_to_keep(seen: &mut VecDeque<(Instant, Revision)>, history: Duration) -
 /// Gives up history before `to`, then removes its rows slice by slice and gives the space back.
 pub async fn compact_once(backend: &dyn Backend, to: Revision) -> Result<(), Error> {
     let clock = backend.compact(to).await?;
-    let mut swept = 0;
+    let (mut slice, mut swept) = (LEAST, 0);
     loop {
-        let slice = backend.sweep(SLICE).await?;
-        swept += slice;
-        if slice < u64::from(SLICE) {
+        tell_backlog(clock, backend.oldest_change().await?);
+        let Swept { changes, took } = backend.sweep(slice).await?;
+        swept += changes;
+        if changes < u64::from(slice) {
             break;
         }
+        slice = next_slice(slice, took);
         tokio::task::yield_now().await;
     }
+    tell_backlog(clock, backend.oldest_change().await?);
     backend.reclaim().await?;
     tracing::debug!(compacted = %clock.compacted, changes = swept, "compacted");
     Ok(())
+}
+
+/// As many changes as should take [`AIM`], from what these have taken.
+fn next_slice(slice: u32, took: Duration) -> u32 {
+    let wanted = u128::from(slice) * AIM.as_nanos() / took.as_nanos().max(1);
+    // Not at once: the first slice of a pass finds no page in memory.
+    let wanted = wanted.min(u128::from(slice) * 2).max(u128::from(slice) / 2) as u32;
+    wanted.clamp(LEAST, MOST)
+}
+
+/// Says how far the removal of rows is behind `compacted`.
+fn tell_backlog(clock: Clock, oldest: Option<Revision>) {
+    let behind = oldest.map_or(0, |oldest| (clock.compacted.0 + 1).saturating_sub(oldest.0));
+    metrics::gauge!("rowplane_compaction_backlog_revisions").set(behind as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_grow_while_they_are_quick_and_never_fall_behind() {
+        let quick = next_slice(LEAST, AIM / 100);
+        assert_eq!(quick, 2 * LEAST);
+        assert_eq!(next_slice(quick, AIM), quick);
+        assert_eq!(next_slice(quick, AIM * 100), LEAST);
+        assert_eq!(next_slice(LEAST, AIM * 100), LEAST);
+        assert_eq!(next_slice(MOST, Duration::ZERO), MOST);
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Change, ChangeKind, Error, Expect, Fence, Key, Mutation, Outcome, RegistryChange, Terms};
+use super::commit::required_keys;
+use super::{
+    Change, ChangeKind, Error, Expect, Fence, Key, Mutation, Outcome, RegistryChange, Requirement, Terms,
+};
 use crate::revision::Revision;
 
 /// What a batch comes down to.
@@ -45,36 +48,50 @@ pub fn judge_under<'a>(
     Ok((verdict, Some(change)))
 }
 
-/// Judges `batch` in order. `live[i]` is the database's live version of `batch[i].key`; a later mutation of the same
-/// key is judged against what an earlier one made of it. `lost` is the server's fence, if it does not stand any more.
+/// Judges `batch` in order. `live[i]` is the database's live version of `batch[i].key`, and behind these stand those of
+/// [`required_keys`]; a later mutation is judged against what earlier ones made of the rows that it writes or requires.
+/// `lost` is the server's fence, if it does not stand any more.
 fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Option<&Fence>) -> Verdict {
     let mut current: HashMap<&Key, Option<Revision>> = HashMap::with_capacity(batch.len());
     let mut verdict = Verdict { outcomes: Vec::with_capacity(batch.len()), writes: Vec::new() };
+    for (key, live) in required_keys(batch).into_iter().zip(live.get(batch.len()..).unwrap_or_default()) {
+        current.insert(key, *live);
+    }
     let mut next = base.0 + 1;
     for (index, mutation) in batch.iter().enumerate() {
         if lost.is_some_and(|fence| !fence.exempts(mutation)) {
             verdict.outcomes.push(Outcome::Fenced);
             continue;
         }
-        let live = current.entry(&mutation.key).or_insert(live[index]);
-        let kind = match (&mutation.change, mutation.expect, *live) {
-            (Change::Put { .. }, Expect::Absent, None) => ChangeKind::Added,
-            (Change::Put { .. }, Expect::At(expected), Some(found)) if expected == found => {
-                ChangeKind::Modified
-            }
-            (Change::Delete, Expect::At(expected), Some(found)) if expected == found => ChangeKind::Deleted,
-            (_, _, found) => {
-                verdict.outcomes.push(Outcome::Conflict { found });
-                continue;
-            }
+        let found = *current.entry(&mutation.key).or_insert(live[index]);
+        let kind = match (&mutation.change, mutation.expect) {
+            (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,
+            (Change::Put { .. }, Expect::At(_)) => ChangeKind::Modified,
+            (Change::Delete, _) => ChangeKind::Deleted,
         };
+        let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
+        if deletes_nothing || !mutation.expect.holds(found) {
+            verdict.outcomes.push(Outcome::Conflict { found });
+            continue;
+        }
+        if let Some(unmet) = first_unmet(&mutation.requires, &current) {
+            verdict.outcomes.push(unmet);
+            continue;
+        }
         let revision = Revision(next);
         next += 1;
-        verdict.writes.push(Write { index, revision, kind, previous: *live });
+        verdict.writes.push(Write { index, revision, kind, previous: found });
         verdict.outcomes.push(Outcome::Committed(revision));
-        *live = (kind != ChangeKind::Deleted).then_some(revision);
+        current.insert(&mutation.key, (kind != ChangeKind::Deleted).then_some(revision));
     }
     verdict
+}
+
+fn first_unmet(requires: &[Requirement], current: &HashMap<&Key, Option<Revision>>) -> Option<Outcome> {
+    requires.iter().enumerate().find_map(|(requirement, Requirement { key, expect })| {
+        let found = current.get(key).copied().flatten();
+        (!expect.holds(found)).then_some(Outcome::Unmet { requirement, found })
+    })
 }
 
 #[cfg(test)]
@@ -92,7 +109,7 @@ mod tests {
         } else {
             Change::Delete
         };
-        Mutation { key: Key::new(ResourceId(1), "", name), expect, change }
+        Mutation::new(Key::new(ResourceId(1), "", name), expect, change)
     }
 
     #[test]
@@ -148,6 +165,76 @@ mod tests {
         );
     }
 
+    fn require(name: &str, expect: Expect) -> Requirement {
+        Requirement { key: Key::new(ResourceId(2), "", name), expect }
+    }
+
+    #[test]
+    fn a_requirement_fails_the_mutation_alone_and_each_key_is_read_once() {
+        let at = |n| Expect::At(Revision(n));
+        let create = |name| mutation(name, Expect::Absent, true);
+        let batch = [
+            create("a").requiring([require("ns", at(3))]),
+            create("b").requiring([require("ns", at(2))]),
+            create("c").requiring([require("ns", at(3)), require("gone", Expect::Absent)]),
+            create("d").requiring([require("ns", at(3)), require("gone", at(1))]),
+            create("e"),
+            mutation("f", at(9), true).requiring([require("ns", at(2))]),
+        ];
+        let keys: Vec<&str> = required_keys(&batch).into_iter().map(|key| &*key.name).collect();
+        assert_eq!(keys, ["ns", "gone"]);
+        let live = [None, None, None, None, None, None, Some(Revision(3)), None];
+        let verdict = judge(&batch, Revision(10), &live, None);
+        assert_eq!(
+            verdict.outcomes,
+            [
+                Outcome::Committed(Revision(11)),
+                Outcome::Unmet { requirement: 0, found: Some(Revision(3)) },
+                Outcome::Committed(Revision(12)),
+                Outcome::Unmet { requirement: 1, found: None },
+                Outcome::Committed(Revision(13)),
+                // Its own row comes first: to whom that is lost, nothing else matters.
+                Outcome::Conflict { found: None },
+            ]
+        );
+        assert_eq!(verdict.writes.iter().map(|write| write.index).collect::<Vec<_>>(), [0, 2, 4]);
+    }
+
+    #[test]
+    fn what_an_earlier_mutation_made_of_a_required_row_counts() {
+        let at = |n| Expect::At(Revision(n));
+        let namespace =
+            |expect, put| Mutation { key: require("ns", expect).key, ..mutation("ns", expect, put) };
+        let create =
+            |name, version| mutation(name, Expect::Absent, true).requiring([require("ns", at(version))]);
+        let batch = [
+            create("a", 3),
+            namespace(at(3), true),
+            create("b", 3),
+            create("c", 12),
+            namespace(at(12), false),
+            create("d", 12),
+            namespace(Expect::Absent, true),
+            create("e", 15),
+        ];
+        let mut live = vec![None; batch.len()];
+        (live[1], live[4], live[6]) = (Some(Revision(3)), Some(Revision(3)), Some(Revision(3)));
+        live.push(Some(Revision(3)));
+        assert_eq!(
+            judge(&batch, Revision(10), &live, None).outcomes,
+            [
+                Outcome::Committed(Revision(11)),
+                Outcome::Committed(Revision(12)),
+                Outcome::Unmet { requirement: 0, found: Some(Revision(12)) },
+                Outcome::Committed(Revision(13)),
+                Outcome::Committed(Revision(14)),
+                Outcome::Unmet { requirement: 0, found: None },
+                Outcome::Committed(Revision(15)),
+                Outcome::Committed(Revision(16)),
+            ]
+        );
+    }
+
     #[test]
     fn without_its_registration_a_server_writes_only_what_is_exempt() {
         let mut lease = mutation("a", Expect::Absent, true);
@@ -173,5 +260,11 @@ mod tests {
         assert_eq!((verdict.writes.len(), registry), (0, None));
         assert_eq!(verdict.outcomes[1], Outcome::Conflict { found: Some(Revision(3)) });
         assert!(matches!(judged(&[None; 2], false), Err(Error::Fenced)));
+
+        let [first, second] = batch.clone();
+        let batch = [first, second.requiring([require("ns", Expect::At(Revision(3)))])];
+        let judged = |live: &[_]| judge_under(&batch, Revision(10), live, true, terms).expect("it stands");
+        assert_eq!(judged(&[None, None, Some(Revision(3))]).1, Some(&change));
+        assert_eq!(judged(&[None, None, Some(Revision(4))]).1, None);
     }
 }

@@ -26,7 +26,7 @@ use self::pool::{Lent, Pool, long, short};
 use super::judge::{Write, judge_under};
 use super::{
     Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
-    StaleRow, Terms, TokenKey, migrations,
+    StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -230,8 +230,14 @@ impl Backend for Postgres {
         short(upkeep::compact(&self.pool, to)).await
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
-        long(upkeep::sweep(&self.pool, limit)).await
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        short(upkeep::oldest_change(&self.pool)).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
+        let begun = Instant::now();
+        let changes = long(upkeep::sweep(&self.pool, limit)).await?;
+        Ok(Swept { changes, took: begun.elapsed() })
     }
 
     /// Autovacuum does it.

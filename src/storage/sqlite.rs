@@ -3,10 +3,13 @@
 //! A statement costs a hop to sqlx's worker thread, so a batch is two calls of several statements each: one that
 //! opens the transaction and reads, one that writes and commits.
 
+mod anchor;
 mod batch;
+mod checkpoint;
 mod desk;
 mod error;
-mod lock;
+mod failure;
+mod files;
 mod log;
 mod reads;
 mod registration;
@@ -18,24 +21,27 @@ mod upkeep;
 
 pub use batch::LARGEST as LARGEST_BATCH;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
 };
 
-use self::desk::Desk;
+use self::anchor::Anchor;
+use self::desk::{Desk, Opened};
 use self::error::unavailable;
-use self::lock::FileLock;
+use self::failure::Failure;
+use self::files::Files;
 use super::judge::judge_under;
 use super::migrations;
 use super::{
     Backend, Batch, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Terms, TokenKey,
+    Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -45,8 +51,6 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite")
 /// With larger pages every key of a batch logs a larger page of the index, with smaller ones fewer rows of 2 KB share
 /// a page: 4 KB and 16 KB both write 15 to 20 % less per second (measured).
 const PAGE_SIZE: u32 = 8 * 1024;
-/// Pages in the log before the writer folds them back: 8 MB. A longer log gains 5 % and doubles the p99.
-const CHECKPOINT_PAGES: u32 = 1000;
 /// Of the writing connection, in KiB: more than the pages of the largest batch, so that none is written to the log
 /// before the commit. Not much more: after a page split, SQLite's commit walks the whole cache.
 const WRITER_CACHE_KIB: i32 = 4 * 1024;
@@ -73,45 +77,60 @@ impl Sqlite {
     /// Opens or creates the file and brings its schema up to date. Refuses a file another server has open.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
-        let lock = FileLock::take(&lock_path(path)).map_err(|error| match error {
-            lock::Error::Held => OpenError::Locked(url.clone()),
-            lock::Error::Io(source) => OpenError::Unreachable { url: url.clone(), source: source.into() },
-        })?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .busy_timeout(BUSY_TIMEOUT)
-            .statement_cache_capacity(64)
-            .disable_statement_logging();
-        // Readers inherit none of the pragmas below: setting them takes a connection that may write.
-        let reading = options.clone().read_only(true);
-        let options = options
-            .create_if_missing(true)
-            .page_size(PAGE_SIZE)
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Normal)
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string())
-            .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
-            .pragma("journal_size_limit", LOG_LIMIT.to_string());
+        let files = Files::claim(path).map_err(|error| error.of(&url))?;
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
-        let mut writer = options.connect().await.map_err(unreachable)?;
-        migrations::apply(&MIGRATIONS, &mut writer, &url).await?;
+        let (writing, reading) = options(files.path());
+        let mut connection = creating(&writing).connect().await.map_err(unreachable)?;
+        let failure = Failure::default();
+        let anchor = Anchor::new(anchor(&reading).await.map_err(unreachable)?, failure.clone());
+        let log = files.open_log().map_err(|error| unreachable(error.into()))?;
+        upkeep::fold(&mut connection, &log, &url).await.map_err(|error| {
+            failure.set(error.to_string());
+            unreachable(error)
+        })?;
+        migrations::apply(&MIGRATIONS, &mut connection, &url).await?;
+        files.narrow();
+        let opened = Opened { connection, anchor, files, log, failure };
+        let desk = Desk::open(opened, writing).await;
+        let desk = desk.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
         let pool = |connections| {
             let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
             options.connect_lazy_with(reading.clone())
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
-        let statements = batch::Statements::new();
-        let desk = Desk::open(path, options, writer, lock).await;
-        let desk = desk.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
-        Ok(Self { desk, readers, scans, statements })
+        Ok(Self { desk, readers, scans, statements: batch::Statements::new() })
     }
 }
 
-fn lock_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+/// Of the writing connection, and of those that read.
+fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(64)
+        .disable_statement_logging();
+    // Readers inherit none of the pragmas below: setting them takes a connection that may write.
+    let reading = options.clone().read_only(true);
+    let writing = options
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        // The desk does it, and learns of errors.
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
+        .pragma("journal_size_limit", LOG_LIMIT.to_string());
+    (writing, reading)
+}
+
+/// Says how a new file is made, which writes to one that is there, too: on a full disk no connection is had so.
+fn creating(writing: &SqliteConnectOptions) -> SqliteConnectOptions {
+    let options = writing.clone().create_if_missing(true).page_size(PAGE_SIZE);
+    options.auto_vacuum(SqliteAutoVacuum::Incremental)
+}
+
+async fn anchor(reading: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let mut connection = reading.connect().await?;
+    sqlx::query("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&mut connection).await?;
+    Ok(connection)
 }
 
 #[async_trait]
@@ -142,14 +161,13 @@ impl Backend for Sqlite {
         let last = verdict.writes.last().map(|write| write.revision);
         if last.is_none() && registry.is_none() {
             batch::rollback(&mut turn.connection).await?;
-            turn.unused();
-            // What the verdict was made by may not be on the disk yet.
-            self.desk.flush().await?;
+            turn.unused().flush().await?;
             return Ok(commit);
         }
         let writes = &verdict.writes;
-        match (batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await, last) {
-            (Ok(()), last) => turn.done(last).flush().await?,
+        let finished = batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await;
+        match (self.desk.heed(finished), last) {
+            (Ok(frames), last) => turn.done(last, frames).flush().await?,
             (Err(error), Some(last)) => turn.settle(last, error).await?,
             // The clock does not tell, but a change of the registry alone can be asked for again.
             (Err(error), None) => return Err(error),
@@ -195,53 +213,62 @@ impl Backend for Sqlite {
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
         let mut turn = self.desk.turn().await?;
-        let clock = upkeep::compact(&mut turn.connection, to).await?;
-        turn.done(None).flush().await?;
+        let clock = self.desk.heed(upkeep::compact(&mut turn.connection, to).await)?;
+        turn.finish(None).await?.flush().await?;
         Ok(clock)
     }
 
-    async fn sweep(&self, limit: u32) -> Result<u64, Error> {
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        reads::oldest_change(&self.readers).await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
         let mut turn = self.desk.turn().await?;
-        let swept = upkeep::sweep(&mut turn.connection, limit).await?;
-        turn.done(None).flush().await?;
-        Ok(swept)
+        let begun = Instant::now();
+        let changes = self.desk.heed(upkeep::sweep(&mut turn.connection, limit).await)?;
+        turn.leave().await?;
+        Ok(Swept { changes, took: begun.elapsed() })
     }
 
     async fn reclaim(&self) -> Result<(), Error> {
         loop {
             let mut turn = self.desk.turn().await?;
-            let more = upkeep::reclaim(&mut turn.connection).await?;
-            turn.done(None).flush().await?;
+            let more = self.desk.heed(upkeep::reclaim(&mut turn.connection).await)?;
+            turn.leave().await?;
             if !more {
-                return Ok(());
+                return self.desk.cut_log().await;
             }
         }
     }
 
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
         let mut turn = self.desk.turn().await?;
-        let clock = upkeep::advance_clock(&mut turn.connection, floor).await?;
-        turn.done(Some(clock.revision)).flush().await?;
+        let clock = self.desk.heed(upkeep::advance_clock(&mut turn.connection, floor).await)?;
+        turn.finish(Some(clock.revision)).await?.flush().await?;
         Ok(clock)
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
         let mut turn = self.desk.turn().await?;
-        let ids = upkeep::resource_ids(&mut turn.connection, resources).await?;
-        turn.done(None).flush().await?;
+        let ids = self.desk.heed(upkeep::resource_ids(&mut turn.connection, resources).await)?;
+        turn.finish(None).await?.flush().await?;
         Ok(ids)
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
         let mut turn = self.desk.turn().await?;
-        let keys = upkeep::token_keys(&mut turn.connection, now, max_age).await?;
-        turn.done(None).flush().await?;
+        let keys = self.desk.heed(upkeep::token_keys(&mut turn.connection, now, max_age).await)?;
+        turn.finish(None).await?.flush().await?;
         Ok(keys)
     }
 
     /// Nobody else commits to this file.
     async fn hint(&self) {
         std::future::pending().await
+    }
+
+    async fn broken(&self) -> Arc<str> {
+        self.desk.failed().await
     }
 
     async fn close(&self) {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::codec::object::Object;
 use crate::revision::Revision;
+use crate::tasks::Tasks;
 
 /// Requests that may wait for a place in a batch. Beyond it callers wait to hand in, which is all they would do here.
 const QUEUE: usize = 4096;
@@ -34,6 +35,9 @@ pub enum Written {
     Committed { revision: Revision, object: Option<Arc<Object>> },
     /// The precondition failed: at `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
+    /// A [requirement](super::Requirement) failed: at `judged_at` the live version of its row was `found`. Whoever finds
+    /// that the newer version will do as well can hand the mutation in again.
+    Unmet { mutation: Box<Mutation>, requirement: usize, found: Option<Revision>, judged_at: Revision },
 }
 
 /// What became of mutations that pass together or not at all.
@@ -41,7 +45,7 @@ pub enum Written {
 pub enum Together {
     /// Durable and visible.
     Committed,
-    /// A precondition failed, and nothing was written; the state at this revision shows why.
+    /// A precondition or a requirement failed, and nothing was written; the state at this revision shows why.
     Conflict { judged_at: Revision },
 }
 
@@ -53,12 +57,19 @@ struct Pending {
 }
 
 impl Store {
-    /// Starts the writer task. It ends when the last clone of the store is gone and its queue is empty.
-    pub fn start(backend: Arc<dyn Backend>, sink: CommitSink, mark: Arc<HighWaterMark>) -> Self {
+    /// Starts the writer task. It ends when its queue is empty and either the last clone of the store is gone or `tasks`
+    /// are being stopped, after which nothing is written any more.
+    pub fn start(
+        backend: Arc<dyn Backend>,
+        sink: CommitSink,
+        mark: Arc<HighWaterMark>,
+        tasks: &Tasks,
+    ) -> Self {
         let (queue, pending) = mpsc::channel(QUEUE);
-        let writer = Writer { backend, sink, mark, fence: OnceLock::new(), fenced: Notify::new() };
+        let (fence, fenced) = (OnceLock::new(), Notify::new());
+        let writer = Writer { backend, sink, mark, tasks: tasks.clone(), fence, fenced };
         let writer = Arc::new(writer);
-        tokio::spawn(writer.clone().run(pending));
+        tasks.run_to_end("writer", writer.clone().run(pending));
         Self { writer, queue }
     }
 
@@ -93,8 +104,10 @@ impl Store {
         registry: RegistryChange,
     ) -> Result<Together, Error> {
         let writer = self.writer.clone();
-        let writing = tokio::spawn(async move { writer.write_together(mutations, &registry).await });
-        writing.await.map_err(|_| Error::Unknown("the writer ended".into()))?
+        let tasks = writer.tasks.clone();
+        let writing =
+            tasks.spawn("registration", async move { writer.write_together(mutations, &registry).await });
+        writing.await.ok().flatten().unwrap_or_else(|| Err(Error::Unknown("the writer ended".into())))
     }
 }
 
@@ -102,10 +115,14 @@ struct Writer {
     backend: Arc<dyn Backend>,
     sink: CommitSink,
     mark: Arc<HighWaterMark>,
+    tasks: Tasks,
     fence: OnceLock<Fence>,
     /// A batch has met a fence that does not stand.
     fenced: Notify,
 }
+
+/// Where a commit is handed to the cache; `None` where there is no cache (in tests).
+type Slot = Option<mpsc::OwnedPermit<OwnCommit>>;
 
 /// A batch's place among those in flight.
 #[derive(Default)]
@@ -122,12 +139,13 @@ impl Writer {
         let mut before = None;
         loop {
             let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
-            let Some(first) = pending.recv().await else { return };
+            let Some(first) = self.next(&mut pending).await else { return };
             let (mut batch, queue) = Gathering::new(first, pending);
             let this = self.clone();
             let (place, next) = oneshot::channel();
             let place = Place { before: before.replace(next), after: Some(place) };
-            tokio::spawn(async move {
+            self.tasks.spawn("batch", async move {
+                let slot = this.reserve().await;
                 let started = Instant::now();
                 let result = this.commit(&mut batch, None).await;
                 drop(permit);
@@ -135,13 +153,25 @@ impl Writer {
                 metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
                 metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
                 match result {
-                    Ok(commit) => this.publish(commit, mutations, replies, place).await,
+                    Ok(commit) => this.publish(commit, mutations, replies, slot, place).await,
                     Err(error) => refuse(replies, &error),
                 }
             });
             // Until this batch is closed another one would only take from it.
             let Ok(queue) = queue.await else { return };
             pending = queue;
+        }
+    }
+
+    /// What was handed in next; `None` once nothing will be.
+    async fn next(&self, pending: &mut mpsc::Receiver<Pending>) -> Option<Pending> {
+        tokio::select! {
+            biased;
+            next = pending.recv() => next,
+            () = self.tasks.stopping() => {
+                pending.close();
+                pending.recv().await
+            }
         }
     }
 
@@ -174,39 +204,59 @@ impl Writer {
         mutations: Vec<Mutation>,
         registry: &RegistryChange,
     ) -> Result<Together, Error> {
+        let slot = self.reserve().await;
         let commit = self.commit(&mut &mutations[..], Some(registry)).await?;
         let mut writes = Vec::with_capacity(mutations.len());
         for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
             match written(mutation, outcome, commit.base, &mut writes)? {
                 Written::Committed { .. } => {}
-                Written::Conflict { .. } => return Ok(Together::Conflict { judged_at: commit.base }),
+                Written::Conflict { .. } | Written::Unmet { .. } => {
+                    return Ok(Together::Conflict { judged_at: commit.base });
+                }
             }
         }
-        self.announce(commit.base, writes, None).await;
+        self.announce(commit.base, writes, slot, Place::default()).await?;
         Ok(Together::Committed)
     }
 
-    /// Makes what was written visible to this server's readers.
-    async fn announce(&self, base: Revision, writes: Vec<OwnWrite>, place: Option<Place>) {
-        let Some(last) = writes.last() else { return };
+    /// Waits until another commit can be handed to the cache, so that no more are made than can be shown to readers.
+    async fn reserve(&self) -> Slot {
+        self.sink.clone().reserve_owned().await.ok()
+    }
+
+    /// Makes what was written visible to this server's readers. Fails if the cache has ended before it did that: the
+    /// writes are there, but who was told so would not find them here.
+    async fn announce(
+        &self,
+        base: Revision,
+        writes: Vec<OwnWrite>,
+        slot: Slot,
+        place: Place,
+    ) -> Result<(), Error> {
+        let Some(last) = writes.last() else { return Ok(()) };
         self.mark.raise(last.revision);
         let (published, done) = oneshot::channel();
         let commit = OwnCommit { base, writes, published };
         // Commits in their order spare the cache a look into the database. With other servers in between it has to look
         // anyway, and nobody waits for a batch whose fate is being found out.
-        let Place { before, after } = place.unwrap_or_default();
+        let Place { before, after } = place;
         if let Some(before) = before.filter(|_| !self.backend.shared()) {
             let _ = before.await;
         }
-        // Without a cache (in tests, while shutting down) there is nobody to wait for.
-        let sent = self.sink.send(commit).await;
+        let Some(slot) = slot else { return Ok(()) };
+        slot.send(commit);
         drop(after);
-        if sent.is_ok() {
-            let _ = done.await;
-        }
+        done.await.map_err(|_| Error::Unknown("the watch cache ended before it held the write".into()))
     }
 
-    async fn publish(&self, commit: Commit, mutations: Vec<Mutation>, replies: Vec<Reply>, place: Place) {
+    async fn publish(
+        &self,
+        commit: Commit,
+        mutations: Vec<Mutation>,
+        replies: Vec<Reply>,
+        slot: Slot,
+        place: Place,
+    ) {
         let mut writes = Vec::with_capacity(mutations.len());
         let mut answers = Vec::with_capacity(mutations.len());
         for ((mutation, outcome), reply) in mutations.into_iter().zip(commit.outcomes).zip(replies) {
@@ -215,8 +265,12 @@ impl Writer {
         if answers.iter().any(|(answer, _)| matches!(answer, Err(Error::Fenced))) {
             self.fenced.notify_one();
         }
-        self.announce(commit.base, writes, Some(place)).await;
+        let announced = self.announce(commit.base, writes, slot, place).await;
         for (answer, reply) in answers {
+            let answer = match (&announced, answer) {
+                (Err(unseen), Ok(Written::Committed { .. })) => Err(unseen.clone()),
+                (_, answer) => answer,
+            };
             let _ = reply.send(answer);
         }
     }
@@ -228,11 +282,12 @@ fn written(
     base: Revision,
     writes: &mut Vec<OwnWrite>,
 ) -> Result<Written, Error> {
+    let judged_at = writes.last().map_or(base, |write| write.revision);
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
-        Outcome::Conflict { found } => {
-            let judged_at = writes.last().map_or(base, |write| write.revision);
-            Written::Conflict { found, judged_at }
+        Outcome::Conflict { found } => Written::Conflict { found, judged_at },
+        Outcome::Unmet { requirement, found } => {
+            Written::Unmet { mutation: Box::new(mutation), requirement, found, judged_at }
         }
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;

@@ -1,4 +1,4 @@
-//! Server-side apply over HTTPS: `spec/patch-apply.md`, assertions 38 to 67. What an apply makes of an object is in
+//! Server-side apply over HTTPS: `docs/spec/patch-apply.md`, assertions 38 to 67. What an apply makes of an object is in
 //! `testdata/apply`; here is what is around it.
 
 use futures_util::future::join;

@@ -1,4 +1,4 @@
-//! What becomes of fields that managers share, give up, or lose: `spec/patch-apply.md`, assertions 42 to 65, on whole
+//! What becomes of fields that managers share, give up, or lose: `docs/spec/patch-apply.md`, assertions 42 to 65, on whole
 //! objects over HTTPS. More of these, and upstream's answers to random ones, are in `testdata/apply`.
 
 use http::Method;

@@ -1,4 +1,4 @@
-//! Bodies and what becomes of them; assertions of `spec/wire.md` by number. 23 is about custom resources.
+//! Bodies and what becomes of them; assertions of `docs/spec/wire.md` by number. 23 is about custom resources.
 
 use http::Method;
 use serde_json::{Value, json};

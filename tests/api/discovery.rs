@@ -1,4 +1,4 @@
-//! Discovery, the index and paths that are none; assertions of `spec/wire.md` by number. What 52 and 53 say of custom
+//! Discovery, the index and paths that are none; assertions of `docs/spec/wire.md` by number. What 52 and 53 say of custom
 //! resources waits for these.
 
 use http::header::ACCEPT;

@@ -1,4 +1,4 @@
-//! A server that goes down, as those see it who are connected: spec/list-watch.md, 4.4.
+//! A server that goes down, as those see it who are connected: docs/spec/list-watch.md, 4.4.
 
 use std::convert::Infallible;
 

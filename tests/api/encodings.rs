@@ -1,4 +1,4 @@
-//! YAML, indentation and compression; assertions of `spec/wire.md` by number.
+//! YAML, indentation and compression; assertions of `docs/spec/wire.md` by number.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! `fieldValidation`: `spec/patch-apply.md`, section 5, assertions 68 to 72. Those about custom resources are elsewhere.
+//! `fieldValidation`: `docs/spec/patch-apply.md`, section 5, assertions 68 to 72. Those about custom resources are elsewhere.
 
 use http::Method;
 use serde_json::{Value, json};

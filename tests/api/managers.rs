@@ -1,4 +1,4 @@
-//! Who owns what after writes that are no apply: `spec/patch-apply.md`, assertions 28 to 37 and 59.
+//! Who owns what after writes that are no apply: `docs/spec/patch-apply.md`, assertions 28 to 37 and 59.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What stands in messages of protobuf, and in bodies without a type; assertions of `spec/wire.md` by number.
+//! What stands in messages of protobuf, and in bodies without a type; assertions of `docs/spec/wire.md` by number.
 
 use http::Method;
 use rowplane::codec::protobuf::{Envelope, encode};

@@ -1,4 +1,4 @@
-//! Who gets which form, and who is refused; assertions of `spec/wire.md` by number. Those about custom resources
+//! Who gets which form, and who is refused; assertions of `docs/spec/wire.md` by number. Those about custom resources
 //! (5 to 7, the second halves of 4 and 12) wait for these.
 
 use http::Method;

@@ -1,4 +1,4 @@
-//! OpenAPI over HTTP; assertions of `spec/wire.md` by number.
+//! OpenAPI over HTTP; assertions of `docs/spec/wire.md` by number.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! PATCH in its forms but apply: `spec/patch-apply.md`, assertions 1 to 26. Those about custom resources, decoding into
+//! PATCH in its forms but apply: `docs/spec/patch-apply.md`, assertions 1 to 26. Those about custom resources, decoding into
 //! types and limits of size are elsewhere.
 
 use http::Method;

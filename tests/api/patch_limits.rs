@@ -1,4 +1,4 @@
-//! Patches that are large, late or of the wrong type: `spec/patch-apply.md`, assertions 6, 11, 14, 18 and 26.
+//! Patches that are large, late or of the wrong type: `docs/spec/patch-apply.md`, assertions 6, 11, 14, 18 and 26.
 
 use http::Method;
 use serde_json::{Value, json};

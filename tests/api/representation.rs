@@ -200,7 +200,7 @@ async fn media_types(setup: Setup) {
         assert_eq!(names(&answer.ok()), ["a"], "{accept}");
         is_json(&answer);
     }
-    // The router of upstream knows no such range (spec/wire.md, 1.3).
+    // The router of upstream knows no such range (docs/spec/wire.md, 1.3).
     for accept in ["application/*", "text/html", "nonsense"] {
         let failure = server.get(CONFIGMAPS).accept(accept).await.failure();
         assert_eq!((&failure["code"], &failure["details"]), (&json!(406), &json!({})), "{accept}");

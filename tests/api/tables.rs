@@ -1,4 +1,4 @@
-//! Tables; assertions of `spec/wire.md` by number. 47 is about custom resources. What each kind's cells say is in
+//! Tables; assertions of `docs/spec/wire.md` by number. 47 is about custom resources. What each kind's cells say is in
 //! `src/http/table/tests`.
 
 use jiff::{SignedDuration, Timestamp};

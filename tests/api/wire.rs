@@ -1,4 +1,4 @@
-//! What JSON and protobuf look like to the byte; assertions of `spec/wire.md` by number.
+//! What JSON and protobuf look like to the byte; assertions of `docs/spec/wire.md` by number.
 
 use rowplane::codec::protobuf::{Envelope, encode};
 use serde_json::{Value, json};

@@ -1,8 +1,13 @@
 //! Opening: what is found again, and what is refused with a clear error.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
-use rowplane::storage::{Key, OpenError, Scan};
+use rowplane::storage::{Backend, Key, OpenError, Scan};
 
 use crate::support::database::Database;
 use crate::support::object::{create, delete, feed, list, pass, resource, update};
@@ -79,6 +84,101 @@ async fn a_file_in_use_is_refused() {
     first.close().await;
     drop(first);
     database.open().await;
+}
+
+/// SQLite names a log after the file that a symbolic link stands for, and so does everything else.
+#[tokio::test]
+async fn a_database_behind_a_symbolic_link_is_the_one_it_stands_for() {
+    let (database, links) = (Database::sqlite(), tempfile::tempdir().expect("a directory"));
+    let link = links.path().join("link.db");
+    std::os::unix::fs::symlink(database.file(), &link).expect("a link");
+    // As a copy that was once made of a database by that name may have left.
+    let stray = links.path().join("link.db-wal");
+    std::fs::write(&stray, "not this one").expect("write");
+    let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&link).await.expect("open"));
+    let resource = resource(&*backend, "things").await;
+    let revision = pass(&*backend, create(&Key::new(resource, "ns", "a"), 1)).await;
+    assert!(database.file().with_extension("db-wal").metadata().expect("a log").len() > 0);
+    assert_eq!(std::fs::read_to_string(&stray).expect("read"), "not this one");
+    assert!(!links.path().join("link.db.lock").exists());
+    for name in [&link, &database.file()] {
+        match Sqlite::open(name).await.err() {
+            Some(OpenError::Locked(_)) => {}
+            other => panic!("{}: {other:?}", name.display()),
+        }
+    }
+    backend.close().await;
+    drop(backend);
+    assert_eq!(database.open().await.clock().await.expect("clock").revision, revision);
+}
+
+/// A symbolic link to where no file is yet.
+#[tokio::test]
+async fn a_database_is_made_where_a_link_points() {
+    let (database, links) = (Database::sqlite(), tempfile::tempdir().expect("a directory"));
+    let link = links.path().join("link.db");
+    std::os::unix::fs::symlink(database.file(), &link).expect("a link");
+    Sqlite::open(&link).await.expect("open").close().await;
+    assert!(database.file().is_file() && link.is_symlink());
+}
+
+#[tokio::test]
+async fn a_database_with_two_names_is_refused() {
+    let database = Database::sqlite();
+    database.open().await.close().await;
+    let other = database.file().with_extension("other");
+    std::fs::hard_link(database.file(), &other).expect("a link");
+    for name in [&database.file(), &other] {
+        match Sqlite::open(name).await.err() {
+            Some(error @ OpenError::Linked { names: 2, .. }) => {
+                assert!(error.to_string().contains("hard links"), "{error}");
+            }
+            other => panic!("{}: {other:?}", name.display()),
+        }
+        assert!(Sqlite::export(name).await.is_err());
+    }
+    std::fs::remove_file(&other).expect("remove");
+    database.open().await;
+}
+
+/// Whoever made the directory, and whatever an earlier release left.
+#[tokio::test]
+async fn nobody_else_may_read_the_files() {
+    let database = Database::sqlite();
+    let directory = database.file().parent().expect("a directory").to_owned();
+    let set =
+        |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+    set(&directory, 0o755);
+    for earlier in [false, true] {
+        if earlier {
+            // SQLite makes the others like the database.
+            for file in std::fs::read_dir(&directory).expect("a directory") {
+                set(&file.expect("a file").path(), 0o644);
+            }
+        }
+        let backend = database.open().await;
+        let resource = resource(&*backend, "things").await;
+        pass(&*backend, create(&Key::new(resource, "ns", &earlier.to_string()), 1)).await;
+        let mut names = Vec::new();
+        for file in std::fs::read_dir(&directory).expect("a directory").map(|file| file.expect("a file")) {
+            let mode = file.metadata().expect("metadata").permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{:?}, earlier: {earlier}", file.file_name());
+            names.push(file.file_name().into_string().expect("text"));
+        }
+        names.sort();
+        assert_eq!(names, ["rowplane.db", "rowplane.db-shm", "rowplane.db-wal", "rowplane.db.lock"]);
+        backend.close().await;
+    }
+}
+
+/// Another program's file keeps its mode.
+#[tokio::test]
+async fn what_is_not_ours_is_left_as_it_is() {
+    let database = Database::sqlite();
+    database.execute("CREATE TABLE objects (id integer)").await;
+    std::fs::set_permissions(database.file(), Permissions::from_mode(0o644)).expect("chmod");
+    assert!(database.try_open().await.is_err());
+    assert_eq!(database.file().metadata().expect("metadata").permissions().mode() & 0o777, 0o644);
 }
 
 #[tokio::test]

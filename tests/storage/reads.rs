@@ -146,7 +146,7 @@ pub async fn a_list_is_one_snapshot(database: &Database) {
     }
     let end = backend.clock().await.expect("clock").revision;
     backend.compact(end).await.expect("compact");
-    while backend.sweep(500).await.expect("sweep") == 500 {}
+    while backend.sweep(500).await.expect("sweep").changes == 500 {}
     let rest: Vec<_> = rows.map_ok(|row| row.revision).try_collect().await.expect("the rest");
     assert_eq!(rest, versions[1..]);
     assert_eq!(backend.count(&Scan::all(resource), end).await.expect("count"), 0);

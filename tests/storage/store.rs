@@ -8,6 +8,7 @@ use rowplane::revision::Revision;
 use rowplane::storage::{
     Backend, Change, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
 };
+use rowplane::tasks::Tasks;
 use tokio::sync::mpsc;
 
 use crate::support::database::Database;
@@ -23,7 +24,7 @@ pub fn start(backend: &Arc<dyn Backend>) -> Store {
 pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
     let nowhere = std::env::temp_dir().join("rowplane-test-mark-that-is-never-saved");
     let mark = HighWaterMark::load(nowhere).expect("no mark");
-    Store::start(backend.clone(), sink, Arc::new(mark))
+    Store::start(backend.clone(), sink, Arc::new(mark), &Tasks::new())
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.
@@ -42,6 +43,7 @@ pub async fn one_hot_key_has_one_winner_per_version(database: &Database) {
                     match store.write(update(&key, at, n)).await.expect("write") {
                         Written::Committed { revision, .. } => return (at, revision),
                         Written::Conflict { found, .. } => at = found.expect("nobody deletes"),
+                        lost => panic!("nothing is required: {lost:?}"),
                     }
                 }
             })
@@ -165,7 +167,7 @@ pub async fn large_values_in_one_batch(database: &Database) {
             let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
             let store = store.clone();
             tokio::spawn(async move {
-                store.write(Mutation { key, expect: Expect::Absent, change }).await.expect("write")
+                store.write(Mutation::new(key, Expect::Absent, change)).await.expect("write")
             })
         })
         .collect();

@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
-use rowplane::storage::{Change, Expect, Key, Mutation, Outcome, Scan};
+use rowplane::storage::{Change, Expect, Key, Mutation, Outcome, Requirement, Scan};
 
 use crate::support::database::Database;
 use crate::support::object::{committed, create, delete, list, pass, put, resource, update, value};
@@ -23,7 +23,7 @@ pub async fn a_precondition_decides(database: &Database) {
     assert_eq!(outcome(create(&key, 2)).await, taken);
     assert_eq!(outcome(update(&key, Revision(first.0 - 1), 2)).await, taken);
     assert_eq!(outcome(delete(&key, Revision(first.0 + 1))).await, taken);
-    let removal = Mutation { key: key.clone(), expect: Expect::Absent, change: Change::Delete };
+    let removal = Mutation::new(key.clone(), Expect::Absent, Change::Delete);
     assert_eq!(outcome(removal).await, taken, "deleting what must be absent");
 
     let second = committed(outcome(update(&key, first, 2)).await);
@@ -70,7 +70,7 @@ pub async fn losers_fail_alone_and_take_no_revision(database: &Database) {
                     assert_eq!(found, live[*target], "the loser is told what it met");
                     losers += 1;
                 }
-                Outcome::Fenced => panic!("there is no fence"),
+                other => panic!("there is no fence, and nothing is required: {other:?}"),
             }
         }
         assert_eq!(backend.clock().await.expect("clock").revision, last);
@@ -169,4 +169,88 @@ pub async fn unusual_names_and_values(database: &Database) {
     let items = list(&*backend, &Scan::all(resource), end).await.expect("list");
     let found: Vec<_> = items.iter().map(|(namespace, name, ..)| (&**namespace, &**name)).collect();
     assert_eq!(found, places);
+}
+
+fn require(key: &Key, expect: Expect) -> Requirement {
+    Requirement { key: key.clone(), expect }
+}
+
+pub async fn a_requirement_about_another_row_decides(database: &Database) {
+    let backend = database.open().await;
+    let things = resource(&*backend, "things").await;
+    let namespace = Key::new(resource(&*backend, "spaces").await, "", "ns");
+    let outcomes =
+        async |batch: &[Mutation]| backend.commit(batch, Revision(0)).await.expect("commit").outcomes;
+    let new = |name: &str| create(&Key::new(things, "ns", name), 1);
+    let unmet = |found| Outcome::Unmet { requirement: 0, found };
+
+    let absent = require(&namespace, Expect::Absent);
+    let too_early = new("a").requiring([require(&namespace, Expect::At(Revision(1)))]);
+    let [lost, won] = outcomes(&[too_early, new("a").requiring([absent.clone()])]).await[..] else {
+        panic!()
+    };
+    assert_eq!(lost, unmet(None));
+    committed(won);
+
+    let first = pass(&*backend, create(&namespace, 1)).await;
+    let at_first = require(&namespace, Expect::At(first));
+    let batch = [
+        new("b").requiring([at_first.clone()]),
+        new("c").requiring([absent]),
+        // From here on the row is another one.
+        update(&namespace, first, 2),
+        new("d").requiring([at_first.clone()]),
+        new("e").requiring([require(&namespace, Expect::At(Revision(first.0 + 2)))]),
+    ];
+    let second = Revision(first.0 + 2);
+    let expected = [
+        Outcome::Committed(Revision(first.0 + 1)),
+        unmet(Some(first)),
+        Outcome::Committed(second),
+        unmet(Some(second)),
+        Outcome::Committed(Revision(first.0 + 3)),
+    ];
+    assert_eq!(outcomes(&batch).await, expected);
+
+    let gone = pass(&*backend, delete(&namespace, second)).await;
+    let at = |version| new("f").requiring([require(&namespace, Expect::At(version))]);
+    assert_eq!(outcomes(&[at(second), at(gone)]).await, [unmet(None); 2], "a tombstone is no version");
+    let end = backend.clock().await.expect("clock").revision;
+    let found: Vec<_> = list(&*backend, &Scan::all(things), end).await.expect("list");
+    assert_eq!(found.iter().map(|(_, name, ..)| &**name).collect::<Vec<_>>(), ["a", "b", "e"]);
+}
+
+/// As [`every_batch_size`], with required rows behind those of the batch.
+pub async fn every_number_of_requirements(database: &Database) {
+    let backend = database.open().await;
+    let (things, spaces) = (resource(&*backend, "things").await, resource(&*backend, "spaces").await);
+    let namespaces: Vec<Key> = (0..40).map(|n| Key::new(spaces, "", &format!("{n:02}"))).collect();
+    let batch: Vec<Mutation> = namespaces.iter().map(|key| create(key, 1)).collect();
+    let commit = backend.commit(&batch, Revision(0)).await.expect("commit");
+    let versions: Vec<Revision> = commit.outcomes.into_iter().map(committed).collect();
+    for (size, required) in
+        [(1, 1), (1, 2), (1, 16), (1, 17), (3, 2), (4, 1), (5, 40), (255, 2), (256, 1), (256, 40)]
+    {
+        let requirement = |n: usize, wrong: bool| {
+            let version = Revision(versions[n].0 + u64::from(wrong));
+            require(&namespaces[n], Expect::At(version))
+        };
+        // Every seventh write requires what is not so, last.
+        let batch: Vec<Mutation> = (0..size)
+            .map(|n| {
+                let key = Key::new(things, &format!("{size}-{required}"), &n.to_string());
+                create(&key, 1)
+                    .requiring((0..required).map(|r| requirement(r, n % 7 == 6 && r + 1 == required)))
+            })
+            .collect();
+        let outcomes = backend.commit(&batch, Revision(0)).await.expect("commit").outcomes;
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            let unmet = Outcome::Unmet { requirement: required - 1, found: Some(versions[required - 1]) };
+            if n % 7 == 6 {
+                assert_eq!(outcome, unmet, "{n} of {size} with {required}");
+            } else {
+                committed(outcome);
+            }
+        }
+    }
 }

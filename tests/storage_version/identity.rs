@@ -15,9 +15,10 @@ use rowplane::user::User;
 use serde_json::{Value, json};
 
 use crate::support::client::Watch;
+use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer, names, rv};
 use crate::support::verbs::api_on;
-use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, identified};
+use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, identified, on_host};
 
 on_both_databases! {
     s17_a_restart_keeps_the_lease,
@@ -26,6 +27,39 @@ on_both_databases! {
     s19_expired_leases_of_servers_are_removed,
     s20_a_lease_renewed_before_its_deletion_survives,
     hooks_are_among_the_health_checks,
+}
+
+/// As after a pause in which its name was taken for a dead server's. It must neither go on under the name nor take it
+/// along when it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_name_another_one_has_taken_ends() {
+    let mut setup = Setup::new(Database::postgres().await);
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start_empty().await;
+    let path = format!("{LEASES}/{}", own_lease());
+    let usurper = format!("{}_usurper", own_lease());
+    let taken = json!({
+        "metadata": {"annotations": {"rowplane.dev/instance": "another"}},
+        "spec": {"holderIdentity": usurper, "renewTime": "9000-01-01T00:00:00.000000Z"}
+    });
+    server.patch(&path, &taken).await.ok();
+    let failure = server.failed().await.to_string();
+    assert!(
+        failure.starts_with(&format!("another server ({usurper}) has taken the name \"rowplane-0\"")),
+        "{failure}"
+    );
+    server.stop().await;
+
+    let server = setup.start_empty().await;
+    assert_eq!(holder(&server.get(&path).await.ok()), usurper);
+    let own = ServerIdentity::of_host(&format!("rowplane-0-{}", server.port()));
+    let mut names = names(&server.get(format!("{LEASES}?{OF_SERVERS}")).await.ok());
+    names.sort_unstable();
+    let mut expected = [own_lease(), own.id().to_owned()];
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "t"}})).await.expect(201);
+    server.stop().await;
 }
 
 fn own_lease() -> String {

@@ -22,11 +22,13 @@ macro_rules! on_both_databases {
 
 pub mod client;
 pub mod database;
+pub mod faulty;
 pub mod object;
 pub mod optional;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod raced;
 pub mod rest;
 pub mod server;
 pub mod verbs;

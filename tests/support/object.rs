@@ -17,11 +17,8 @@ pub fn value(n: u64) -> Bytes {
 /// A write of [`value`]`(n)`.
 pub fn put(key: &Key, expect: Expect, n: u64) -> Mutation {
     let draft = Draft::of_json(&key.namespace, &key.name, value(n));
-    Mutation {
-        key: key.clone(),
-        expect,
-        change: Change::Put { uid: "u".into(), stored_version: "v1".into(), draft },
-    }
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    Mutation::new(key.clone(), expect, change)
 }
 
 pub fn create(key: &Key, n: u64) -> Mutation {
@@ -33,7 +30,7 @@ pub fn update(key: &Key, at: Revision, n: u64) -> Mutation {
 }
 
 pub fn delete(key: &Key, at: Revision) -> Mutation {
-    Mutation { key: key.clone(), expect: Expect::At(at), change: Change::Delete }
+    Mutation::new(key.clone(), Expect::At(at), Change::Delete)
 }
 
 /// The id of a resource with this plural.
@@ -52,7 +49,7 @@ pub async fn pass(backend: &dyn Backend, mutation: Mutation) -> Revision {
 pub fn committed(outcome: Outcome) -> Revision {
     match outcome {
         Outcome::Committed(revision) => revision,
-        Outcome::Conflict { .. } | Outcome::Fenced => panic!("refused: {outcome:?}"),
+        _ => panic!("refused: {outcome:?}"),
     }
 }
 

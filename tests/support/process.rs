@@ -46,6 +46,12 @@ impl Installation {
         Self::sqlite().with(&format!("--datastore={}", schema.url()))
     }
 
+    /// With its host's name, as servers have it that are told nothing of names.
+    pub fn nameless(mut self) -> Self {
+        self.arguments.retain(|argument| !argument.starts_with("--hostname-override"));
+        self
+    }
+
     pub fn with(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
@@ -113,6 +119,19 @@ impl Process {
     pub async fn kill(mut self) {
         self.child.kill().await.expect("kill the server");
         self.assert_no_panic();
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("a running server")
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("read the log")
+    }
+
+    pub fn log_file(&self) -> &Path {
+        &self.log
     }
 
     /// Asks the server to end; [`Process::end`] waits for that.

@@ -1,10 +1,12 @@
 //! The real server, in this process, over real HTTPS, on a database of its own.
 
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kube::config::Kubeconfig;
+use rowplane::auth::pki::Overrides;
 use rowplane::cli::application::{build_on, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
 use rowplane::cli::datastore::Datastore;
@@ -13,6 +15,8 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
+use rowplane::tasks::Failure;
+use rowplane::wall_clock::WallClock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -38,6 +42,9 @@ pub struct Setup {
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual.
     pub storage_versions: Vec<(GroupResource, String)>,
+    pub certificates: Overrides,
+    /// By which certificates live.
+    pub clock: WallClock,
     data: TempDir,
 }
 
@@ -60,6 +67,8 @@ impl Setup {
             storage_media_type: StorageMediaType::default(),
             identity: None,
             storage_versions: Vec::new(),
+            certificates: Overrides::default(),
+            clock: WallClock::default(),
             data,
         }
     }
@@ -68,18 +77,24 @@ impl Setup {
         matches!(self.database, Database::Sqlite(_))
     }
 
+    /// A server for which no client is made.
+    pub async fn start_without_admin(&self) -> Server {
+        let started =
+            Server::start_at(self.config(), self.clock.clone(), rowplane::cli::application::build).await;
+        started.unwrap_or_else(|error| panic!("start: {}", error.one_line()))
+    }
+
     /// A server with nothing but what it makes itself.
     pub async fn start_empty(&self) -> TestServer {
         let opened: Arc<OnceLock<Arc<dyn Backend>>> = Arc::default();
         let slot = opened.clone();
-        let server = Server::start(self.config(), async move |environment| {
+        let server = Server::start_at(self.config(), self.clock.clone(), async move |environment| {
             let backend = open(&environment.config.datastore).await?;
             assert!(slot.set(backend.clone()).is_ok(), "built once");
             build_on(backend, environment).await
         });
         let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
-        let kubeconfig =
-            Kubeconfig::read_from(self.data.path().join("admin.kubeconfig")).expect("a kubeconfig");
+        let kubeconfig = self.kubeconfig();
         let backend = opened.get().expect("opened").clone();
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
         TestServer { admin, kubeconfig, backend, server }
@@ -93,6 +108,16 @@ impl Setup {
         server
     }
 
+    /// What the admin goes by now.
+    pub fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig::read_from(self.file("admin.kubeconfig")).expect("a kubeconfig")
+    }
+
+    /// Of the data directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.data.path().join(name)
+    }
+
     fn config(&self) -> ServeConfig {
         ServeConfig {
             data_dir: self.data.path().to_owned(),
@@ -103,7 +128,7 @@ impl Setup {
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
             token_auth_file: Some(self.data.path().join("tokens.csv")),
-            certificates: Default::default(),
+            certificates: self.certificates.clone(),
             extra_names: Vec::new(),
             limits: self.limits,
             services: Default::default(),
@@ -137,6 +162,20 @@ impl TestServer {
         self.server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
     }
 
+    /// Reads the files of certificates and tokens again, as the server does from time to time.
+    pub async fn reload_credentials(&self) {
+        self.server.reload_credentials().await;
+    }
+
+    /// Returns once the server cannot go on.
+    pub async fn failed(&self) -> Failure {
+        self.server.failed().await
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
     pub fn token(&self, token: &str) -> Client {
         Client::of_token(&self.kubeconfig, Some(token))
     }
@@ -158,7 +197,7 @@ impl TestServer {
     /// Gives up history before `to`, rows and all.
     pub async fn compact(&self, to: u64) {
         self.backend.compact(Revision(to)).await.expect("compact");
-        while self.backend.sweep(1000).await.expect("sweep") >= 1000 {}
+        while self.backend.sweep(1000).await.expect("sweep").changes >= 1000 {}
     }
 
     /// Creates a ConfigMap in `t` and returns it.

@@ -13,7 +13,8 @@ use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
-use rowplane::storage::{HighWaterMark, Store};
+use rowplane::storage::{Backend, HighWaterMark, Store};
+use rowplane::tasks::Tasks;
 
 use super::database::Database;
 
@@ -24,7 +25,11 @@ pub async fn api_on(database: &Database) -> Arc<Api> {
 
 /// The same, which makes names of `generateName` in this way.
 pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> String) -> Arc<Api> {
-    let backend = database.open().await;
+    api_over(database.open().await, generate_name).await
+}
+
+/// The same over any store.
+pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
     let registry = Arc::new(Registry::new(builtin::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
@@ -32,9 +37,10 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone()).await.expect("load");
+    let tasks = Tasks::new();
+    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
     Arc::new(Api {
-        store: Store::start(backend, sink, mark),
+        store: Store::start(backend, sink, mark, &tasks),
         cache,
         resources: Resources::new(
             registry,

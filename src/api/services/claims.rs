@@ -221,10 +221,10 @@ impl Api {
             draft: Draft::encode("", &name, object, StorageMediaType::Json),
         };
         let key = Key::new(self.port_claims, "", &name);
-        let mutation = Mutation { key, expect: Expect::Absent, change };
+        let mutation = Mutation::new(key, Expect::Absent, change);
         match self.store.write(mutation).await? {
             Written::Committed { .. } => Ok(true),
-            Written::Conflict { judged_at, .. } => {
+            Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => {
                 self.cache.at_least(judged_at).await?;
                 Ok(false)
             }
@@ -251,7 +251,7 @@ impl Api {
 
     async fn drop_claim(&self, resource: ResourceId, object: &Object) -> Result<(), Error> {
         let key = Key::new(resource, "", object.name());
-        let mutation = Mutation { key, expect: Expect::At(object.revision()), change: Change::Delete };
+        let mutation = Mutation::new(key, Expect::At(object.revision()), Change::Delete);
         self.store.write(mutation).await?;
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Reading, and writing so that a file is there wholly or not at all.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::Error;
@@ -77,6 +77,8 @@ fn write_through(
 
 fn write_synced(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(access.mode()).open(path)?;
+    // Whatever the process takes from all files that it makes.
+    file.set_permissions(Permissions::from_mode(access.mode()))?;
     file.write_all(content)?;
     file.sync_all()
 }

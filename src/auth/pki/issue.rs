@@ -20,7 +20,8 @@ use crate::user::MASTERS;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// A start this long before the end issues anew: only a start can, so it is generous.
+/// So long before their end certificates are issued anew: clients that have a copy, of the admin's for instance, get time
+/// to fetch the next one.
 const RENEW_BEFORE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Clients whose clocks are slow must not refuse a certificate that was just made.
 const CLOCK_SKEW: Duration = DAY;
@@ -58,13 +59,20 @@ pub(super) struct Ca {
 }
 
 impl Ca {
+    /// Loads the CA, and makes it first if there is none.
     pub(super) fn ensure(dir: &Path, now: SystemTime) -> Result<Self, Error> {
-        let (key_path, path) = (dir.join("ca.key"), dir.join("ca.crt"));
-        let key = ensure_key(&key_path)?;
+        let path = dir.join("ca.crt");
+        let key = ensure_key(&dir.join("ca.key"))?;
         if files::try_read(&path)?.is_none() {
             let made = ca_params(now).self_signed(&key).map_err(|error| cannot_issue(&path, &error))?;
             files::create(&path, made.pem().as_bytes(), Access::Everybody)?;
         }
+        Self::load(dir, now)
+    }
+
+    pub(super) fn load(dir: &Path, now: SystemTime) -> Result<Self, Error> {
+        let path = dir.join("ca.crt");
+        let key = read_key(&dir.join("ca.key"))?;
         let pem = files::read(&path)?;
         let der = first(certificates(&path, &pem)?, &path)?;
         check_ca(&der, &key, now, dir)?;
@@ -124,6 +132,10 @@ fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
         let key = KeyPair::generate().map_err(|error| cannot_issue(path, &error))?;
         files::create(path, key.serialize_pem().as_bytes(), Access::Owner)?;
     }
+    read_key(path)
+}
+
+fn read_key(path: &Path) -> Result<KeyPair, Error> {
     let bad = |reason: String| Error::BadKey { path: path.to_owned(), reason };
     let pem = String::from_utf8(files::read(path)?).map_err(|error| bad(error.to_string()))?;
     KeyPair::from_pem(&pem).map_err(|error| bad(error.to_string()))
@@ -148,7 +160,8 @@ fn check_ca(der: &CertificateDer<'_>, key: &KeyPair, now: SystemTime, dir: &Path
 fn ca_params(now: SystemTime) -> CertificateParams {
     let mut params = params(now, CA_LIFETIME);
     params.distinguished_name.push(DnType::CommonName, "rowplane-ca");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // It signs servers and clients, and no other CA.
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params

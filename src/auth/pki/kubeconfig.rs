@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::files::{self, Access};
-use super::{Error, Pki};
+use super::{Admin, Error};
 
 /// The address a client on this machine uses for a server bound to `bound`.
-pub fn client_address(bound: SocketAddr) -> SocketAddr {
+fn client_address(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -19,17 +19,21 @@ pub fn client_address(bound: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, bound.port())
 }
 
+/// The URL for a client on this machine of a server bound to `bound`.
+pub fn client_url(bound: SocketAddr) -> String {
+    format!("https://{}", client_address(bound))
+}
+
 /// A kubeconfig with everything embedded, so that it can be copied alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfig {
     content: String,
-    server: String,
 }
 
 impl Kubeconfig {
-    /// For the admin of `pki`, to a server bound to `bound`.
-    pub fn admin(pki: &Pki, bound: SocketAddr) -> Self {
-        let server = format!("https://{}", client_address(bound));
+    /// For the admin, to a server bound to `bound`.
+    pub fn of(admin: &Admin, bound: SocketAddr) -> Self {
+        let server = client_url(bound);
         let content = format!(
             "apiVersion: v1
 kind: Config
@@ -50,16 +54,11 @@ contexts:
     user: kubernetes-admin
 current-context: kubernetes-admin@rowplane
 ",
-            ca = STANDARD.encode(&pki.server_authority),
-            certificate = STANDARD.encode(&pki.admin_certificate),
-            key = STANDARD.encode(&pki.admin_key),
+            ca = STANDARD.encode(&admin.server_authority),
+            certificate = STANDARD.encode(&admin.certificate),
+            key = STANDARD.encode(&admin.key),
         );
-        Self { content, server }
-    }
-
-    /// `https://ADDRESS:PORT`.
-    pub fn server(&self) -> &str {
-        &self.server
+        Self { content }
     }
 
     /// Writes the file, readable by its owner alone.
@@ -67,10 +66,12 @@ current-context: kubernetes-admin@rowplane
         files::replace(path, self.content.as_bytes(), Access::Owner)
     }
 
-    /// Removes a file that says something else: whoever waits for it must not find an old address.
-    pub fn remove_outdated(&self, path: &Path) -> Result<(), Error> {
+    /// Removes a file that says something else than `kubeconfig`: whoever waits for it must not find an old address.
+    pub fn remove_outdated(path: &Path, kubeconfig: Option<&Self>) -> Result<(), Error> {
         match files::try_read(path)? {
-            Some(content) if content != self.content.as_bytes() => {
+            Some(content)
+                if Some(&*content) != kubeconfig.map(|kubeconfig| kubeconfig.content.as_bytes()) =>
+            {
                 std::fs::remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source })
             }
             _ => Ok(()),

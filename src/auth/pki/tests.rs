@@ -1,11 +1,11 @@
 //! What is in the directory after which start.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::*;
 use crate::auth::authn::user_of_certificate;
@@ -16,12 +16,20 @@ fn names(bind: &str) -> ServingNames {
     ServingNames { bind_address: bind.parse().unwrap(), hostname: Some("host-1".into()), extra: Vec::new() }
 }
 
+fn sources(dir: &TempDir, bind: &str, overrides: Overrides) -> Sources {
+    Sources { dir: dir.path().join("pki"), names: names(bind), overrides }
+}
+
 fn ensure_at(dir: &TempDir, bind: &str, now: SystemTime) -> Result<Pki, Error> {
-    Pki::ensure(&dir.path().join("pki"), &names(bind), &Overrides::default(), now)
+    sources(dir, bind, Overrides::default()).ensure(now)
 }
 
 fn ensure(dir: &TempDir, bind: &str) -> Result<Pki, Error> {
     ensure_at(dir, bind, SystemTime::now())
+}
+
+fn admin(pki: &Pki) -> &Admin {
+    pki.admin.as_ref().unwrap()
 }
 
 fn read(dir: &TempDir, name: &str) -> Vec<u8> {
@@ -48,16 +56,16 @@ fn a_second_start_finds_everything_as_it_was() {
     let dir = TempDir::new().unwrap();
     let first = ensure(&dir, "127.0.0.1").unwrap();
     let second = ensure(&dir, "127.0.0.1").unwrap();
-    assert_eq!(first.serving_chain, second.serving_chain);
-    assert_eq!(first.admin_certificate, second.admin_certificate);
-    assert_eq!(first.server_authority, second.server_authority);
+    assert_eq!(first.serving.chain, second.serving.chain);
+    assert_eq!(admin(&first).certificate, admin(&second).certificate);
+    assert_eq!(admin(&first).server_authority, admin(&second).server_authority);
 }
 
 #[test]
 fn the_admin_is_a_master() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
-    let chain = certificates(Path::new("admin"), pki.admin_certificate.as_bytes()).unwrap();
+    let chain = certificates(Path::new("admin"), admin(&pki).certificate.as_bytes()).unwrap();
     let user = user_of_certificate(&chain[0]).unwrap();
     assert_eq!(user.name, "kubernetes-admin");
     assert!(user.is_in("system:masters"));
@@ -69,10 +77,10 @@ fn a_new_bind_address_renews_only_the_serving_certificate() {
     let before = ensure(&dir, "127.0.0.1").unwrap();
     let (key, ca) = (read(&dir, "apiserver.key"), read(&dir, "ca.crt"));
     let after = ensure(&dir, "192.0.2.7").unwrap();
-    assert_ne!(before.serving_chain, after.serving_chain);
-    assert_eq!(before.admin_certificate, after.admin_certificate);
+    assert_ne!(before.serving.chain, after.serving.chain);
+    assert_eq!(admin(&before).certificate, admin(&after).certificate);
     assert_eq!((key, ca), (read(&dir, "apiserver.key"), read(&dir, "ca.crt")));
-    assert_eq!(ensure(&dir, "192.0.2.7").unwrap().serving_chain, after.serving_chain);
+    assert_eq!(ensure(&dir, "192.0.2.7").unwrap().serving.chain, after.serving.chain);
 }
 
 #[test]
@@ -80,11 +88,11 @@ fn certificates_near_their_end_are_renewed_under_the_same_ca() {
     let dir = TempDir::new().unwrap();
     let before = ensure(&dir, "127.0.0.1").unwrap();
     let early = ensure_at(&dir, "127.0.0.1", SystemTime::now() + 200 * DAY).unwrap();
-    assert_eq!(before.serving_chain, early.serving_chain);
+    assert_eq!(before.serving.chain, early.serving.chain);
     let late = ensure_at(&dir, "127.0.0.1", SystemTime::now() + 300 * DAY).unwrap();
-    assert_ne!(before.serving_chain, late.serving_chain);
-    assert_ne!(before.admin_certificate, late.admin_certificate);
-    assert_eq!(before.server_authority, late.server_authority);
+    assert_ne!(before.serving.chain, late.serving.chain);
+    assert_ne!(admin(&before).certificate, admin(&late).certificate);
+    assert_eq!(admin(&before).server_authority, admin(&late).server_authority);
 }
 
 #[test]
@@ -96,9 +104,9 @@ fn another_ca_renews_what_the_old_one_issued() {
         fs::write(dir.path().join("pki").join(name), read(&other, name)).unwrap();
     }
     let after = ensure(&dir, "127.0.0.1").unwrap();
-    assert_ne!(before.admin_certificate, after.admin_certificate);
+    assert_ne!(admin(&before).certificate, admin(&after).certificate);
     assert_eq!(
-        after.server_authority.trim_end(),
+        admin(&after).server_authority.trim_end(),
         String::from_utf8(read(&other, "ca.crt")).unwrap().trim_end()
     );
 }
@@ -140,32 +148,79 @@ fn a_key_that_is_not_the_certificates_is_refused() {
 }
 
 #[test]
-fn flags_replace_the_serving_certificate_and_add_client_authorities() {
-    let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let foreign = ensure(&other, "127.0.0.1").unwrap();
-    let file = |name: &str| other.path().join("pki").join(name);
-    let overrides = Overrides {
-        client_ca_file: Some(file("ca.crt")),
-        serving: Some((file("apiserver.crt"), file("apiserver.key"))),
-    };
-    let pki_dir = dir.path().join("pki");
-    let pki = Pki::ensure(&pki_dir, &names("127.0.0.1"), &overrides, SystemTime::now()).unwrap();
-    assert_eq!(pki.serving_chain, foreign.serving_chain);
-    assert_eq!(pki.client_roots.len(), 2);
-    assert!(!pki_dir.join("apiserver.key").exists());
+fn a_ca_of_ours_signs_no_other() {
+    let dir = TempDir::new().unwrap();
+    let pki = ensure(&dir, "127.0.0.1").unwrap();
+    let (_, ca) = X509Certificate::from_der(&pki.client_roots[0]).unwrap();
+    let constraints = ca.basic_constraints().unwrap().unwrap().value;
+    assert!(constraints.ca);
+    assert_eq!(constraints.path_len_constraint, Some(0));
 }
 
 #[test]
-fn the_kubeconfig_names_an_address_that_can_be_dialled() {
+fn with_files_of_ones_own_no_ca_is_made_and_nothing_of_it_is_trusted() {
+    let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let foreign = ensure(&other, "127.0.0.1").unwrap();
+    let file = |name: &str| other.path().join("pki").join(name);
+    let clients = Overrides { client_ca_file: Some(file("ca.crt")), serving: None };
+    let serving = Some((file("apiserver.crt"), file("apiserver.key")));
+    let both = Overrides { serving: serving.clone(), ..clients.clone() };
+    let now = SystemTime::now();
+
+    let pki = sources(&dir, "127.0.0.1", both).ensure(now).unwrap();
+    assert_eq!((&pki.serving.chain, &pki.client_roots), (&foreign.serving.chain, &foreign.client_roots));
+    assert_eq!(pki.admin, None);
+    assert!(!dir.path().join("pki").exists());
+
+    // A serving certificate of ours needs the CA, which may not sign clients all the same.
+    let pki = sources(&dir, "127.0.0.1", clients).ensure(now).unwrap();
+    assert_eq!((&pki.client_roots, &pki.admin), (&foreign.client_roots, &None));
+    assert!(!dir.path().join("pki/admin.key").exists());
+
+    let pki = sources(&dir, "127.0.0.1", Overrides { client_ca_file: None, serving }).ensure(now).unwrap();
+    assert_eq!((&pki.serving.chain, pki.client_roots.len()), (&foreign.serving.chain, 1));
+    let shown = String::from_utf8(fs::read(file("apiserver.crt")).unwrap()).unwrap();
+    assert!(admin(&pki).server_authority.contains(shown.trim_end()));
+}
+
+#[test]
+fn our_ca_is_trusted_beside_others_where_their_file_names_it() {
+    let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    ensure(&dir, "127.0.0.1").unwrap();
+    ensure(&other, "127.0.0.1").unwrap();
+    let both = dir.path().join("clients.crt");
+    fs::write(&both, [read(&other, "ca.crt"), read(&dir, "ca.crt")].concat()).unwrap();
+    let overrides = Overrides { client_ca_file: Some(both), serving: None };
+    let pki = sources(&dir, "127.0.0.1", overrides).ensure(SystemTime::now()).unwrap();
+    assert_eq!((pki.client_roots.len(), pki.admin.is_some()), (2, true));
+}
+
+#[test]
+fn a_server_that_runs_renews_its_own_certificates_and_makes_no_new_ca() {
     let dir = TempDir::new().unwrap();
-    let pki = ensure(&dir, "0.0.0.0").unwrap();
-    let server = |bound: &str| {
-        let bound: SocketAddr = bound.parse().unwrap();
-        Kubeconfig::admin(&pki, bound).server().to_owned()
-    };
-    assert_eq!(server("0.0.0.0:6443"), "https://127.0.0.1:6443");
-    assert_eq!(server("[::]:1"), "https://[::1]:1");
-    assert_eq!(server("192.0.2.7:6443"), "https://192.0.2.7:6443");
+    let before = ensure(&dir, "127.0.0.1").unwrap();
+    let running = sources(&dir, "127.0.0.1", Overrides::default());
+    let late = SystemTime::now() + 300 * DAY;
+    let serving = running.serving(late).unwrap();
+    assert_ne!(serving, before.serving);
+    let renewed = running.admin(&serving, late).unwrap().unwrap();
+    assert_ne!(renewed.certificate, admin(&before).certificate);
+    assert_eq!(
+        (&renewed.key, &renewed.server_authority),
+        (&admin(&before).key, &admin(&before).server_authority)
+    );
+    assert_eq!(running.client_roots(late).unwrap(), before.client_roots);
+    fs::remove_file(dir.path().join("pki/ca.crt")).unwrap();
+    assert!(matches!(running.serving(late), Err(Error::Read { .. })));
+    assert!(!dir.path().join("pki/ca.crt").exists());
+}
+
+#[test]
+fn the_url_names_an_address_that_can_be_dialled() {
+    let url = |bound: &str| client_url(bound.parse().unwrap());
+    assert_eq!(url("0.0.0.0:6443"), "https://127.0.0.1:6443");
+    assert_eq!(url("[::]:1"), "https://[::1]:1");
+    assert_eq!(url("192.0.2.7:6443"), "https://192.0.2.7:6443");
 }
 
 #[test]
@@ -173,13 +228,16 @@ fn the_kubeconfig_is_private_and_goes_only_when_outdated() {
     let dir = TempDir::new().unwrap();
     let pki = ensure(&dir, "127.0.0.1").unwrap();
     let path = dir.path().join("admin.kubeconfig");
-    let old = Kubeconfig::admin(&pki, "127.0.0.1:1".parse().unwrap());
-    let new = Kubeconfig::admin(&pki, "127.0.0.1:2".parse().unwrap());
+    let old = Kubeconfig::of(admin(&pki), "127.0.0.1:1".parse().unwrap());
+    let new = Kubeconfig::of(admin(&pki), "127.0.0.1:2".parse().unwrap());
     old.write(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    old.remove_outdated(&path).unwrap();
+    Kubeconfig::remove_outdated(&path, Some(&old)).unwrap();
     assert!(path.exists());
-    new.remove_outdated(&path).unwrap();
+    Kubeconfig::remove_outdated(&path, Some(&new)).unwrap();
     assert!(!path.exists());
-    new.remove_outdated(&path).unwrap();
+    new.write(&path).unwrap();
+    Kubeconfig::remove_outdated(&path, None).unwrap();
+    assert!(!path.exists());
+    Kubeconfig::remove_outdated(&path, None).unwrap();
 }

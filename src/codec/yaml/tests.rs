@@ -1,7 +1,7 @@
 use super::*;
 use crate::tree::json;
 
-/// Assertion 64 of `spec/wire.md`.
+/// Assertion 64 of `docs/spec/wire.md`.
 #[test]
 fn w64_lists_stand_under_their_key_and_strings_stay_strings() {
     let value = json!({

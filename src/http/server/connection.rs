@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -112,15 +113,15 @@ impl Server {
             refuse_plain_http(stream).await?;
             return Ok(None);
         }
-        self.acceptor.accept(stream).await.map(Some)
+        TlsAcceptor::from(self.tls.config()).accept(stream).await.map(Some)
     }
 
     async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let identity = self.tls.identify(chain).map(Arc::new);
+        let certificates = self.tls.client(chain);
         // A child each: polling the shared token would put all connections in line for its lock.
         let draining = self.shutdown.child_token();
-        let info = Arc::new(ConnectionInfo { remote, identity, draining: draining.clone() });
+        let info = Arc::new(ConnectionInfo { remote, certificates, draining: draining.clone() });
         let router = self.router.clone();
         let service = service_fn(move |request| respond(router.clone(), info.clone(), request));
         let builder = self.protocols.negotiated(&stream);

@@ -1,5 +1,6 @@
 //! A real listener, and clients that speak TLS to it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use axum::Extension;
@@ -22,8 +23,9 @@ use tokio_rustls::TlsConnector;
 use std::convert::Infallible;
 
 use super::*;
-use crate::auth::pki::{Overrides, Pki, ServingNames};
+use crate::auth::pki::{Admin, Overrides, Pki, ServingNames, Sources};
 use crate::http::tls::ServingCertificate;
+use crate::wall_clock::WallClock;
 
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -38,13 +40,21 @@ impl Site {
         let dir = TempDir::new().unwrap();
         let bind_address = [127, 0, 0, 1].into();
         let names = ServingNames { bind_address, hostname: None, extra: Vec::new() };
-        let pki = Pki::ensure(dir.path(), &names, &Overrides::default(), SystemTime::now()).unwrap();
+        let sources = Sources { dir: dir.path().to_owned(), names, overrides: Overrides::default() };
+        let pki = sources.ensure(SystemTime::now()).unwrap();
         Self { pki, _dir: dir }
     }
 
-    fn tls(&self) -> Tls {
-        let (chain, key) = (self.pki.serving_chain.clone(), self.pki.serving_key.clone_key());
-        Tls::new(ServingCertificate { chain, key }, self.pki.client_roots.clone()).unwrap()
+    fn serving(&self) -> ServingCertificate {
+        ServingCertificate { chain: self.pki.serving.chain.clone(), key: self.pki.serving.key.clone_key() }
+    }
+
+    fn tls(&self, clock: WallClock) -> Tls {
+        Tls::new(self.serving(), self.pki.client_roots.clone(), clock).unwrap()
+    }
+
+    fn admin(&self) -> &Admin {
+        self.pki.admin.as_ref().unwrap()
     }
 
     fn client(&self, protocol: &[u8], admin_of: Option<&Site>) -> TlsConnector {
@@ -57,8 +67,8 @@ impl Site {
         let mut config = match admin_of {
             None => builder.with_no_client_auth(),
             Some(site) => {
-                let chain = CertificateDer::from_pem_slice(site.pki.admin_certificate.as_bytes()).unwrap();
-                let key = PrivateKeyDer::from_pem_slice(site.pki.admin_key.as_bytes()).unwrap();
+                let chain = CertificateDer::from_pem_slice(site.admin().certificate.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(site.admin().key.as_bytes()).unwrap();
                 // The server hints at the CAs it knows; a foreign certificate is sent all the same.
                 let provider = rustls::crypto::ring::default_provider();
                 let key = provider.key_provider.load_private_key(key).unwrap();
@@ -81,10 +91,14 @@ struct Running {
 
 impl Running {
     async fn start(site: &Site, grace: Duration) -> Self {
+        Self::start_with(site.tls(WallClock::default()), grace).await
+    }
+
+    async fn start_with(tls: Tls, grace: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, site.tls(), router(), shutdown.clone(), grace));
+        let task = tokio::spawn(serve(listener, tls, router(), shutdown.clone(), grace));
         Self { address, shutdown, task }
     }
 
@@ -110,7 +124,7 @@ impl Running {
 /// `/who` names the user; `/watch` streams until the server drains; `/stuck` never ends; `/panic` does.
 fn router() -> Router {
     async fn who(Extension(connection): Extension<Arc<ConnectionInfo>>) -> String {
-        connection.identity.as_ref().map_or("nobody".to_owned(), |user| user.name.clone())
+        connection.user().map_or("nobody".to_owned(), |user| user.name.clone())
     }
     async fn watch(Extension(connection): Extension<Arc<ConnectionInfo>>) -> Body {
         let started = futures_util::stream::iter([Ok::<_, Infallible>("started\n")]);
@@ -154,6 +168,69 @@ async fn client_certificates_become_users_in_both_protocols() {
         let mut client = server.http2(site.client(b"h2", admin_of)).await;
         assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, name);
     }
+}
+
+async fn who(client: &mut http2::SendRequest<Body>) -> String {
+    text(client.send_request(to("/who")).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_certificate_names_its_user_until_its_end_also_on_a_connection_that_stands() {
+    let site = Site::new();
+    let days = Arc::new(AtomicU64::new(0));
+    let since = days.clone();
+    let clock = WallClock::new(move || {
+        SystemTime::now() + Duration::from_secs(since.load(Ordering::SeqCst) * 24 * 60 * 60)
+    });
+    let server = Running::start_with(site.tls(clock), GRACE).await;
+    let mut client = server.http2(site.client(b"h2", Some(&site))).await;
+    for (day, name) in
+        [(0, "kubernetes-admin"), (364, "kubernetes-admin"), (366, "nobody"), (1, "kubernetes-admin")]
+    {
+        days.store(day, Ordering::SeqCst);
+        assert_eq!(who(&mut client).await, name, "on day {day}");
+    }
+}
+
+#[tokio::test]
+async fn a_ca_that_is_trusted_no_more_takes_its_users_with_it() {
+    let (site, other) = (Site::new(), Site::new());
+    let tls = site.tls(WallClock::default());
+    let server = Running::start_with(tls.clone(), GRACE).await;
+    let mut client = server.http2(site.client(b"h2", Some(&site))).await;
+    let mut stranger = server.http2(site.client(b"h2", Some(&other))).await;
+    assert_eq!(
+        (who(&mut client).await, who(&mut stranger).await),
+        ("kubernetes-admin".into(), "nobody".into())
+    );
+    tls.replace(site.serving(), other.pki.client_roots.clone()).unwrap();
+    assert_eq!(
+        (who(&mut client).await, who(&mut stranger).await),
+        ("nobody".into(), "kubernetes-admin".into())
+    );
+    let refused = tls.replace(site.serving(), vec![CertificateDer::from_slice(b"none")]);
+    assert!(refused.is_err());
+    assert_eq!(who(&mut stranger).await, "kubernetes-admin");
+}
+
+#[tokio::test]
+async fn a_replaced_serving_certificate_is_shown_to_the_next_handshake() {
+    let (site, other) = (Site::new(), Site::new());
+    let tls = site.tls(WallClock::default());
+    let server = Running::start_with(tls.clone(), GRACE).await;
+    let shown = async |site: &Site| {
+        let stream = server.connect(site.client(b"h2", None)).await;
+        stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+    };
+    let mut standing = server.http2(site.client(b"h2", Some(&site))).await;
+    assert_eq!(shown(&site).await, site.pki.serving.chain[0]);
+    tls.replace(other.serving(), site.pki.client_roots.clone()).unwrap();
+    assert_eq!(shown(&other).await, other.pki.serving.chain[0]);
+    // The key of another certificate is refused, and nothing changes.
+    let mixed = ServingCertificate { chain: site.serving().chain, key: other.serving().key };
+    assert!(tls.replace(mixed, site.pki.client_roots.clone()).is_err());
+    assert_eq!(shown(&other).await, other.pki.serving.chain[0]);
+    assert_eq!(who(&mut standing).await, "kubernetes-admin");
 }
 
 #[tokio::test]

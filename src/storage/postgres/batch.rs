@@ -10,6 +10,7 @@ use super::listener::Channel;
 use super::pool::short;
 use super::registration;
 use crate::revision::Revision;
+use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
 use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 
@@ -22,7 +23,7 @@ pub struct Begun {
 
 /// What a batch is judged by.
 pub struct Found {
-    /// The live version of every mutation's key.
+    /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
     /// Whether the fence stands; without one it does not.
     pub registered: bool,
@@ -53,7 +54,8 @@ pub async fn look_up(
     mutations: &[Mutation],
     fence: Option<&Fence>,
 ) -> Result<Found, Error> {
-    let keys = || mutations.iter().map(|mutation| &mutation.key);
+    let required = required_keys(mutations);
+    let keys = || mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied());
     let rows = sqlx::query(include_str!("../sql/postgres/live_versions.sql"))
         .bind(keys().map(|key| key.resource.0).collect::<Vec<_>>())
         .bind(keys().map(|key| &*key.namespace).collect::<Vec<_>>())
@@ -63,7 +65,7 @@ pub async fn look_up(
         .fetch_all(connection)
         .await
         .map_err(unavailable)?;
-    let mut live = vec![None; mutations.len()];
+    let mut live = vec![None; mutations.len() + required.len()];
     let mut registered = false;
     for row in rows {
         let ordinal: i64 = row.try_get(0).map_err(corrupt)?;

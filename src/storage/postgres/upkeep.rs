@@ -27,10 +27,24 @@ pub async fn compact(pool: &Pool, to: Revision) -> Result<Clock, Error> {
     reads::clock(&mut connection).await
 }
 
+pub async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
+    let mut connection = pool.acquire().await?;
+    let oldest: Option<i64> = sqlx::query_scalar("SELECT MIN(resource_version) FROM changes")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(unavailable)?;
+    Ok(oldest.map(|revision| Revision(revision as u64)))
+}
+
 /// One replica sweeps at a time; to the others there is nothing left to do.
 pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = begin(&mut connection).await?;
+    // What a crash brings back is swept again, so nobody waits for the disk, nor for a standby.
+    sqlx::query("SET LOCAL synchronous_commit = off")
+        .execute(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
     let mine: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1 + hashtext(current_schema()))")
         .bind(SWEEP_LOCK)
         .fetch_one(&mut *transaction)

@@ -9,10 +9,11 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection};
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use super::error::{corrupt, unavailable};
-use super::registration;
+use super::{checkpoint, registration};
 use crate::revision::Revision;
+use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
-use crate::storage::{Change, ChangeKind, Error, Fence, Mutation, RegistryChange};
+use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
 
 /// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
 /// statements skip, so that a handful of prepared statements serves every length.
@@ -24,18 +25,24 @@ pub struct Statements {
 #[derive(Clone)]
 pub struct Texts {
     size: usize,
+    /// Reads no other rows than those of the mutations.
     begin: Arc<str>,
+    /// Reads one more, as a batch does whose objects are all created in one namespace.
+    begin_requiring: Arc<str>,
     finish: Arc<str>,
 }
 
 /// A transaction that holds the write lock.
 pub struct Begun {
     pub base: Revision,
-    /// The live version of every mutation's key.
+    /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
     /// Whether the fence stands; without one it does not.
     pub registered: bool,
 }
+
+/// Batches with two and more required keys are padded to so many at least.
+const FEW: usize = 16;
 
 /// The writer never gathers more than this.
 pub const LARGEST: usize = 256;
@@ -56,7 +63,18 @@ impl Statements {
 
 impl Texts {
     fn new(size: usize) -> Self {
-        Self { size, begin: begin_sql(size).into(), finish: finish_sql(size).into() }
+        let begin_requiring = begin_sql(size + 1).into();
+        Self { size, begin: begin_sql(size).into(), begin_requiring, finish: finish_sql(size).into() }
+    }
+
+    /// The text that begins a batch with so many required keys. Few numbers of keys are told apart, since each makes a
+    /// prepared statement of its own.
+    fn begin(&self, required: usize) -> Arc<str> {
+        match required {
+            0 => self.begin.clone(),
+            1 => self.begin_requiring.clone(),
+            more => begin_sql(self.size + more.next_power_of_two().max(FEW)).into(),
+        }
     }
 }
 
@@ -85,7 +103,7 @@ const OBJECT_LEN: usize = 4;
 /// Parameters of a key in the text that begins a batch.
 const KEY_LEN: usize = 3;
 
-/// Both tables, the clock and COMMIT; what both tables hold is sent once. A NULL version marks padding. A violated
+/// Both tables, the clock, COMMIT, and how full the log is; what both tables hold is sent once. A NULL version marks padding. A violated
 /// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
 /// changes it, to be able to undo one statement, and such a journal of a large batch goes to a temporary file.
 fn finish_sql(size: usize) -> String {
@@ -98,7 +116,8 @@ fn finish_sql(size: usize) -> String {
          INSERT OR ROLLBACK INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
            SELECT c.resource_version, c.resource, c.namespace, c.name, c.event = {deleted}, v.column2, v.column3, v.column4 \
            FROM (VALUES {objects}) v CROSS JOIN changes c ON c.resource_version = v.column1; \
-         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT"
+         UPDATE clock SET revision = (SELECT MAX(resource_version) FROM changes); COMMIT; {}",
+        checkpoint::FRAMES
     )
 }
 
@@ -120,14 +139,16 @@ pub async fn begin(
     mutations: &[Mutation],
     fence: Option<&Fence>,
 ) -> Result<Begun, Error> {
-    let arguments = keys(mutations, fence).map_err(unbound)?;
-    let query = sqlx::query_with(AssertSqlSafe(texts.begin.clone()), arguments);
+    let required = required_keys(mutations);
+    let arguments = keys(mutations, &required, fence).map_err(unbound)?;
+    let query = sqlx::query_with(AssertSqlSafe(texts.begin(required.len())), arguments);
     let row = query.fetch_one(connection).await.map_err(unavailable)?;
     let base: Option<i64> = row.try_get(0).map_err(corrupt)?;
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
     let registered: i64 = row.try_get(1).map_err(corrupt)?;
     let found: Option<&str> = row.try_get(2).map_err(corrupt)?;
-    let mut live = vec![None; mutations.len()];
+    // Padding stands at the end: all keys are bound in a row.
+    let mut live = vec![None; mutations.len() + required.len()];
     for pair in found.unwrap_or_default().split_terminator(',') {
         let (index, version) =
             version_of(pair).ok_or_else(|| Error::Corrupt("a version is not a number".into()))?;
@@ -151,33 +172,37 @@ pub async fn rollback(connection: &mut SqliteConnection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes what passed and commits. After an error it is open whether the batch was committed.
+/// Writes what passed and commits. Returns how many frames the log has. After an error it is open whether the batch was
+/// committed.
 pub async fn finish(
     connection: &mut SqliteConnection,
     texts: &Texts,
     mutations: &[Mutation],
     writes: &[Write],
     registry: Option<&RegistryChange>,
-) -> Result<(), Error> {
+) -> Result<u32, Error> {
     if let Some(change) = registry {
         registration::change(connection, change).await.map_err(unavailable)?;
     }
     if writes.is_empty() {
-        return sqlx::query("COMMIT").execute(connection).await.map(drop).map_err(unavailable);
+        sqlx::query("COMMIT").execute(&mut *connection).await.map_err(unavailable)?;
+        return checkpoint::frames(connection).await;
     }
     let arguments = rows(texts, mutations, writes).map_err(unbound)?;
     let query = sqlx::query_with(AssertSqlSafe(texts.finish.clone()), arguments);
-    query.execute(connection).await.map_err(unavailable)?;
-    Ok(())
+    checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
 }
 
 /// What is not bound is NULL, and no key is.
-fn keys(mutations: &[Mutation], fence: Option<&Fence>) -> Result<SqliteArguments, BoxDynError> {
-    let mut arguments = with_room(2 + mutations.len() * KEY_LEN);
+fn keys(
+    mutations: &[Mutation],
+    required: &[&Key],
+    fence: Option<&Fence>,
+) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = with_room(2 + (mutations.len() + required.len()) * KEY_LEN);
     arguments.add(fence.map(|fence| &*fence.server))?;
     arguments.add(fence.map(|fence| &*fence.incarnation))?;
-    for mutation in mutations {
-        let key = &mutation.key;
+    for key in mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied()) {
         arguments.add(key.resource.0)?;
         arguments.add(key.namespace.clone())?;
         arguments.add(key.name.clone())?;

@@ -1,68 +1,106 @@
 //! The writing connection, and whose turn it is.
 
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::sync::Arc;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use super::anchor::Anchor;
+use super::checkpoint::{self, Extent, Filling};
 use super::error::unavailable;
-use super::lock::FileLock;
+use super::failure::Failure;
+use super::files::{Files, Id};
 use super::log::{Log, Mark, Progress};
-use super::{reads, upkeep};
+use super::reads;
 use crate::revision::Revision;
 use crate::storage::Error;
 
 /// What the one who writes needs.
 pub struct Desk {
-    path: PathBuf,
     options: SqliteConnectOptions,
     progress: Progress,
-    seat: Mutex<Seat>,
+    failure: Failure,
+    seat: Arc<Mutex<Seat>>,
 }
 
 struct Seat {
     /// `None` after an error; the next turn opens a new connection.
     connection: Option<SqliteConnection>,
-    /// Of the connection, or of the last one.
+    /// The same for as long as the store is open.
     log: Log,
-    /// Held as long as the store is open; without it nobody may write.
-    lock: Option<FileLock>,
+    log_id: Id,
+    filling: Filling,
+    /// `None` once the store is closed; without it nobody may write. Dropped last.
+    ours: Option<Ours>,
+}
+
+/// What makes the database this server's own.
+struct Ours {
+    anchor: Anchor,
+    database: Log,
+    files: Files,
+}
+
+/// A store that has been opened: the log of whoever had it before is folded, and the schema is up to date.
+pub struct Opened {
+    pub connection: SqliteConnection,
+    pub anchor: Anchor,
+    pub files: Files,
+    pub log: Arc<File>,
+    pub failure: Failure,
 }
 
 impl Desk {
-    /// `connection` was opened with `options`, and the schema is up to date.
-    pub async fn open(
-        path: &Path,
-        options: SqliteConnectOptions,
-        mut connection: SqliteConnection,
-        lock: FileLock,
-    ) -> Result<Self, Error> {
+    /// The connection was opened with `options`. Returns once all that it shows is on the disk.
+    pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
+        let Opened { mut connection, anchor, files, log, failure } = opened;
         let progress = Progress::default();
         let revision = reads::clock(&mut connection).await?.revision;
-        let log = open_log(path)?;
-        // A process that was killed leaves commits that were answered to nobody and may be on no disk yet.
-        sync(&log).await?;
+        let unreadable = |error: std::io::Error| Error::Unavailable(error.to_string().into());
+        let log_id = Id::of(&log.metadata().map_err(unreadable)?);
+        let log = Log::new("the log", Box::new(log), failure.clone());
+        log.flush().await?;
         progress.whole(revision);
-        let seat = Seat { connection: Some(connection), log, lock: Some(lock) };
-        Ok(Self { path: path.to_owned(), options, progress, seat: Mutex::new(seat) })
+        let database = Log::new("the database", Box::new(files.database()), failure.clone());
+        let ours = Some(Ours { anchor, database, files });
+        let seat = Seat { connection: Some(connection), log, log_id, filling: Filling::default(), ours };
+        Ok(Self { options, progress, failure, seat: Arc::new(Mutex::new(seat)) })
     }
 
     /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
     pub async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let mut seat = self.seat.lock().await;
-        if seat.lock.is_none() {
-            return Err(Error::Closed);
+        let mut seat = self.seat().await?;
+        if seat.connection.is_none() {
+            self.reconnect(&mut seat).await?;
+        }
+        if seat.filling.is_due() {
+            let extent = seat.filling.extent();
+            let (back, folded) = self.fold(seat, extent).await?;
+            seat = back;
+            match folded {
+                Ok(_) => {}
+                Err(broken @ Error::Broken(_)) => return Err(broken),
+                // There may be room for what is to be written all the same.
+                Err(error) => tracing::warn!(%error, "will try again"),
+            }
         }
         let connection = match seat.connection.take() {
-            Some(connection) if !seat.log.has_failed() => connection,
-            broken => {
-                drop(broken);
-                self.reconnect(&mut seat).await?
-            }
+            Some(connection) => connection,
+            None => return Err(Error::Unavailable("the log could not be folded".into())),
         };
         Ok(Turn { desk: self, seat, connection })
+    }
+
+    /// Moves the log into the file and cuts it, as far as readers allow.
+    pub async fn cut_log(&self) -> Result<(), Error> {
+        let mut seat = self.seat().await?;
+        if seat.connection.is_none() {
+            self.reconnect(&mut seat).await?;
+        }
+        self.fold(seat, Extent::Truncate).await?.1.map(drop)
     }
 
     /// The newest revision that is on the disk; what is newer must not be shown.
@@ -70,75 +108,141 @@ impl Desk {
         self.progress.durable()
     }
 
-    /// Returns when everything is on the disk that was committed before the call.
-    pub async fn flush(&self) -> Result<(), Error> {
-        let log = self.seat.lock().await.log.clone();
-        self.progress.flush(&log, self.progress.newest()).await
+    /// Notes what means that nothing may be built upon this database any more, and passes all on.
+    pub fn heed<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        self.failure.heed(result)
     }
 
+    /// Returns once nothing may be built upon this database any more, and why.
+    pub async fn failed(&self) -> Arc<str> {
+        self.failure.wait().await
+    }
+
+    /// The log goes into the file. What cannot be said to a caller any more the next start finds out.
     pub async fn close(&self) {
-        let mut seat = self.seat.lock().await;
-        if let Some(connection) = seat.connection.take() {
-            let _ = connection.close().await;
+        let Ok(seat) = self.seat().await else { return };
+        let Ok((mut seat, folded)) = self.fold(seat, Extent::Truncate).await else { return };
+        if let Err(error) = folded {
+            tracing::warn!(%error, "the log stays for the next start");
         }
-        seat.lock = None;
+        let (connection, ours) = (seat.connection.take(), seat.ours.take());
+        if let Some(Ours { anchor, files, .. }) = ours {
+            anchor.release().await;
+            if let Some(connection) = connection {
+                let _ = connection.close().await;
+            }
+            drop(files);
+        }
     }
 
     /// As if the connection wrote its log to this file.
     #[cfg(test)]
     pub async fn replace_log(&self, file: Box<dyn super::log::Flush>) {
-        self.seat.lock().await.log = Log::new(file);
+        self.seat.lock().await.log = Log::new("the log", file, self.failure.clone());
     }
 
-    async fn reconnect(&self, seat: &mut Seat) -> Result<SqliteConnection, Error> {
-        // Or a sync of the old log that fails just now would go unnoticed.
+    async fn seat(&self) -> Result<OwnedMutexGuard<Seat>, Error> {
+        let seat = self.seat.clone().lock_owned().await;
+        self.failure.check()?;
+        if seat.ours.is_none() { Err(Error::Closed) } else { Ok(seat) }
+    }
+
+    /// In a task of its own: whoever waits for it may be cancelled, and an error of a checkpoint must not be lost.
+    async fn fold(&self, mut seat: OwnedMutexGuard<Seat>, extent: Extent) -> Result<Folded, Error> {
+        let failure = self.failure.clone();
+        let folding = tokio::spawn(async move {
+            let Seat { connection: held, filling, .. } = &mut *seat;
+            let Some(mut connection) = held.take() else { return (seat, Ok(false)) };
+            let folded = checkpoint::run(&mut connection, extent, filling, &failure).await;
+            if folded.is_ok() {
+                *held = Some(connection);
+            }
+            (seat, folded)
+        });
+        let (mut seat, folded) =
+            folding.await.map_err(|error| self.failure.set(format!("folding the log: {error}")))?;
+        if seat.connection.is_none() && !self.failure.is_set() {
+            let filling = std::mem::take(&mut seat.filling);
+            self.reconnect(&mut seat).await?;
+            seat.filling = filling;
+        }
+        Ok((seat, folded))
+    }
+
+    /// Opens a new connection after an error. All that was committed is on the disk then, also what nobody knows of.
+    /// Returns the revision that the clock stands at.
+    async fn reconnect(&self, seat: &mut Seat) -> Result<Revision, Error> {
         let _paused = self.progress.pause().await;
+        let ours = seat.ours.as_ref().ok_or(Error::Closed)?;
         let mut connection = self.options.connect().await.map_err(unavailable)?;
         let revision = reads::clock(&mut connection).await?.revision;
-        let log = open_log(&self.path)?;
-        if seat.log.has_failed() {
-            // The log may lack what the kernel could not write. Its pages are still in memory: into the file with them.
-            upkeep::fold(&mut connection).await?;
-        } else {
-            sync(&log).await?;
+        match ours.files.still_hold(seat.log_id) {
+            Ok(true) => {}
+            Ok(false) => return Err(self.failure.set("the database's files have been replaced".into())),
+            Err(error) => return Err(self.failure.set(format!("the database's files are gone: {error}"))),
         }
-        seat.log = log;
+        // By descriptors that were there before the error.
+        seat.log.flush().await?;
+        ours.database.flush().await?;
         self.progress.whole(revision);
-        Ok(connection)
+        seat.filling = Filling::unknown();
+        seat.connection = Some(connection);
+        Ok(revision)
     }
 }
+
+/// The seat again, and whether the whole log is in the file.
+type Folded = (OwnedMutexGuard<Seat>, Result<bool, Error>);
 
 /// The writing connection while somebody uses it.
 pub struct Turn<'a> {
     desk: &'a Desk,
-    seat: MutexGuard<'a, Seat>,
+    seat: OwnedMutexGuard<Seat>,
     pub connection: SqliteConnection,
 }
 
 impl<'a> Turn<'a> {
-    /// Gives the connection back after a commit, which moved the clock to `revision` if it moved it. What was committed
-    /// is durable, and may be shown, when [`Committed::flush`] returns.
-    pub fn done(self, revision: Option<Revision>) -> Committed<'a> {
+    /// Gives the connection back after a commit, which moved the clock to `revision` if it moved it, and after which the
+    /// log has so many frames. What was committed is durable, and may be shown, when [`Committed::flush`] returns.
+    pub fn done(self, revision: Option<Revision>, frames: u32) -> Committed<'a> {
         let Self { desk, mut seat, connection } = self;
         seat.connection = Some(connection);
+        seat.filling.reached(frames);
         Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.committed(revision) }
     }
 
-    /// Gives the connection back after nothing was written.
-    pub fn unused(mut self) {
-        self.seat.connection = Some(self.connection);
+    /// As [`Turn::done`], but asks how many frames there are.
+    pub async fn finish(mut self, revision: Option<Revision>) -> Result<Committed<'a>, Error> {
+        let frames = checkpoint::frames(&mut self.connection).await?;
+        Ok(self.done(revision, frames))
+    }
+
+    /// Gives the connection back after a commit that nobody is told of: it may as well not have been, and goes to the
+    /// disk with the next one.
+    pub async fn leave(mut self) -> Result<(), Error> {
+        let frames = checkpoint::frames(&mut self.connection).await?;
+        let Self { mut seat, connection, .. } = self;
+        seat.connection = Some(connection);
+        seat.filling.reached(frames);
+        Ok(())
+    }
+
+    /// Gives the connection back after nothing was written. What was read may not be on the disk yet.
+    pub fn unused(self) -> Committed<'a> {
+        let Self { desk, mut seat, connection } = self;
+        seat.connection = Some(connection);
+        Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.newest() }
     }
 
     /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
     /// given up, so the clock tells.
     pub async fn settle(self, last: Revision, error: Error) -> Result<(), Error> {
-        let unknown = |_| Error::Unknown(error.to_string().into());
+        let unknown = |cause| Error::Unknown(format!("{error}; {cause}").into());
         let Self { desk, mut seat, connection } = self;
         drop(connection);
-        let mut connection = desk.reconnect(&mut seat).await.map_err(unknown)?;
-        let clock = reads::clock(&mut connection).await.map_err(unknown)?;
-        seat.connection = Some(connection);
-        if clock.revision >= last { Ok(()) } else { Err(error) }
+        desk.failure.check().map_err(unknown)?;
+        let revision = desk.reconnect(&mut seat).await.map_err(unknown)?;
+        if revision >= last { Ok(()) } else { Err(error) }
     }
 }
 
@@ -154,13 +258,4 @@ impl Committed<'_> {
     pub async fn flush(self) -> Result<(), Error> {
         self.progress.flush(&self.log, self.mark).await
     }
-}
-
-fn open_log(path: &Path) -> Result<Log, Error> {
-    Log::open(path).map_err(|error| Error::Unavailable(format!("cannot open the log: {error}").into()))
-}
-
-async fn sync(log: &Log) -> Result<(), Error> {
-    let synced = log.flush().await;
-    synced.map_err(|error| Error::Unavailable(format!("cannot sync the log: {error}").into()))
 }

@@ -2,12 +2,37 @@
 
 use crate::storage::Error;
 
-/// Every failure of a statement: nothing was written, and the request may be tried again later.
+/// SQLite's result codes: the lowest byte is the kind.
+const BUSY: i32 = 5;
+const FULL: i32 = 13;
+const IOERR_WRITE: i32 = 778;
+const IOERR_TRUNCATE: i32 = 1546;
+const IOERR_FSYNC: i32 = 1034;
+const IOERR_DIR_FSYNC: i32 = 1290;
+
+/// Every failure of a statement: nothing was written, and the request may be tried again later; unless it was a sync
+/// that failed.
 pub fn unavailable(error: sqlx::Error) -> Error {
-    Error::Unavailable(error.to_string().into())
+    match code(&error) {
+        Some(IOERR_FSYNC | IOERR_DIR_FSYNC) => {
+            Error::Broken(format!("SQLite could not sync: {error}").into())
+        }
+        _ => Error::Unavailable(error.to_string().into()),
+    }
 }
 
 /// A row that does not have the shape the schema promises.
 pub fn corrupt(error: sqlx::Error) -> Error {
     Error::Corrupt(error.to_string().into())
+}
+
+/// Whether a checkpoint that ended so may be tried again: somebody was in the way, or there was no space. (A file that
+/// may not grow is an error of writing, or of setting its length, to SQLite, and so is a bad block. Either leaves the log
+/// as it was, and what was not written is written by the next attempt.)
+pub fn passes(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code & 0xff == BUSY || matches!(code, FULL | IOERR_WRITE | IOERR_TRUNCATE))
+}
+
+fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
 }

@@ -6,10 +6,9 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::failure::Failure;
 use crate::revision::Revision;
 use crate::storage::Error;
 
@@ -24,41 +23,37 @@ impl Flush for File {
     }
 }
 
-/// The log that a writing connection writes. It is the same file for as long as any connection is open.
+impl Flush for Arc<File> {
+    fn flush(&self) -> io::Result<()> {
+        (**self).flush()
+    }
+}
+
+/// A file on its way to the disk, by one descriptor for as long as the store is open: the kernel tells a descriptor of
+/// an error once, and one that is opened later may not be told at all.
 #[derive(Clone)]
 pub struct Log(Arc<Inner>);
 
 struct Inner {
+    name: &'static str,
     file: Box<dyn Flush>,
-    failed: AtomicBool,
+    failure: Failure,
 }
 
 impl Log {
-    /// Opens the log of the database in this file, which has to be open already.
-    pub fn open(database: &Path) -> io::Result<Self> {
-        let mut name = database.as_os_str().to_owned();
-        name.push("-wal");
-        Ok(Self::new(Box::new(File::open(name)?)))
+    /// `name` says in errors what it is.
+    pub fn new(name: &'static str, file: Box<dyn Flush>, failure: Failure) -> Self {
+        Self(Arc::new(Inner { name, file, failure }))
     }
 
-    pub fn new(file: Box<dyn Flush>) -> Self {
-        Self(Arc::new(Inner { file, failed: AtomicBool::new(false) }))
-    }
-
-    /// Whether a sync has failed. Another one that succeeds proves nothing then: the kernel reports a page that it could
-    /// not write once, and forgets it.
-    pub fn has_failed(&self) -> bool {
-        self.0.failed.load(Ordering::Acquire)
-    }
-
-    pub async fn flush(&self) -> io::Result<()> {
+    /// Syncs, unless that has failed before: another sync that succeeds proves nothing then.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let Inner { name, failure, .. } = &*self.0;
+        failure.check()?;
         let this = self.clone();
         let flushed = tokio::task::spawn_blocking(move || this.0.file.flush()).await;
         let flushed = flushed.unwrap_or_else(|error| Err(io::Error::other(error)));
-        if flushed.is_err() {
-            self.0.failed.store(true, Ordering::Release);
-        }
-        flushed
+        flushed.map_err(|error| failure.set(format!("{name} could not be synced: {error}")))
     }
 }
 
@@ -120,12 +115,7 @@ impl Progress {
         if flushed.number >= through.number {
             return Ok(());
         }
-        if log.has_failed() {
-            return Err(Error::Unknown("the log could not be synced".into()));
-        }
-        log.flush()
-            .await
-            .map_err(|error| Error::Unknown(format!("the log could not be synced: {error}").into()))?;
+        log.flush().await.map_err(|error| Error::Unknown(error.to_string().into()))?;
         let mut marks = self.marks();
         if committed.number > marks.flushed.number {
             marks.flushed = committed;
@@ -165,7 +155,8 @@ mod tests {
     fn gated() -> (Log, mpsc::Receiver<()>, mpsc::Sender<io::Result<()>>) {
         let (begun, begins) = mpsc::channel();
         let (decide, verdicts) = mpsc::channel();
-        (Log::new(Box::new(Gate { begun, verdicts: Mutex::new(verdicts) })), begins, decide)
+        let gate = Gate { begun, verdicts: Mutex::new(verdicts) };
+        (Log::new("the log", Box::new(gate), Failure::default()), begins, decide)
     }
 
     #[tokio::test]
@@ -200,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_failed_sync_nothing_is_known_of_later_commits_either() {
-        let (log, _begins, decide) = gated();
+        let (log, begins, decide) = gated();
         let progress = Progress::default();
         decide.send(Err(io::Error::other("bad block"))).expect("open");
         decide.send(Ok(())).expect("open");
@@ -208,7 +199,8 @@ mod tests {
         assert!(matches!(progress.flush(&log, first).await, Err(Error::Unknown(_))));
         let second = progress.committed(Some(Revision(2)));
         assert!(matches!(progress.flush(&log, second).await, Err(Error::Unknown(_))));
-        assert!(log.has_failed());
+        assert_eq!(begins.try_iter().count(), 1, "the disk is not asked again");
+        assert_eq!(&*log.0.failure.wait().await, "the log could not be synced: bad block");
         assert_eq!(progress.durable(), Revision(0));
     }
 }

@@ -20,6 +20,14 @@ pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
     Ok(Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) })
 }
 
+pub async fn oldest_change(pool: &SqlitePool) -> Result<Option<Revision>, Error> {
+    let oldest: Option<i64> = sqlx::query_scalar("SELECT MIN(resource_version) FROM changes")
+        .fetch_one(pool)
+        .await
+        .map_err(unavailable)?;
+    Ok(oldest.map(|revision| Revision(revision as u64)))
+}
+
 pub async fn scan(
     pool: &SqlitePool,
     durable: Revision,

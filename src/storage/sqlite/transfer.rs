@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
 use super::error::unavailable;
-use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, reads};
+use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
@@ -49,7 +49,7 @@ impl Sqlite {
         let mut turn = self.desk.turn().await?;
         let counts = import(&mut turn.connection, export).await?;
         let revision = reads::clock(&mut turn.connection).await?.revision;
-        turn.done(Some(revision)).flush().await?;
+        turn.finish(Some(revision)).await?.flush().await?;
         Ok(counts)
     }
 }
@@ -65,6 +65,7 @@ struct Snapshot {
 async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     let url = format!("sqlite:{}", path.display());
     let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
+    files::refuse_links(path).map_err(|error| error.of(&url))?;
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
     let options = options.disable_statement_logging();
     let mut connection = options.connect().await.map_err(unreachable)?;

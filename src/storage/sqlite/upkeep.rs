@@ -1,10 +1,13 @@
 //! What keeps a SQLite store small and its clock honest. All of it runs on the writing connection, in short turns.
 
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{AssertSqlSafe, Connection, Row as _, Sqlite, Transaction};
+use std::fs::File;
+use std::sync::Arc;
 
-use super::error::{corrupt, unavailable};
-use super::{BUSY_TIMEOUT, reads};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Row as _, Sqlite, Transaction};
+
+use super::error::{corrupt, passes, unavailable};
+use super::{checkpoint, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
@@ -13,9 +16,6 @@ use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 const PAGES_A_TURN: i64 = 256;
 /// Free pages that are kept for the writes to come, as a share of the file.
 const SLACK_SHARE: i64 = 8;
-
-/// How long writers wait for short reads to leave the log, so that it can be cut.
-const CHECKPOINT_PATIENCE_MS: u32 = 20;
 
 async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
     connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
@@ -61,7 +61,7 @@ pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64,
     Ok(count as u64)
 }
 
-/// Gives one turn's worth of free pages back and folds the log into the file. Returns whether more is to be had.
+/// Gives one turn's worth of free pages back, all or none. Returns whether more is to be had.
 pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
     let pages: i64 =
         sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.map_err(unavailable)?;
@@ -70,31 +70,35 @@ pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
     let excess = free - (pages / SLACK_SHARE).max(PAGES_A_TURN);
     if excess > 0 {
         // The pragma frees a page per step, so all of its rows have to be read.
-        sqlx::query("PRAGMA incremental_vacuum(256)")
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(unavailable)?;
+        sqlx::query("PRAGMA incremental_vacuum(256)").fetch_all(connection).await.map_err(unavailable)?;
     }
-    if excess > PAGES_A_TURN {
-        return Ok(true);
-    }
-    // A long list may keep the log busy. Writers do not wait for it: the next round cuts the log then.
-    let patience = format!(
-        "PRAGMA busy_timeout = {CHECKPOINT_PATIENCE_MS}; PRAGMA wal_checkpoint(TRUNCATE); \
-                            PRAGMA busy_timeout = {}",
-        BUSY_TIMEOUT.as_millis()
-    );
-    sqlx::raw_sql(AssertSqlSafe(patience)).fetch_all(connection).await.map_err(unavailable)?;
-    Ok(false)
+    Ok(excess > PAGES_A_TURN)
 }
 
-/// Moves the whole log into the file, which is synced then. Waits for readers, but not for ever.
-pub async fn fold(connection: &mut SqliteConnection) -> Result<(), Error> {
-    let (busy, in_log, moved): (i64, i64, i64) =
-        sqlx::query_as("PRAGMA wal_checkpoint(FULL)").fetch_one(connection).await.map_err(unavailable)?;
-    match busy == 0 && in_log == moved {
-        true => Ok(()),
-        false => Err(Error::Unavailable("the log is in use and cannot be folded into the file".into())),
+/// Makes durable what an earlier process has left in the log, and moves it into the file. Waits for those who read an
+/// older state. A lack of space leaves the log as it is: what is in it is on the disk then, too.
+pub async fn fold(connection: &mut SqliteConnection, log: &Arc<File>, url: &str) -> Result<(), sqlx::Error> {
+    if log.metadata()?.len() == 0 {
+        return Ok(());
+    }
+    // Nobody may write to it meanwhile, such as a tool.
+    let transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let log = log.clone();
+    let written = tokio::task::spawn_blocking(move || files::write_again(&log)).await;
+    written.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))??;
+    transaction.rollback().await?;
+    loop {
+        match checkpoint::fold(connection).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                tracing::warn!(store = url, "waiting for whoever reads an older state, such as a backup")
+            }
+            Err(error) if passes(&error) => {
+                tracing::warn!(store = url, %error, "the log cannot be folded now");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
     fn pending(bytes: usize) -> (Pending, oneshot::Receiver<Result<super::super::Written, Error>>) {
         let draft = Draft::of_json("", "a", Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(bytes))));
         let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
-        let mutation = Mutation { key: Key::new(ResourceId(1), "", "a"), expect: Expect::Absent, change };
+        let mutation = Mutation::new(Key::new(ResourceId(1), "", "a"), Expect::Absent, change);
         let (reply, answer) = oneshot::channel();
         (Pending { mutation, reply }, answer)
     }

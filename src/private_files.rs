@@ -1,0 +1,64 @@
+//! Files that nobody but their owner may read: they hold every Secret there is.
+
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Of a file that is made.
+pub const MODE: u32 = 0o600;
+/// What a mode gives to others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Takes from everybody but its owner what they may do with a file of this program, if it is there.
+pub fn narrow(path: &Path) {
+    let wide = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.permissions().mode() & 0o7777,
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => {
+            return tracing::warn!(path = %path.display(), %error, "cannot see who may read this file");
+        }
+    };
+    if wide & OTHERS == 0 {
+        return;
+    }
+    let narrowed = std::fs::set_permissions(path, Permissions::from_mode(wide & !OTHERS));
+    let (path, mode) = (path.display(), format!("{wide:o}"));
+    match narrowed {
+        Ok(()) => tracing::warn!(%path, mode, "others could open this file; only its owner may now"),
+        Err(error) => {
+            tracing::warn!(%path, mode, %error, "others may open this file, and that cannot be changed")
+        }
+    }
+}
+
+/// A directory was made by somebody who may have had reasons, so it stays as it is.
+pub fn warn_of_wide_directory(path: &Path) {
+    if let Ok(metadata) = std::fs::metadata(path) {
+        let mode = metadata.permissions().mode() & 0o7777;
+        if mode & OTHERS != 0 {
+            let (path, mode) = (path.display(), format!("{mode:o}"));
+            tracing::warn!(%path, mode, "others may look into this directory; its files are private, chmod 700 makes it so too");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_lose_what_they_had_and_the_owner_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        for (before, after) in [(0o644, 0o600), (0o666, 0o600), (0o440, 0o400), (0o600, 0o600)] {
+            std::fs::write(&path, "k").unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
+            narrow(&path);
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, after, "{before:o}");
+            std::fs::remove_file(&path).unwrap();
+        }
+        narrow(&path);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,190 @@
+//! The background tasks of a server: each has an owner, a name and an end.
+//!
+//! A task that panics, or that ends while the server still needs it, is a [`Failure`] of the whole server. The first
+//! failure is kept; whoever runs the server waits for it ([`Tasks::failed`]) and ends the process.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Why a server cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    #[error("its task {task:?} panicked: {message}")]
+    Panicked { task: &'static str, message: Arc<str> },
+    #[error("its task {task:?} has ended")]
+    Ended { task: &'static str },
+    /// What the database has stored cannot be relied on any more.
+    #[error("{0}")]
+    Store(Arc<str>),
+    /// Another server has taken this one's name among the replicas.
+    #[error("{0}")]
+    Identity(Arc<str>),
+}
+
+/// A group of tasks that are stopped and waited for together. Cheap to clone; clones are the same group.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    running: TaskTracker,
+    stop: CancellationToken,
+    failure: Arc<watch::Sender<Option<Failure>>>,
+}
+
+impl Tasks {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another group of the same server: it is stopped and waited for by itself, and its failures are the server's.
+    pub fn group(&self) -> Self {
+        Self { failure: self.failure.clone(), ..Self::default() }
+    }
+
+    /// Runs what the server needs for as long as it lives. The task is dropped at an await once the group is stopped.
+    pub fn run(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.run_to_end(name, async move {
+            let _ = stop.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Runs what the server needs for as long as it lives. The task ends by itself after the group is stopped.
+    pub fn run_to_end(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let this = self.clone();
+        self.spawn(name, async move {
+            task.await;
+            if !this.stop.is_cancelled() {
+                this.fail(Failure::Ended { task: name });
+            }
+        });
+    }
+
+    /// Runs work that has an end of its own, and is waited for when the group is stopped.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<Option<T>> {
+        let failure = self.failure.clone();
+        self.running.spawn(async move {
+            let ended = AssertUnwindSafe(work).catch_unwind().await;
+            ended.map_err(|panic| fail(&failure, Failure::panicked(name, &*panic))).ok()
+        })
+    }
+
+    /// Reports that the server cannot go on. The first report counts.
+    pub fn fail(&self, why: Failure) {
+        fail(&self.failure, why);
+    }
+
+    /// Returns once the server cannot go on.
+    pub async fn failed(&self) -> Failure {
+        let mut failure = self.failure.subscribe();
+        match failure.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
+            Ok(Some(why)) => why,
+            // The sender is here, so there is always somebody who could report.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Asks the tasks of this group to end.
+    pub fn stop(&self) {
+        self.stop.cancel();
+        self.running.close();
+    }
+
+    /// Returns once the group has been asked to end.
+    pub async fn stopping(&self) {
+        self.stop.cancelled().await;
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Returns once the group has been asked to end and all of its tasks have.
+    pub async fn ended(&self) {
+        self.running.wait().await;
+    }
+}
+
+impl Failure {
+    fn panicked(task: &'static str, panic: &(dyn Any + Send)) -> Self {
+        Failure::Panicked { task, message: panic_message(panic).into() }
+    }
+}
+
+fn fail(failure: &watch::Sender<Option<Failure>>, why: Failure) {
+    failure.send_if_modified(|first| {
+        let fresh = first.is_none();
+        if fresh {
+            tracing::error!(%why, "the server cannot go on");
+            *first = Some(why);
+        }
+        fresh
+    });
+}
+
+/// What a panic says; most say a text.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_any_task_is_the_servers_failure() {
+        let tasks = Tasks::new();
+        tasks.group().spawn("work", async { panic!("no {}", "way") });
+        let told = tasks.failed().await;
+        assert_eq!(told, Failure::Panicked { task: "work", message: "no way".into() });
+        assert_eq!(told.to_string(), "its task \"work\" panicked: no way");
+    }
+
+    #[tokio::test]
+    async fn so_is_the_end_of_one_that_is_needed() {
+        let tasks = Tasks::new();
+        tasks.run("other", pending());
+        tasks.run_to_end("feed", async {});
+        assert_eq!(tasks.failed().await, Failure::Ended { task: "feed" });
+    }
+
+    #[tokio::test]
+    async fn work_may_end() {
+        let tasks = Tasks::new();
+        assert_eq!(tasks.spawn("work", async { 7 }).await.expect("joined"), Some(7));
+        assert!(tasks.failed().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn the_first_failure_counts() {
+        let tasks = Tasks::new();
+        tasks.fail(Failure::Store("first".into()));
+        tasks.fail(Failure::Ended { task: "second" });
+        assert_eq!(tasks.failed().await.to_string(), "first");
+    }
+
+    #[tokio::test]
+    async fn a_group_that_is_stopped_fails_nobody_and_leaves_the_others_running() {
+        let tasks = Tasks::new();
+        let (group, other) = (tasks.group(), tasks.group());
+        group.run("loop", pending());
+        let stop = group.clone();
+        group.run_to_end("drains", async move { stop.stopping().await });
+        other.run("loop", pending());
+        group.stop();
+        group.ended().await;
+        assert!(!other.is_stopping() && tasks.failed().now_or_never().is_none());
+    }
+}

@@ -1,0 +1,36 @@
+//! The time of day, handed down so that tests may have their own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Cheap to clone; clones are the same clock.
+#[derive(Clone)]
+pub struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl WallClock {
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    /// Whole seconds since the Unix epoch.
+    pub fn seconds(&self) -> u64 {
+        self.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    }
+}
+
+impl Default for WallClock {
+    fn default() -> Self {
+        Self::new(SystemTime::now)
+    }
+}
+
+impl fmt::Debug for WallClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WallClock").field(&self.now()).finish()
+    }
+}

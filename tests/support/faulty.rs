@@ -1,0 +1,141 @@
+//! A store whose changefeed fails, or lacks a change.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use async_trait::async_trait;
+use rowplane::revision::Revision;
+use rowplane::schema::names::GroupResource;
+use rowplane::storage::{
+    Backend, Batch, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow, Swept,
+    Terms, TokenKey,
+};
+
+pub struct Faulty {
+    pub inner: Arc<dyn Backend>,
+    /// So many reads of the changefeed fail from now on.
+    pub failing: AtomicU64,
+    /// Reads of the changefeed so far.
+    pub reads: AtomicU64,
+    /// The change of this revision is not shown.
+    pub hidden: AtomicU64,
+    pub reads_panic: AtomicBool,
+    pub commits_panic: AtomicBool,
+}
+
+impl Faulty {
+    pub fn new(inner: Arc<dyn Backend>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            failing: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            hidden: AtomicU64::new(0),
+            reads_panic: AtomicBool::new(false),
+            commits_panic: AtomicBool::new(false),
+        })
+    }
+}
+
+#[async_trait]
+impl Backend for Faulty {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn pipeline_depth(&self) -> usize {
+        self.inner.pipeline_depth()
+    }
+
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
+        assert!(!self.commits_panic.load(SeqCst), "a commit, on purpose");
+        self.inner.commit_under(batch, terms).await
+    }
+
+    async fn clock(&self) -> Result<Clock, Error> {
+        self.inner.clock().await
+    }
+
+    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+        self.inner.scan(scan, at).await
+    }
+
+    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
+        self.inner.count(scan, at).await
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        after: (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        self.inner.stale_rows(stale, after, limit).await
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        self.inner.stale_count(stale).await
+    }
+
+    async fn changes(
+        &self,
+        after: Revision,
+        resource: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Changes, Error> {
+        self.reads.fetch_add(1, SeqCst);
+        assert!(!self.reads_panic.load(SeqCst), "a read, on purpose");
+        let failing = self.failing.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        if failing.is_ok() {
+            return Err(Error::Unavailable("on purpose".into()));
+        }
+        let mut changes = self.inner.changes(after, resource, limit).await?;
+        let hidden = self.hidden.load(SeqCst);
+        changes.rows.retain(|row| row.revision.0 != hidden);
+        Ok(changes)
+    }
+
+    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
+        self.inner.compact(to).await
+    }
+
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        self.inner.oldest_change().await
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
+        self.inner.sweep(limit).await
+    }
+
+    async fn reclaim(&self) -> Result<(), Error> {
+        self.inner.reclaim().await
+    }
+
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
+        self.inner.advance_clock(floor).await
+    }
+
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+        self.inner.resource_ids(resources).await
+    }
+
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+        self.inner.token_keys(now, max_age).await
+    }
+
+    async fn hint(&self) {
+        self.inner.hint().await
+    }
+
+    async fn broken(&self) -> Arc<str> {
+        self.inner.broken().await
+    }
+
+    fn shared(&self) -> bool {
+        self.inner.shared()
+    }
+
+    async fn close(&self) {
+        self.inner.close().await
+    }
+}
