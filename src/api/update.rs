@@ -93,12 +93,7 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
 }
 
 /// What the kind's rules say of the change.
-fn judge(
-    resource: &Resource,
-    part: Part,
-    new: &ObjectMap,
-    old: &ObjectMap,
-) -> Result<Causes, Error> {
+fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
     match part {
         Part::Main | Part::Scale => resource.rules.update(new, old),
         Part::Status => resource.rules.status(new, old),

@@ -110,7 +110,11 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         }
         let many = keyed.len() > MADE_AT_ONCE * MADE_AT_ONCE;
         let mut sort = || keyed.sort_by(|(a, _), (b, _)| order(a, b));
-        if many { long_work::run(sort) } else { sort() }
+        if many {
+            long_work::run(sort)
+        } else {
+            sort()
+        }
         objects = keyed.into_iter().map(|(_, object)| object).collect();
     }
     let out = encoder.list_head(&list);

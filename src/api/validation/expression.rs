@@ -1,5 +1,7 @@
 //! What expressions of CEL may say in policies, webhooks and selectors of devices.
 
+use std::sync::LazyLock;
+
 use super::at::At;
 use super::errors::Errors;
 use crate::expression::{Checked, Environment, Type};
@@ -112,6 +114,12 @@ pub struct Admission {
 impl Admission {
     /// `params` where a kind of them is named.
     pub fn new(params: bool) -> Self {
+        static KNOWN: LazyLock<[Environment; 2]> =
+            LazyLock::new(|| [false, true].map(Admission::environment));
+        Self { environment: KNOWN[usize::from(params)].clone() }
+    }
+
+    fn environment(params: bool) -> Environment {
         let mut environment = declared(Environment::default(), &STRUCTS);
         let mut variables = vec![
             ("object", "dyn"),
@@ -127,7 +135,7 @@ impl Admission {
         for (name, is) in variables {
             environment = environment.with_variable(name, Type::parse(is));
         }
-        Self { environment }
+        environment
     }
 
     /// With variables that are declared one after the other.
@@ -231,8 +239,11 @@ fn declared(environment: Environment, structs: &[(&str, &[(&str, &str)])]) -> En
 
 /// What is wrong with a selector of devices.
 pub fn device_problem(text: &str, errors: &mut Errors) -> Option<String> {
-    let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
-    match errors.check(text, &environment.with_variable("device", Type::Struct(DEVICE.0.into())))? {
+    static KNOWN: LazyLock<Environment> = LazyLock::new(|| {
+        let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
+        environment.with_variable("device", Type::Struct(DEVICE.0.into()))
+    });
+    match errors.check(text, &KNOWN)? {
         Ok(Checked { result: Type::Bool | Type::Any, .. }) => None,
         Ok(Checked { result, .. }) => {
             Some(format!("must evaluate to bool or the unknown type, not {result}"))

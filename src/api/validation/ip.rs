@@ -46,12 +46,7 @@ fn is_network(ip: IpAddr, bits: u8) -> bool {
 }
 
 /// An address in a field that once took any form: `known` ones stay valid.
-pub fn legacy(
-    at: &At<'_, '_>,
-    text: &str,
-    known: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
+pub fn legacy(at: &At<'_, '_>, text: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
     if known.contains(text) {
         return;
     }
@@ -84,12 +79,7 @@ pub fn canonical(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
 }
 
 /// A range in a field that once took any form.
-pub fn legacy_range(
-    at: &At<'_, '_>,
-    text: &str,
-    known: &BTreeSet<&str>,
-    errors: &mut Errors,
-) {
+pub fn legacy_range(at: &At<'_, '_>, text: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
     if !known.contains(text) {
         range(at, text, errors);
     }

@@ -6,8 +6,8 @@ use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::resource;
 use super::super::same::IMMUTABLE;
-use crate::api::error::Cause;
 use crate::api::ObjectMap;
+use crate::api::error::Cause;
 use crate::gotext;
 
 const SCOPES: [&str; 7] = [

@@ -6,8 +6,8 @@ use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::same::{immutable_text, same};
 use super::super::selector;
-use crate::api::error::Cause;
 use crate::api::ObjectMap;
+use crate::api::error::Cause;
 use crate::api::meta::format::label_key;
 
 const PARAMETERS: usize = 512;
