@@ -11,6 +11,7 @@ use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation};
+use rowplane::tasks::Tasks;
 
 use crate::{counting, pod};
 
@@ -69,7 +70,8 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     }
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("no mark"));
     let begin = Instant::now();
-    let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark).await.expect("a cache");
+    let (cache, _sink) =
+        Cache::start(backend.clone(), &[resource], mark, &Tasks::new()).await.expect("a cache");
     let elapsed = begin.elapsed().as_secs_f64() * 1e3;
     assert_eq!(cache.any().objects(resource).len(), PODS);
     backend.close().await;

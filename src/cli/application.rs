@@ -29,6 +29,7 @@ use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::identity::{Instance, ServerIdentity};
 use crate::long_work::Lanes;
@@ -45,6 +46,8 @@ use crate::tasks::{Failure, Tasks};
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
 /// Another replica's new key has to be known here before it is used there for long.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
+/// How old an answer about readiness may be: everybody may ask.
+const READINESS_PERIOD: Duration = Duration::from_secs(1);
 /// What a power failure may take from the high-water mark.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -80,6 +83,7 @@ pub async fn build_on(
         resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
+        unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
@@ -127,7 +131,15 @@ pub async fn build_on(
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
+            in_flight: config.limits.in_flight,
+            goaway_chance: config.limits.goaway_chance,
         },
+        bodies: BodyBudget::new(
+            config.limits.max_request_body_bytes_inflight,
+            config.limits.max_request_body_bytes,
+            config.limits.request_timeout,
+        ),
+        printing: Printing::default(),
         lanes: Lanes::default(),
         shutdown,
     };
@@ -218,10 +230,10 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
 }
 
 fn add_checks(health: &mut HealthChecks, cache: &Cache) {
-    let backend = cache.backend().clone();
-    health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
-        let backend = backend.clone();
-        async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
+    let clock = cache.clone();
+    health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], READINESS_PERIOD, move || {
+        let cache = clock.clone();
+        async move { cache.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
     let cache = cache.clone();
     health.add("watch-cache", &[Endpoint::Readyz], move || {
@@ -239,7 +251,15 @@ fn claimant(
     advertised: &Advertised,
 ) -> std::io::Result<Claimant> {
     let directory = config.data_dir.join("servers");
-    let take = || Instance::take(&directory, identity.hostname(), config.secure_port).map(Arc::new);
+    let take = || {
+        let taken = Instance::take(&directory, identity.hostname(), config.secure_port);
+        taken.map(Arc::new).map_err(|error| {
+            std::io::Error::new(
+                error.kind(),
+                format!("cannot keep this server's id in {}: {error}", directory.display()),
+            )
+        })
+    };
     let instance = backend.shared().then(take).transpose()?;
     Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
 }

@@ -18,6 +18,7 @@ use super::announcement::Announcement;
 use super::config::{IdentityConfig, ServeConfig};
 use super::credentials::{Credentials, Loaded, certificate};
 use super::error::Error;
+use super::open_files;
 use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
@@ -147,9 +148,12 @@ impl Server {
         let announcement = Announcement::new(&config, admin.as_ref(), address);
         announcement.withdraw_outdated()?;
         let grace = config.shutdown_grace;
-        let connections = server::serve(listener, tls.clone(), application.router, shutdown.clone(), grace);
+        let limits = open_files::fit(config.connections, open_files::raise_limit());
+        let router = application.router;
+        let connections = server::serve(listener, tls.clone(), router, limits, shutdown.clone(), grace);
         tasks.run_to_end("connections", connections);
         tasks.run("metrics", async move { metrics.run_upkeep().await });
+        private::warn_of_wide_directories(&config);
         announcement.publish()?;
         let token_file = config.token_auth_file.clone();
         let loaded = Loaded {

@@ -160,10 +160,11 @@ impl Backend for Postgres {
             }
         };
         let mutations = batch.close();
-        let judged = short(batch::look_up(&mut connection, mutations, terms.fence))
-            .await
-            .and_then(|found| judge_under(mutations, begun.base, &found.live, found.registered, terms));
-        let (verdict, registry) = match judged {
+        let judged = short(batch::look_up(&mut connection, mutations, terms.fence)).await.and_then(|found| {
+            let judged = judge_under(mutations, begun.base, &found.live, found.registered, terms)?;
+            Ok((judged, found.format))
+        });
+        let ((verdict, registry), format) = match judged {
             Ok(judged) => judged,
             Err(error) => {
                 connection.discard();
@@ -172,7 +173,8 @@ impl Backend for Postgres {
         };
         let commit = Commit { base: begun.base, outcomes: verdict.outcomes };
         let writes = &verdict.writes;
-        let finished = batch::finish(&mut connection, &self.channel, mutations, writes, registry).await;
+        let finished =
+            batch::finish(&mut connection, &self.channel, mutations, (writes, format), registry).await;
         match finished {
             Ok(()) => {
                 self.pool.keep(connection);

@@ -9,6 +9,7 @@ use super::error::{corrupt, unavailable};
 use super::listener::Channel;
 use super::pool::short;
 use super::registration;
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
@@ -27,6 +28,9 @@ pub struct Found {
     pub live: Vec<Option<Revision>>,
     /// Whether the fence stands; without one it does not.
     pub registered: bool,
+    /// What every registered server can read. Without a registration it is not known who else reads, so that is what
+    /// every release can.
+    pub format: ValueFormat,
 }
 
 /// Where a batch failed.
@@ -67,16 +71,21 @@ pub async fn look_up(
         .map_err(unavailable)?;
     let mut live = vec![None; mutations.len() + required.len()];
     let mut registered = false;
+    let mut format = ValueFormat::Plain;
     for row in rows {
         let ordinal: i64 = row.try_get(0).map_err(corrupt)?;
         let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
         if ordinal == 0 {
             registered = found == Some(1);
+            let common: Option<i32> = row.try_get(2).map_err(corrupt)?;
+            if fence.is_some() {
+                format = common.map_or(ValueFormat::NEWEST, ValueFormat::up_to);
+            }
         } else if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
             *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
         }
     }
-    Ok(Found { live, registered })
+    Ok(Found { live, registered, format })
 }
 
 /// Writes what passed and commits; with nothing to write, ends the transaction.
@@ -84,15 +93,16 @@ pub async fn finish(
     connection: &mut PgConnection,
     channel: &Channel,
     mutations: &[Mutation],
-    writes: &[Write],
+    verdict: (&[Write], ValueFormat),
     registry: Option<&RegistryChange>,
 ) -> Result<(), Failure> {
+    let (writes, format) = verdict;
     if writes.is_empty() && registry.is_none() {
         let ended = connection.execute(sqlx::raw_sql("ROLLBACK"));
         return short(ended.map_err(unavailable)).await.map(drop).map_err(Failure::Before);
     }
     if !writes.is_empty() {
-        let inserted = insert(connection, channel, mutations, writes);
+        let inserted = insert(connection, channel, mutations, writes, format);
         short(inserted.map_err(unavailable)).await.map_err(Failure::Before)?;
     }
     if let Some(change) = registry {
@@ -108,13 +118,14 @@ async fn insert(
     channel: &Channel,
     mutations: &[Mutation],
     writes: &[Write],
+    format: ValueFormat,
 ) -> Result<(), sqlx::Error> {
     let keys = || writes.iter().map(|write| &mutations[write.index].key);
     let stored = |pick: fn(&Change) -> &str| {
         writes.iter().map(|write| pick(&mutations[write.index].change)).collect::<Vec<_>>()
     };
     let values = |write: &Write| match &mutations[write.index].change {
-        Change::Put { draft, .. } => draft.value().clone(),
+        Change::Put { draft, .. } => draft.value_in(format),
         Change::Delete => bytes::Bytes::new(),
     };
     let values: Vec<bytes::Bytes> = writes.iter().map(values).collect();

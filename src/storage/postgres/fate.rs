@@ -70,7 +70,7 @@ async fn written(
                 && row.try_get::<&str, _>(4).map_err(corrupt)? == &*key.name
                 && deleted == (write.kind == ChangeKind::Deleted)
                 && match &mutation.change {
-                    Change::Put { draft, .. } => value == &draft.value()[..],
+                    Change::Put { draft, .. } => draft.is_stored_as(value),
                     Change::Delete => true,
                 };
             return Ok(if same { Fate::Committed } else { Fate::Aborted });

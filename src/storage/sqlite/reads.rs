@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
-use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::stream::{Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
 
 pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
@@ -50,13 +50,19 @@ pub async fn scan(
             .bind(name)
             .bind(limit)
             .fetch(&mut *transaction);
-        while let Some(row) = rows.next().await {
+        loop {
+            let Some(row) = rows.next().await else { return };
             let row = row.map_err(unavailable).and_then(live_row);
             let failed = row.is_err();
-            if sender.send(row).await.is_err() || failed {
-                return;
+            match offer(&sender, row).await {
+                Offered::Taken if !failed => {}
+                Offered::Taken | Offered::Gone => return,
+                Offered::Stalled => break,
             }
         }
+        drop(rows);
+        drop(transaction);
+        give_up(&sender).await;
     }))
 }
 
