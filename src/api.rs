@@ -35,6 +35,7 @@ pub mod services;
 pub mod storage_version;
 pub mod strategy;
 pub mod strictness;
+pub mod unreadable;
 pub mod update;
 pub mod validation;
 pub mod warnings;
@@ -47,6 +48,7 @@ use arc_swap::ArcSwap;
 
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
+use self::unreadable::Unreadable;
 use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
@@ -62,6 +64,7 @@ pub struct Api {
     pub token_keys: ArcSwap<TokenKeys>,
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,
+    pub unreadable: Unreadable,
     pub config: Config,
 }
 

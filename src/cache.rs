@@ -186,11 +186,17 @@ impl Cache {
         self.shared.lag.observe(self.revision(), now)
     }
 
+    /// Gives up what pages were cut from a while ago. Nothing else may ever happen after the last page.
+    pub fn forget_idle(&self, now: Instant) {
+        self.shared.snapshots.expire(now);
+    }
+
     async fn upkeep(self) {
         loop {
             tokio::time::sleep(UPKEEP).await;
-            self.observe_lag(Instant::now());
-            self.shared.snapshots.expire();
+            let now = Instant::now();
+            self.observe_lag(now);
+            self.forget_idle(now);
         }
     }
 

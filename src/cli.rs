@@ -9,6 +9,7 @@ pub mod datastore;
 pub mod error;
 pub mod feature_gates;
 mod logging;
+mod open_files;
 mod private;
 mod progress;
 mod replica;

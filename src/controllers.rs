@@ -122,7 +122,7 @@ impl Runner {
         task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         let leader = Leader { election: election.clone(), gate: Gate::open() };
-        self.tasks.run(name, async move { leader.lead(task).await });
+        self.tasks.run(name, async move { leader.lead(|| supervise(name, || task().map(Ok).boxed())).await });
     }
 
     /// Keeps a controller running until it is stopped.
@@ -181,5 +181,29 @@ async fn supervise(name: &'static str, start: impl Fn() -> BoxFuture<'static, Re
             }
         }
         tokio::time::sleep(RESTART).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_controller_that_panics_is_started_again() {
+        let (starts, again) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
+        let supervised = supervise("panics", || {
+            let (starts, again) = (starts.clone(), again.clone());
+            Box::pin(async move {
+                assert!(starts.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
+                again.notify_one();
+                std::future::pending().await
+            })
+        });
+        tokio::select! {
+            () = supervised => unreachable!("it runs for ever"),
+            () = again.notified() => {}
+        }
     }
 }

@@ -10,6 +10,7 @@ pub mod document;
 mod documents;
 mod encode;
 pub mod health;
+pub mod limits;
 pub mod metrics;
 pub mod negotiate;
 pub mod openapi;

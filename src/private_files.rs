@@ -13,7 +13,9 @@ const OTHERS: u32 = 0o077;
 /// Takes from everybody but its owner what they may do with a file of this program, if it is there.
 pub fn narrow(path: &Path) {
     let wide = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.permissions().mode() & 0o7777,
+        Ok(metadata) if metadata.is_file() => metadata.permissions().mode() & 0o7777,
+        // Whoever opens it will say what it is.
+        Ok(_) => return,
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         Err(error) => {
             return tracing::warn!(path = %path.display(), %error, "cannot see who may read this file");

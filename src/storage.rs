@@ -40,7 +40,7 @@ use crate::schema::names::GroupResource;
 
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
-pub use mark::{HighWaterMark, SAFETY_GAP};
+pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
 pub use writer::{Store, Together, Written};
@@ -262,6 +262,9 @@ pub enum OpenError {
     NewerSchema(i64),
     #[error("the database holds a schema that is not rowplane's: {0}")]
     ForeignSchema(String),
+    /// Another database than this server's, or an old state of it.
+    #[error("the database {url} is not used: {reason}")]
+    Refused { url: String, reason: String },
     #[error("the database {url} cannot be opened: {source}")]
     Unreachable { url: String, source: sqlx::Error },
 }
@@ -281,6 +284,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How many batches may be committed at a time.
     fn pipeline_depth(&self) -> usize;
+
+    /// From now on compares the database with what the mark remembers of it, and refuses another one.
+    async fn hold_to(&self, _mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
+        Ok(())
+    }
 
     /// Takes the clock's lock, closes the batch, judges it in order inside that transaction and writes what passes under
     /// `terms`; durable on return. A batch that is still open afterwards has not been looked at.

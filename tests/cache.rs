@@ -6,6 +6,7 @@ mod support;
 mod faults;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
@@ -35,7 +36,7 @@ impl Server {
     async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
         let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
             .await
             .expect("load");
@@ -155,6 +156,11 @@ async fn exact_reads_come_from_memory_while_it_has_them(database: &Database) {
     };
     let revisions: Vec<_> = kept.range(&Range::of(None)).map(|object| object.revision()).collect();
     assert_eq!(revisions, [first]);
+    let now = Instant::now();
+    server.cache.forget_idle(now + Duration::from_secs(30));
+    assert!(matches!(server.cache.exactly(server.pods, first).await, Ok(Exact::Memory(_))));
+    server.cache.forget_idle(Instant::now() + Duration::from_secs(61));
+    assert!(matches!(server.cache.exactly(server.pods, first).await, Ok(Exact::Store)), "nobody came for it");
     assert!(matches!(server.cache.exactly(server.pods, second).await, Ok(Exact::Store)));
     server.backend.compact(third).await.expect("compact");
     let compacted = server.cache.exactly(server.pods, second).await;

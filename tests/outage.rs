@@ -39,6 +39,10 @@ fn unavailable(answer: &Answer) {
         "{answer:?}"
     );
     assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
+    // What the database says is for the log; the id leads there.
+    let message = "the datastore does not answer as it should, please try again later";
+    assert_eq!(failure["message"], message, "{answer:?}");
+    assert!(answer.header("audit-id").is_some(), "{answer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,6 +119,9 @@ async fn sqlite_is_held_by_somebody_else() {
             client.get(MAPS).await
         },);
     unavailable(&refused);
+    let log = std::fs::read_to_string(installation.dir().join("server.log")).expect("a log");
+    let id = refused.header("audit-id").expect("an id");
+    assert!(log.lines().any(|line| line.contains(id) && line.contains("locked")), "{id}: {log}");
     assert_eq!(read.ok()["items"][0]["metadata"]["uid"], made["metadata"]["uid"]);
     other.execute("ROLLBACK").await.expect("an end");
     client.post(MAPS, &config_map("c", json!({}))).await.expect(201);
@@ -173,7 +180,7 @@ async fn breaks_off(client: &Client, at: u64, meanwhile: impl FnOnce()) {
 async fn postgres_goes_in_the_middle_of_a_list() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(schema.target()).await;
-    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()));
+    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()).into());
     let mut setup = Setup::new(Database::Postgres(schema));
     setup.detour = Some(detour);
     let server = setup.start().await;

@@ -4,9 +4,12 @@
 mod support;
 
 use rowplane::api::Api;
+use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::strictness::{Requester, Warnings};
-use rowplane::storage::{Change, Expect, Key, Mutation, Written};
+use rowplane::cache::Range;
+use rowplane::codec::object::Draft;
+use rowplane::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
 
@@ -14,6 +17,9 @@ use support::verbs::api_on;
 
 on_both_databases! {
     what_a_crash_leaves_behind_is_swept_up,
+    what_an_unreadable_service_may_hold_is_not_given_away,
+    an_unreadable_claim_stays,
+    an_unreadable_network_is_no_missing_one,
 }
 
 async fn what_a_crash_leaves_behind_is_swept_up(setup: support::server::Setup) {
@@ -50,4 +56,63 @@ async fn remove(api: &Api, name: &str) {
     let mutation = Mutation::new(key, Expect::At(found.revision()), Change::Delete);
     let written = api.store.write(mutation).await.expect("write");
     assert!(matches!(written, Written::Committed { .. }));
+}
+
+/// What is stored of an object becomes unreadable.
+async fn damage(api: &Api, resource: ResourceId, namespace: &str, name: &str) {
+    let found = api.cache.any().get(resource, namespace, name);
+    let expect = found.map_or(Expect::Absent, |found| Expect::At(found.revision()));
+    let draft = Draft::parse(namespace, name, "{{".into());
+    let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
+    let written = api.store.write(Mutation::new(Key::new(resource, namespace, name), expect, change)).await;
+    assert!(matches!(written, Ok(Written::Committed { .. })), "{written:?}");
+}
+
+fn with_node_port() -> Value {
+    json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+}
+
+async fn what_an_unreadable_service_may_hold_is_not_given_away(setup: support::server::Setup) {
+    let api = api_on(&setup.database).await;
+    create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
+    create(&api, "services", "t", with_node_port()).await;
+    let services = api.resources.get("", "v1", "services").expect("services").id;
+    damage(&api, services, "t", "s").await;
+    assert!(api.orphaned_claims(&api.cache.any()).is_empty(), "an address and a port are held");
+    remove(&api, "s").await;
+    assert_eq!(api.orphaned_claims(&api.cache.any()).len(), 2, "by nobody now");
+}
+
+async fn an_unreadable_claim_stays(setup: support::server::Setup) {
+    let api = api_on(&setup.database).await;
+    create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
+    create(&api, "services", "t", with_node_port()).await;
+    let claims = api.cache.any().objects(api.port_claims);
+    let claim = claims.range(&Range::of(None)).next().expect("a port").clone();
+    damage(&api, api.port_claims, "", claim.name()).await;
+    remove(&api, "s").await;
+    assert_eq!(
+        api.orphaned_claims(&api.cache.any()).len(),
+        1,
+        "the address; whose the port is, nobody knows"
+    );
+}
+
+async fn an_unreadable_network_is_no_missing_one(setup: support::server::Setup) {
+    let api = api_on(&setup.database).await;
+    create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
+    let networks = api.resources.get("networking.k8s.io", "v1", "servicecidrs").expect("networks").id;
+    damage(&api, networks, "", "kubernetes").await;
+    let services = api.resources.get("", "v1", "services").expect("services");
+    let (user, warnings) = (User::apiserver(), Warnings::default());
+    for spec in [json!({"ports": [{"port": 80}]}), json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]})]
+    {
+        let Value::Object(object) = json!({"metadata": {"name": "s"}, "spec": spec}) else {
+            panic!("no object")
+        };
+        let requester = Requester { user: &user, warnings: &warnings };
+        let refused = api.create(services, "t", object, &WriteOptions::default(), requester).await;
+        let Err(Error::Internal(why)) = refused.map(drop) else { panic!("neither full nor out of range") };
+        assert!(why.contains("the stored value of \"kubernetes\""), "{why}");
+    }
 }

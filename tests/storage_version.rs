@@ -6,6 +6,8 @@ mod support;
 
 #[path = "storage_version/collection.rs"]
 mod collection;
+#[path = "storage_version/formats.rs"]
+mod formats;
 #[path = "storage_version/gate.rs"]
 mod gate;
 #[path = "storage_version/identity.rs"]

@@ -68,7 +68,7 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     for batch in mutations.chunks(BATCH) {
         backend.commit(batch, Revision(0)).await.expect("commit");
     }
-    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("no mark"));
+    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let begin = Instant::now();
     let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark, &Tasks::new(), &Default::default())
         .await

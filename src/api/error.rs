@@ -3,6 +3,7 @@
 mod fixed;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::patch::PatchError;
@@ -21,7 +22,7 @@ pub enum Error {
     /// 403; `reason` follows `… is forbidden: `.
     #[error("{} is forbidden: {reason}", subject(resource, name))]
     Forbidden { resource: GroupResource, name: String, reason: String },
-    /// 403 for a path outside the resource API; `message` is whole.
+    /// 403 that names no resource; the message is whole.
     #[error("{0}")]
     ForbiddenPath(String),
     /// 404 of an object.
@@ -91,6 +92,9 @@ pub enum Error {
     /// 503; seconds.
     #[error("{message}")]
     Unavailable { message: String, retry_after: u32 },
+    /// 503 of the database, in its own words, which are for the log; see [`Error::for_clients`].
+    #[error("the database is unavailable: {0}")]
+    Datastore(Arc<str>),
     /// 504.
     #[error("Timeout: {0}")]
     Timeout(String),
@@ -103,6 +107,16 @@ impl Error {
     /// 400 with a text of its own.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::BadRequest(message.into())
+    }
+
+    /// The text that clients get.
+    pub fn for_clients(&self) -> String {
+        match self {
+            Self::Datastore(_) => {
+                "the datastore does not answer as it should, please try again later".to_owned()
+            }
+            other => other.to_string(),
+        }
     }
 
     /// 422 of request options; `kind` is `ListOptions`, `DeleteOptions`, …
@@ -118,10 +132,10 @@ impl From<storage::Error> for Error {
             storage::Error::Future { requested, current } => {
                 Self::FutureRevision { requested: requested.0, current: current.0 }
             }
-            storage::Error::Unavailable(_)
-            | storage::Error::Broken(_)
-            | storage::Error::Regressed { .. }
-            | storage::Error::Fenced => Self::Unavailable { message: error.to_string(), retry_after: 1 },
+            storage::Error::Unavailable(detail) | storage::Error::Broken(detail) => Self::Datastore(detail),
+            storage::Error::Regressed { .. } | storage::Error::Fenced => {
+                Self::Unavailable { message: error.to_string(), retry_after: 1 }
+            }
             // The write may still have happened, as with a deadline.
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),

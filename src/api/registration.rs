@@ -13,6 +13,7 @@ use super::strictness::{Requester, Warnings};
 use super::{Api, ObjectMap, Target, create, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
+use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
@@ -65,7 +66,12 @@ impl Api {
             .collect();
         encoded.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let (names, resources) = encoded.into_iter().unzip();
-        let rows = Registration { server: server.into(), incarnation: incarnation.into(), resources };
+        let rows = Registration {
+            server: server.into(),
+            incarnation: incarnation.into(),
+            format: ValueFormat::NEWEST,
+            resources,
+        };
         OwnRegistration { rows: Arc::new(rows), names }
     }
 
@@ -108,8 +114,14 @@ impl Api {
                 also.and_then(|target| delete(target, state)).into_iter().collect();
             let mut servers: Vec<Box<str>> = Vec::new();
             for found in state.objects(resource.id).range(&Range::of(None)) {
-                // One that cannot be read names nobody.
-                let Ok(object) = resource.decode_closed(found) else { continue };
+                let object = match resource.decode_closed(found) {
+                    Ok(object) => object,
+                    // Whom it names is not known, so nobody is taken out.
+                    Err(error) => {
+                        self.unreadable.tell("storage-version-gc", found, error);
+                        continue;
+                    }
+                };
                 let leaving = storage_version::servers(&object).filter(|server| gone(state, server));
                 let before = mutations.len();
                 for server in leaving {

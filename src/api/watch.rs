@@ -115,6 +115,11 @@ impl Watch {
         &self.resource
     }
 
+    /// When it ends, if it is asked for events by then.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// The next events, at least one; `None` at the end.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {

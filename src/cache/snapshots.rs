@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::state::Objects;
 use crate::revision::Revision;
@@ -49,8 +47,10 @@ impl Snapshots {
     }
 
     /// Drops what nobody has asked for lately.
-    pub fn expire(&self) {
-        let now = Instant::now();
-        self.kept.lock().unwrap_or_else(|e| e.into_inner()).retain(|k| now - k.used < MAX_IDLE);
+    pub fn expire(&self, now: Instant) {
+        self.kept
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .retain(|k| now.saturating_duration_since(k.used) < MAX_IDLE);
     }
 }

@@ -28,6 +28,7 @@ use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits, router};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::identity::{Instance, ServerIdentity};
 use crate::revision::Revision;
@@ -43,6 +44,8 @@ use crate::tasks::{Failure, Tasks};
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
 /// Another replica's new key has to be known here before it is used there for long.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
+/// How old an answer about readiness may be: everybody may ask.
+const READINESS_PERIOD: Duration = Duration::from_secs(1);
 /// What a power failure may take from the high-water mark.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -58,7 +61,8 @@ pub async fn build_on(
     environment: Environment,
 ) -> Result<Application, BuildError> {
     let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
-    let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
+    let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
+    backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
     let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
@@ -77,6 +81,7 @@ pub async fn build_on(
         resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
+        unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
@@ -122,7 +127,14 @@ pub async fn build_on(
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
+            in_flight: config.limits.in_flight,
         },
+        bodies: BodyBudget::new(
+            config.limits.max_request_body_bytes_inflight,
+            config.limits.max_request_body_bytes,
+            config.limits.request_timeout,
+        ),
+        printing: Printing::default(),
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {
@@ -135,9 +147,7 @@ pub async fn build_on(
         // The writer and the cache end with it.
         drop(api);
         storing.ended().await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
         backend.close().await;
     };
     Ok(Application { router, stop: Box::pin(stopping) })
@@ -147,7 +157,7 @@ pub async fn build_on(
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
-        Datastore::Postgres(url) => Arc::new(Postgres::open(url).await?),
+        Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
     })
 }
 
@@ -155,7 +165,7 @@ pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> 
 fn mark_path(config: &ServeConfig) -> PathBuf {
     let digest = Sha256::digest(config.datastore.to_string());
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    config.data_dir.join(format!("high-water-mark-{name}"))
+    config.data_dir.join(format!("mark-{name}"))
 }
 
 /// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
@@ -204,17 +214,23 @@ async fn refresh_token_keys(api: Arc<Api>) {
 async fn save_mark(mark: Arc<HighWaterMark>) {
     loop {
         tokio::time::sleep(MARK_PERIOD).await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
+    }
+}
+
+/// On a thread apart: the disk may take its time.
+async fn save_once(mark: &Arc<HighWaterMark>) {
+    let mark = mark.clone();
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || mark.save()).await {
+        tracing::warn!(%error, "cannot save the high-water mark");
     }
 }
 
 fn add_checks(health: &mut HealthChecks, cache: &Cache) {
-    let backend = cache.backend().clone();
-    health.add("datastore", &[Endpoint::Readyz, Endpoint::Healthz], move || {
-        let backend = backend.clone();
-        async move { backend.clock().await.map(drop).map_err(|error| error.to_string()) }
+    let clock = cache.clone();
+    health.add_shared("datastore", &[Endpoint::Readyz, Endpoint::Healthz], READINESS_PERIOD, move || {
+        let cache = clock.clone();
+        async move { cache.clock().await.map(drop).map_err(|error| error.to_string()) }
     });
     let cache = cache.clone();
     health.add("watch-cache", &[Endpoint::Readyz], move || {
@@ -232,7 +248,15 @@ fn claimant(
     advertised: &Advertised,
 ) -> std::io::Result<Claimant> {
     let directory = config.data_dir.join("servers");
-    let take = || Instance::take(&directory, identity.hostname(), config.secure_port).map(Arc::new);
+    let take = || {
+        let taken = Instance::take(&directory, identity.hostname(), config.secure_port);
+        taken.map(Arc::new).map_err(|error| {
+            std::io::Error::new(
+                error.kind(),
+                format!("cannot keep this server's id in {}: {error}", directory.display()),
+            )
+        })
+    };
     let instance = backend.shared().then(take).transpose()?;
     Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
 }

@@ -18,9 +18,12 @@ use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::gotext;
+use crate::http::limits::InFlightLimits;
+use crate::http::server;
 use crate::schema::builtin;
 use crate::schema::names::{GroupResource, api_version};
 use crate::storage::Compaction;
+use crate::storage::postgres::ClusterId;
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -83,7 +86,14 @@ pub struct MigrateArgs {
 impl MigrateArgs {
     /// From where, and to where.
     pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
-        Ok((Datastore::parse(&self.from)?, Datastore::parse(&self.to)?))
+        let parse = |url: &str| {
+            let mut datastore = Datastore::parse(url)?;
+            if let Datastore::Postgres(address) = &mut datastore {
+                address.in_arguments = true;
+            }
+            Ok::<_, Error>(datastore)
+        };
+        Ok((parse(&self.from)?, parse(&self.to)?))
     }
 }
 
@@ -115,14 +125,34 @@ pub struct StoreArgs {
     /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
+
+    /// A file that holds the password for PostgreSQL, and nothing else
+    #[arg(long, env = "ROWPLANE_DATASTORE_PASSWORD_FILE", value_name = "FILE")]
+    datastore_password_file: Option<PathBuf>,
+
+    /// Takes this cluster for the database, though the data directory knows another one: what a server that refuses it
+    /// names, after a restore or a move
+    #[arg(long, env = "ROWPLANE_DATASTORE_ACCEPT", value_name = "SYSTEM/TIMELINE")]
+    datastore_accept: Option<ClusterId>,
 }
 
 impl StoreArgs {
     pub fn datastore(&self) -> Result<Datastore, Error> {
-        match &self.datastore {
-            Some(url) => Datastore::parse(url),
-            None => Ok(Datastore::in_data_dir(&self.data_dir)),
+        let Some(url) = &self.datastore else { return Ok(Datastore::in_data_dir(&self.data_dir)) };
+        let mut datastore = Datastore::parse(url)?;
+        match &mut datastore {
+            Datastore::Postgres(address) => {
+                address.password_file = self.datastore_password_file.clone();
+                address.accepted = self.datastore_accept;
+                // The environment is for this user's eyes, and the list of processes for everybody's.
+                address.in_arguments = std::env::var("ROWPLANE_DATASTORE").ok().as_ref() != Some(url);
+            }
+            Datastore::Sqlite(_) if self.datastore_password_file.is_some() => {
+                return Err(Error::Usage("--datastore-password-file is for PostgreSQL".to_owned()));
+            }
+            Datastore::Sqlite(_) => {}
         }
+        Ok(datastore)
     }
 }
 
@@ -155,7 +185,8 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_TOKEN_AUTH_FILE", value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
 
-    /// CAs whose client certificates are accepted, beside the data directory's own
+    /// The CAs whose client certificates are accepted: the data directory's own only if it is among them [default: just
+    /// that one]
     #[arg(long, env = "ROWPLANE_CLIENT_CA_FILE", value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
 
@@ -195,6 +226,44 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_MAX_REQUEST_BODY_BYTES", value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     max_request_body_bytes: usize,
 
+    /// Bytes of request bodies held at once; more wait in line, and are answered with 429 if that takes too long
+    #[arg(long, env = "ROWPLANE_MAX_REQUEST_BODY_BYTES_INFLIGHT", value_name = "BYTES", default_value_t = 128 * 1024 * 1024)]
+    max_request_body_bytes_inflight: usize,
+
+    /// Reading requests worked on at once, watches apart; more are answered with 429. 0 is no limit
+    #[arg(long, env = "ROWPLANE_MAX_REQUESTS_INFLIGHT", value_name = "REQUESTS", default_value_t = 400)]
+    max_requests_inflight: usize,
+
+    /// Writing requests worked on at once; more are answered with 429. 0 is no limit
+    #[arg(
+        long,
+        env = "ROWPLANE_MAX_MUTATING_REQUESTS_INFLIGHT",
+        value_name = "REQUESTS",
+        default_value_t = 200
+    )]
+    max_mutating_requests_inflight: usize,
+
+    /// Requests at once on a connection of HTTP/2, watches among them; 0 is the default
+    #[arg(long, env = "ROWPLANE_HTTP2_MAX_STREAMS_PER_CONNECTION", value_name = "STREAMS", default_value_t = server::Limits::default().streams)]
+    http2_max_streams_per_connection: u32,
+
+    /// The share of requests of HTTP/2, up to 0.02, after which the client is told to connect anew, behind a load balancer
+    /// perhaps to another replica; 0 never does
+    #[arg(long, env = "ROWPLANE_GOAWAY_CHANCE", value_name = "SHARE", default_value_t = 0.0, value_parser = goaway_chance)]
+    goaway_chance: f64,
+
+    /// Connections whose client has shown a credential; on more, requests are answered with 429
+    #[arg(long, env = "ROWPLANE_MAX_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = server::Limits::default().connections)]
+    max_connections: usize,
+
+    /// Connections whose client has not shown a credential yet; a further one ends the oldest of them
+    #[arg(long, env = "ROWPLANE_MAX_UNAUTHENTICATED_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = server::Limits::default().unauthenticated_connections)]
+    max_unauthenticated_connections: usize,
+
+    /// How long the reader of an answer or a watch may take nothing of it before it is broken off
+    #[arg(long, env = "ROWPLANE_RESPONSE_PROGRESS_TIMEOUT", value_name = "DURATION", default_value = "60s", value_parser = positive_duration)]
+    response_progress_timeout: Duration,
+
     /// Watches without a timeout of their own end after once to twice so many seconds
     #[arg(long, env = "ROWPLANE_MIN_REQUEST_TIMEOUT", value_name = "SECONDS", default_value_t = 1800)]
     min_request_timeout: u32,
@@ -207,7 +276,7 @@ pub struct ServeArgs {
     #[arg(long, env = "ROWPLANE_SHUTDOWN_GRACE_PERIOD", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     shutdown_grace_period: Duration,
 
-    /// This server's name among the replicas, where the host's will not do: two on one host [default: the host's]
+    /// This server's name among the replicas; with its port, if another one has the name [default: the host's]
     #[arg(long, env = "ROWPLANE_HOSTNAME_OVERRIDE", value_name = "NAME", value_parser = label_value)]
     hostname_override: Option<String>,
 
@@ -263,6 +332,17 @@ impl ServeArgs {
                 false => Registration::Off,
             },
         };
+        let usual = server::Limits::default();
+        let connections = server::Limits {
+            connections: self.max_connections,
+            unauthenticated_connections: self.max_unauthenticated_connections.max(1),
+            streams: match self.http2_max_streams_per_connection {
+                0 => usual.streams,
+                streams => streams,
+            },
+            response_progress: self.response_progress_timeout,
+            ..usual
+        };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
         Ok(ServeConfig {
             data_dir: self.store.data_dir,
@@ -276,11 +356,18 @@ impl ServeArgs {
             extra_names: self.tls_san,
             limits: ApiLimits {
                 max_request_body_bytes: self.max_request_body_bytes,
+                max_request_body_bytes_inflight: self.max_request_body_bytes_inflight,
+                in_flight: InFlightLimits {
+                    reading: self.max_requests_inflight,
+                    mutating: self.max_mutating_requests_inflight,
+                },
+                goaway_chance: self.goaway_chance,
                 request_timeout: self.request_timeout,
                 min_request_timeout: Duration::from_secs(self.min_request_timeout.into()),
                 event_ttl: self.event_ttl,
                 migration_rate: self.storage_migration_rate,
             },
+            connections,
             services: services::Config {
                 networks: self.service_cluster_ip_range.0,
                 node_ports: self.service_node_port_range,
@@ -332,6 +419,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn positive_duration(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     if duration.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(duration) }
+}
+
+/// Upstream's bounds.
+fn goaway_chance(text: &str) -> Result<f64, String> {
+    let chance = text.parse::<f64>().ok().filter(|chance| (0.0..=0.02).contains(chance));
+    chance.ok_or_else(|| "cannot be less than 0 or greater than 0.02".to_owned())
 }
 
 /// `<group>/<resource>=<version>`: the core group is `core` or nothing, the version may be written with its group.

@@ -11,6 +11,8 @@ use crate::api::services;
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
+use crate::http::limits::InFlightLimits;
+use crate::http::server;
 use crate::schema::names::GroupResource;
 use crate::storage::Compaction;
 
@@ -31,6 +33,7 @@ pub struct ServeConfig {
     /// More names for the serving certificate.
     pub extra_names: Vec<String>,
     pub limits: ApiLimits,
+    pub connections: server::Limits,
     pub services: services::Config,
     /// `None`: history is kept for good.
     pub compaction: Option<Compaction>,
@@ -58,9 +61,14 @@ impl ServeConfig {
 }
 
 /// What requests may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct ApiLimits {
     pub max_request_body_bytes: usize,
+    /// Of all requests together.
+    pub max_request_body_bytes_inflight: usize,
+    pub in_flight: InFlightLimits,
+    /// The share of requests of HTTP/2 after which the connection is closed.
+    pub goaway_chance: f64,
     /// For requests that are not long-running; `timeout` in the query can only shorten it.
     pub request_timeout: Duration,
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.

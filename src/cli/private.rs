@@ -18,9 +18,14 @@ pub(super) fn shut_out_others() {
     umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Takes from others what an earlier release, or whoever copied the files here, has left them. The directories stay as
-/// they are.
+/// Takes from others what an earlier release, or whoever copied the files here, has left them.
 pub(super) fn narrow(config: &ServeConfig) {
+    narrow_in(&config.data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
+    narrow_in(&config.pki_dir(), |name| name.ends_with(KEY));
+}
+
+/// The directories stay as they are.
+pub(super) fn warn_of_wide_directories(config: &ServeConfig) {
     private_files::warn_of_wide_directory(&config.data_dir);
     if let Datastore::Sqlite(path) = &config.datastore
         && let Some(directory) = path.parent()
@@ -28,8 +33,6 @@ pub(super) fn narrow(config: &ServeConfig) {
     {
         private_files::warn_of_wide_directory(directory);
     }
-    narrow_in(&config.data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
-    narrow_in(&config.pki_dir(), |name| name.ends_with(KEY));
 }
 
 fn narrow_in(directory: &Path, is_own: impl Fn(&str) -> bool) {

@@ -20,6 +20,7 @@ use super::announcement::Announcement;
 use super::config::{IdentityConfig, ServeConfig};
 use super::credentials::{Credentials, Loaded, certificate};
 use super::error::Error;
+use super::open_files;
 use super::private;
 use super::signals::Signals;
 use crate::api::meta::format;
@@ -130,6 +131,7 @@ impl Server {
         let door = Arc::new(Door {
             authenticator: authenticator.clone(),
             authorizer: Arc::new(MastersOnly),
+            goaway_chance: config.limits.goaway_chance,
             shutdown: shutdown.clone(),
         });
         let listener = bind(config.listen_address()).await?;
@@ -141,8 +143,10 @@ impl Server {
         let unfinished = Unfinished(Some((tasks.clone(), shutdown.clone())));
         let startup = Startup::default();
         let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
+        let limits = open_files::fit(config.connections, open_files::raise_limit());
         let grace = config.shutdown_grace;
-        let connections = server::serve(listener, tls.clone(), routes.clone(), shutdown.clone(), grace);
+        let connections =
+            server::serve(listener, tls.clone(), routes.clone(), limits, shutdown.clone(), grace);
         tasks.run_to_end("connections", connections);
         let environment = Environment {
             config: config.clone(),
@@ -164,6 +168,7 @@ impl Server {
         routes.open(application.router);
         startup.finish();
         tasks.run("metrics", async move { metrics.run_upkeep().await });
+        private::warn_of_wide_directories(&config);
         announcement.publish()?;
         unfinished.finish();
         let token_file = config.token_auth_file.clone();

@@ -34,7 +34,7 @@ pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<In
     }
     Ok(match datastore {
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
-        Datastore::Postgres(url) => Postgres::inventory(url).await?,
+        Datastore::Postgres(address) => Postgres::inventory(address).await?,
     })
 }
 

@@ -67,7 +67,7 @@ pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error>
 async fn export(datastore: &Datastore) -> Result<Export, Error> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Sqlite::export(path).await?,
-        Datastore::Postgres(url) => Postgres::export(url).await?,
+        Datastore::Postgres(address) => Postgres::export(address).await?,
     })
 }
 
@@ -83,8 +83,8 @@ async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<
             store.close().await;
             imported
         }
-        Datastore::Postgres(url) => {
-            let store = Postgres::open(url).await?;
+        Datastore::Postgres(address) => {
+            let store = Postgres::open(address).await?;
             let imported = store.import(export, meter).await;
             store.close().await;
             imported

@@ -47,6 +47,48 @@ impl StorageMediaType {
     }
 }
 
+/// How much a reader of stored values has to know. A format is added whenever an older release could not read what a
+/// newer one writes; who reads one reads those before it. In a rolling upgrade nothing is written that a registered
+/// server does not read yet (`storage/postgres/batch.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValueFormat {
+    /// JSON, YAML, and messages as they are.
+    Plain,
+    /// Messages may be [packed].
+    Packed,
+}
+
+impl ValueFormat {
+    /// What this release writes where nobody else has to read it.
+    pub const NEWEST: Self = Self::Packed;
+
+    /// As the database has it.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Plain => 0,
+            Self::Packed => 1,
+        }
+    }
+
+    /// The newest one up to a number.
+    pub fn up_to(number: i32) -> Self {
+        if number < Self::Packed.number() { Self::Plain } else { Self::NEWEST }
+    }
+}
+
+/// The same value for readers who know this format and no newer one.
+pub fn in_format(value: &Bytes, format: ValueFormat) -> Result<Bytes, Error> {
+    if format >= ValueFormat::Packed || !Envelope::recognizes(value) || !is_complete(value) {
+        return Ok(value.clone());
+    }
+    match open(value)? {
+        Opened { message: Cow::Borrowed(_), .. } => Ok(value.clone()),
+        Opened { api_version, kind, message: Cow::Owned(message) } => {
+            Ok(Envelope::wrap_at_rest(&api_version, &kind, "", &message).into())
+        }
+    }
+}
+
 /// JSON as a value that has its defaults.
 pub fn of_json(json: &[u8]) -> Bytes {
     [json, &JSON_TAIL].concat().into()
@@ -117,6 +159,29 @@ mod tests {
         assert_eq!(StorageMediaType::of(b"k8s\0\x0a"), StorageMediaType::Protobuf);
         assert_eq!(StorageMediaType::of(b" {\"kind\":\"K\"}"), StorageMediaType::Json);
         assert_eq!(StorageMediaType::of(b"kind: K\n"), StorageMediaType::Yaml);
+    }
+
+    #[test]
+    fn a_value_in_an_older_format_is_what_it_would_have_been() {
+        let message = [b"\x12\x82\x10".as_slice(), &[7; 2050]].concat();
+        let value = of_message("v1", "Pod", &message);
+        assert!(value.len() < 100, "packed");
+        let plain = in_format(&value, ValueFormat::Plain).expect("our own");
+        assert_eq!(plain, Envelope::wrap_at_rest("v1", "Pod", "", &message));
+        assert!(is_complete(&plain));
+        for same in [plain, of_message("v1", "Pod", b"\x12\x02ab"), of_json(b"{}"), "kind: K".into()] {
+            assert_eq!(in_format(&same, ValueFormat::Plain).expect("our own"), same);
+        }
+        assert_eq!(in_format(&value, ValueFormat::NEWEST).expect("our own"), value);
+    }
+
+    #[test]
+    fn formats_are_numbers_in_the_database() {
+        for format in [ValueFormat::Plain, ValueFormat::Packed] {
+            assert_eq!(ValueFormat::up_to(format.number()), format);
+        }
+        assert_eq!(ValueFormat::up_to(-1), ValueFormat::Plain);
+        assert_eq!(ValueFormat::up_to(i32::MAX), ValueFormat::NEWEST, "a later release reads all of ours");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The objects that exist from the start: namespaces, the classes of the system's Pods, and what stands for the server
 //! itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
+use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
 use crate::api::Api;
@@ -20,7 +21,9 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
     // Two servers may get into each other's way here; nobody needs these at once, and a controller looks again.
-    for made in [service_cidr::reconcile(api).await, kubernetes_service::reconcile(api, advertised).await] {
+    let mut sightings = Sightings::default();
+    let service = async { kubernetes_service::reconcile(api, advertised, &mut sightings).await };
+    for made in [service_cidr::reconcile(api).await, service.await] {
         if let Err(error) = made {
             tracing::warn!(%error, "cannot bring the Service \"kubernetes\" up to date");
         }

@@ -1,11 +1,14 @@
-//! Events expire: one is deleted a fixed time after it was last seen, as upstream's leases do.
+//! Events expire: one is deleted a fixed time after it was written last, as upstream's leases do.
+//!
+//! That time is measured by the clock of this process, from when this server first saw that version of the event. No
+//! event is ever judged by the times in it: those are other clocks', and the difference to this host's may be a day.
+//! A server that begins to lead gives every event its whole time again, as etcd does with leases.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
@@ -14,45 +17,63 @@ use crate::api::{Api, Target};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::revision::Revision;
-use crate::tree::Value;
 
 /// An object is never looked at again sooner than this.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Where an event's last sighting may stand, in both versions of the kind.
-const TIMES: [&str; 7] = [
-    "/lastTimestamp",
-    "/deprecatedLastTimestamp",
-    "/series/lastObservedTime",
-    "/eventTime",
-    "/firstTimestamp",
-    "/deprecatedFirstTimestamp",
-    "/metadata/creationTimestamp",
-];
+/// A version of an event. Void once there is a newer one, which has an entry of its own.
+#[derive(Debug)]
+struct Seen {
+    at: Instant,
+    revision: Revision,
+    key: Box<str>,
+}
 
-/// What is due, soonest first. An entry whose revision is not the object's any more is void.
-type Due = BinaryHeap<Reverse<(Timestamp, Revision, Box<str>)>>;
+/// All events, in the order in which this server has seen them.
+#[derive(Debug)]
+struct Ages {
+    ttl: Duration,
+    seen: VecDeque<Seen>,
+}
+
+impl Ages {
+    fn see(&mut self, event: &Object, now: Instant) {
+        self.seen.push_back(Seen { at: now, revision: event.revision(), key: event.key().into() });
+    }
+
+    /// The event that is due, if one is.
+    fn due(&self, now: Instant) -> Option<&Seen> {
+        self.seen.front().filter(|first| now.duration_since(first.at) >= self.ttl)
+    }
+
+    /// How long nothing will be due.
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        self.seen.front().map(|first| self.ttl.saturating_sub(now.duration_since(first.at)))
+    }
+}
 
 pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
     let Some(events) = api.resources.get("", "v1", "events").cloned() else { return Ok(()) };
     let state = api.cache.any();
     let mut watcher = api.cache.watch(events.id, state.revision);
-    let mut due = Due::new();
+    let mut ages = Ages { ttl, seen: VecDeque::new() };
     for object in state.objects(events.id).range(&Range::of(None)) {
-        due.push(entry(object, ttl));
+        ages.see(object, Instant::now());
     }
+    drop(state);
     loop {
         loop {
             let changes = watcher.next().await?;
             if changes.is_empty() {
                 break;
             }
-            due.extend(changes.iter().filter_map(|change| change.current.as_deref()).map(|o| entry(o, ttl)));
+            for object in changes.iter().filter_map(|change| change.current.as_deref()) {
+                ages.see(object, Instant::now());
+            }
         }
-        expire(&api, &events, &mut due).await?;
-        match due.peek() {
-            Some(Reverse((at, ..))) => {
-                let wait = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
+        expire(&api, &events, &mut ages).await?;
+        match ages.rest(Instant::now()) {
+            Some(wait) => {
                 let _ = tokio::time::timeout(wait.max(SHORTEST), watcher.changed()).await;
             }
             None => watcher.changed().await,
@@ -60,52 +81,60 @@ pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
     }
 }
 
-fn entry(object: &Object, ttl: Duration) -> Reverse<(Timestamp, Revision, Box<str>)> {
-    let seen = object.to_map().map(Value::Object).map_or(Timestamp::now(), |event| last_seen(&event));
-    let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
-    let at = seen.checked_add(ttl).unwrap_or(Timestamp::MAX);
-    Reverse((at, object.revision(), object.key().into()))
-}
-
-/// The newest of an event's times. One in the future, as a wrong clock would write, does not keep it alive.
-fn last_seen(event: &Value) -> Timestamp {
-    let now = Timestamp::now();
-    let times = TIMES.iter().filter_map(|path| event.pointer(path)?.as_str()?.parse::<Timestamp>().ok());
-    times.max().unwrap_or(now).min(now)
-}
-
-async fn expire(api: &Api, events: &Arc<Resource>, due: &mut Due) -> Result<(), Error> {
-    let now = Timestamp::now();
-    while let Some(Reverse((at, revision, key))) = due.peek() {
-        if *at > now {
-            return Ok(());
-        }
+async fn expire(api: &Api, events: &Arc<Resource>, ages: &mut Ages) -> Result<(), Error> {
+    while let Some(Seen { revision, key, .. }) = ages.due(Instant::now()) {
         let (namespace, name) = key.split_once('\0').unwrap_or(("", key));
-        let target = Target { resource: events, namespace, name };
-        let preconditions = Preconditions { uid: None, resource_version: Some(revision.to_string()) };
-        let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        match api.delete(target, &options).await {
-            // A newer version has an entry of its own.
-            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => {}
-            Err(error) => return Err(error),
+        if may_go(api, events, *revision, (namespace, name)) {
+            let target = Target { resource: events, namespace, name };
+            let preconditions = Preconditions { uid: None, resource_version: Some(revision.to_string()) };
+            let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+            match api.delete(target, &options).await {
+                Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        due.pop();
+        ages.seen.pop_front();
     }
     Ok(())
 }
 
+/// Not one that cannot be read: whether it has finalizers is not known.
+fn may_go(api: &Api, events: &Resource, revision: Revision, (namespace, name): (&str, &str)) -> bool {
+    let found = api.cache.any().get(events.id, namespace, name);
+    let Some(event) = found.filter(|event| event.revision() == revision) else { return false };
+    match event.json() {
+        Ok(_) => true,
+        Err(error) => {
+            api.unreadable.tell("event-expiry", &event, error);
+            false
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::codec::object::Draft;
     use crate::tree::json;
 
-    use super::*;
-
+    /// Whichever clock is wrong: this server's, a day ahead, or the one of whoever wrote the event.
     #[test]
-    fn the_newest_time_counts_and_the_future_does_not() {
-        let event = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
-            "lastTimestamp": "2026-01-01T02:00:00Z", "eventTime": "2026-01-01T01:00:00.000000Z"});
-        assert_eq!(last_seen(&event).to_string(), "2026-01-01T02:00:00Z");
-        let wrong = json!({"lastTimestamp": "2999-01-01T02:00:00Z"});
-        assert!(last_seen(&wrong) <= Timestamp::now());
+    fn an_event_lives_its_time_from_when_it_was_seen_whatever_its_times_say() {
+        let event = |name: &str, time: &str, revision| {
+            let times = json!({"metadata": {"name": name, "creationTimestamp": time}, "lastTimestamp": time});
+            Draft::of_json("ns", name, times.to_string().into()).into_object(Revision(revision))
+        };
+        let (start, hour) = (Instant::now(), Duration::from_secs(3600));
+        let mut ages = Ages { ttl: hour, seen: VecDeque::new() };
+        assert_eq!(ages.rest(start), None);
+        ages.see(&event("old", "2001-01-01T00:00:00Z", 1), start);
+        ages.see(&event("new", "2999-01-01T00:00:00Z", 2), start + hour / 2);
+        let due = |ages: &Ages, now| ages.due(now).map(|seen| (seen.revision.0, seen.key.to_string()));
+        assert_eq!(due(&ages, start + hour - Duration::from_secs(1)), None);
+        assert_eq!(ages.rest(start + hour / 4), Some(hour * 3 / 4));
+        assert_eq!(due(&ages, start + hour), Some((1, "ns\0old".to_owned())));
+        ages.seen.pop_front();
+        assert_eq!(due(&ages, start + hour), None);
+        assert_eq!(due(&ages, start + hour * 3 / 2), Some((2, "ns\0new".to_owned())));
     }
 }

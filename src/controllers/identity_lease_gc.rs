@@ -1,21 +1,26 @@
 //! Servers that are gone: their leases are deleted some time after they have expired.
 //!
-//! Late rather than too early: whoever finds no lease takes the server for dead.
+//! Late rather than too early: whoever finds no lease takes the server for dead. So a lease has expired when it has not
+//! been renewed for its duration by the watcher's own clock, as in client-go; clocks of hosts that differ do no harm.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
-use crate::api::options::{GetOptions, ReadAt};
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
+use crate::revision::Revision;
 use crate::tree::Value;
 
+/// As it is called where it says what it cannot read.
+const NAME: &str = "identity-lease-gc";
 /// Where the leases of servers are.
 pub const NAMESPACE: &str = "kube-system";
 /// Tells them from other leases.
@@ -23,9 +28,12 @@ pub(super) const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 pub(super) const COMPONENT: &str = "kube-apiserver";
 
 pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
+    let mut sightings = Sightings::default();
     loop {
-        for lease in expired(&api) {
-            if let Err(error) = delete_expired(&api, lease.name()).await {
+        let leases = read(&api, &api.cache.any()).leases;
+        sightings.look(&leases, Instant::now());
+        for (lease, _) in leases.iter().filter(|(lease, map)| sightings.is_dead(lease, map, Instant::now())) {
+            if let Err(error) = delete(&api, lease).await {
                 tracing::warn!(%error, name = lease.name(), "cannot delete the expired lease of a server");
             }
         }
@@ -37,51 +45,86 @@ pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
     api.resources.get("coordination.k8s.io", "v1", "leases")
 }
 
-/// Whether there is a server's lease of this name and holder.
+/// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.
 pub fn is_held(api: &Api, state: &State, id: &str, holder: &str) -> bool {
     let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
-    let lease = lease.filter(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT));
-    let lease = lease.and_then(|lease| lease.to_map().ok());
-    lease.is_some_and(|lease| fields::text(&lease, &["spec", "holderIdentity"]) == holder)
+    let Some(lease) = lease else { return false };
+    match lease.to_map() {
+        Ok(map) => {
+            lease.label(IDENTITY_LABEL) == Some(COMPONENT)
+                && fields::text(&map, &["spec", "holderIdentity"]) == holder
+        }
+        Err(error) => {
+            api.unreadable.tell(NAME, &lease, error);
+            false
+        }
+    }
 }
 
-/// Whether there is a lease of a server of this identity.
+/// Whether there is a lease of a server of this identity, or one that cannot be read and may be it.
 pub(super) fn is_server(api: &Api, state: &State, id: &str) -> bool {
     let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
-    lease.is_some_and(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT))
+    lease.is_some_and(|lease| match lease.json() {
+        Ok(_) => lease.label(IDENTITY_LABEL) == Some(COMPONENT),
+        Err(error) => {
+            api.unreadable.tell(NAME, &lease, error);
+            true
+        }
+    })
 }
 
-/// The leases of servers that live, in a state.
-pub(super) fn live_servers(api: &Api, state: &State, now: Timestamp) -> impl Iterator<Item = ObjectMap> {
-    let objects = leases(api).map(|resource| state.objects(resource.id)).unwrap_or_default();
-    let range = Range::of(Some(NAMESPACE));
-    let of_servers = objects.range(&range).filter(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT));
-    let leases: Vec<ObjectMap> = of_servers.filter_map(|lease| lease.to_map().ok()).collect();
-    leases.into_iter().filter(move |lease| !is_expired(lease, now))
+/// The leases of servers in a state.
+pub(super) struct Servers {
+    pub leases: Vec<(Arc<Object>, ObjectMap)>,
+    /// There are leases that cannot be read, and may be those of more servers.
+    pub and_more: bool,
 }
 
-/// The expired leases of servers, as far as this server has heard.
-fn expired(api: &Api) -> Vec<Arc<Object>> {
-    let Some(resource) = leases(api) else { return Vec::new() };
-    let (objects, range, now) =
-        (api.cache.any().objects(resource.id), Range::of(Some(NAMESPACE)), Timestamp::now());
-    let of_servers = objects.range(&range).filter(|lease| lease.label(IDENTITY_LABEL) == Some(COMPONENT));
-    of_servers.filter(|lease| lease.to_map().is_ok_and(|lease| is_expired(&lease, now))).cloned().collect()
-}
-
-/// Reads a server's lease anew and deletes it if it has expired. A heartbeat that comes in between saves it.
-async fn delete_expired(api: &Api, name: &str) -> Result<(), Error> {
-    let Some(resource) = leases(api) else { return Ok(()) };
-    let target = Target { resource, namespace: NAMESPACE, name };
-    let found = match api.get(target, GetOptions { at: ReadAt::Latest }).await {
-        Ok(found) => found,
-        Err(Error::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if found.label(IDENTITY_LABEL) != Some(COMPONENT) || !is_expired(&found.to_map()?, Timestamp::now()) {
-        return Ok(());
+pub(super) fn read(api: &Api, state: &State) -> Servers {
+    let mut servers = Servers { leases: Vec::new(), and_more: false };
+    let Some(resource) = leases(api) else { return servers };
+    for lease in state.objects(resource.id).range(&Range::of(Some(NAMESPACE))) {
+        match lease.json() {
+            Ok(_) if lease.label(IDENTITY_LABEL) != Some(COMPONENT) => continue,
+            _ => {}
+        }
+        match lease.to_map() {
+            Ok(map) => servers.leases.push((lease.clone(), map)),
+            Err(error) => {
+                api.unreadable.tell(NAME, lease, error);
+                servers.and_more = true;
+            }
+        }
     }
-    delete(api, &found).await
+    servers
+}
+
+/// Since when each lease is as it is, by the clock of this process alone. The times that are written in leases are those
+/// of other hosts' clocks, and the difference to this host's may be a day.
+#[derive(Debug, Default)]
+pub(super) struct Sightings {
+    seen: HashMap<Box<str>, (Revision, Instant)>,
+}
+
+impl Sightings {
+    /// Takes in the leases as they are `now`, and forgets those that are gone.
+    pub fn look(&mut self, leases: &[(Arc<Object>, ObjectMap)], now: Instant) {
+        let mut seen = HashMap::with_capacity(leases.len());
+        for (lease, _) in leases {
+            let before = self.seen.get(lease.name()).filter(|(revision, _)| *revision == lease.revision());
+            let since = before.map_or(now, |(_, since)| *since);
+            seen.insert(lease.name().into(), (lease.revision(), since));
+        }
+        self.seen = seen;
+    }
+
+    /// Whether the holder has not renewed its lease for as long as it promised, while this server was looking; a lease
+    /// that does not say is nobody's.
+    pub fn is_dead(&self, lease: &Object, map: &ObjectMap, now: Instant) -> bool {
+        let Some(promised) = promised(map) else { return true };
+        let seen = self.seen.get(lease.name()).filter(|(revision, _)| *revision == lease.revision());
+        seen.is_some_and(|(_, since)| now.duration_since(*since) >= promised)
+    }
 }
 
 /// Deletes a server's lease unless it has been written since it was read.
@@ -101,13 +144,17 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
     }
 }
 
-/// Whether the holder's last heartbeat is longer ago than it promised; a lease that does not say is nobody's.
+/// How long after a heartbeat the next one comes at the latest.
+fn promised(lease: &ObjectMap) -> Option<Duration> {
+    renewed_at(lease)?;
+    let seconds = lease.get("spec")?.get("leaseDurationSeconds").and_then(Value::as_i64)?;
+    Some(Duration::from_secs(seconds.max(0).unsigned_abs()))
+}
+
+/// Whether the holder's last heartbeat is longer ago than it promised, if the clocks of both hosts agree; a lease that
+/// does not say is nobody's.
 pub(super) fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
-    let spec = lease.get("spec");
-    let seconds = spec.and_then(|spec| spec.get("leaseDurationSeconds")).and_then(Value::as_i64);
-    let end = renewed_at(lease)
-        .zip(seconds)
-        .map(|(renewed, seconds)| renewed.checked_add(SignedDuration::from_secs(seconds)));
+    let end = renewed_at(lease).zip(promised(lease)).map(|(renewed, promised)| renewed.checked_add(promised));
     // An end beyond all time is never reached.
     end.is_none_or(|end| end.is_ok_and(|end| end < now))
 }
@@ -119,23 +166,60 @@ pub(super) fn renewed_at(lease: &ObjectMap) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::codec::object::Draft;
     use crate::tree::json;
 
-    use super::*;
+    fn lease(spec: Value, revision: u64) -> (Arc<Object>, ObjectMap) {
+        let object = json!({"metadata": {"name": "a"}, "spec": spec});
+        let draft = Draft::of_json(NAMESPACE, "a", object.to_string().into());
+        let object = Arc::new(draft.into_object(Revision(revision)));
+        let map = object.to_map().expect("readable");
+        (object, map)
+    }
+
+    fn of_an_hour(revision: u64) -> (Arc<Object>, ObjectMap) {
+        // A day in the past, or this clock is a day ahead: nobody can tell.
+        lease(json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600}), revision)
+    }
 
     #[test]
-    fn a_lease_without_time_or_duration_is_expired() {
-        let now: Timestamp = "2026-01-01T01:00:00Z".parse().expect("a time");
-        for (spec, expired) in [
-            (json!({"renewTime": "2026-01-01T00:59:00.000000Z", "leaseDurationSeconds": 60}), false),
-            (json!({"renewTime": "2026-01-01T00:58:59.999999Z", "leaseDurationSeconds": 60}), true),
+    fn a_lease_is_dead_when_nobody_has_renewed_it_while_this_server_looked() {
+        let (start, hour) = (Instant::now(), Duration::from_secs(3600));
+        let mut sightings = Sightings::default();
+        let mut is_dead = |lease: &(Arc<Object>, ObjectMap), now| {
+            sightings.look(std::slice::from_ref(lease), now);
+            sightings.is_dead(&lease.0, &lease.1, now)
+        };
+        assert!(!is_dead(&of_an_hour(1), start));
+        assert!(!is_dead(&of_an_hour(1), start + hour / 2));
+        // A heartbeat, whatever time it says.
+        assert!(!is_dead(&of_an_hour(2), start + hour));
+        assert!(!is_dead(&of_an_hour(2), start + hour * 2 - Duration::from_secs(1)));
+        assert!(is_dead(&of_an_hour(2), start + hour * 2));
+        // Another one of that name.
+        assert!(!is_dead(&of_an_hour(3), start + hour * 2));
+    }
+
+    #[test]
+    fn a_lease_that_has_not_been_looked_at_lives() {
+        let (lease, map) = of_an_hour(1);
+        assert!(!Sightings::default().is_dead(&lease, &map, Instant::now()));
+    }
+
+    #[test]
+    fn a_lease_without_time_or_duration_is_nobodys() {
+        for (spec, dead) in [
             (json!({"renewTime": "2026-01-01T00:59:00.000000Z"}), true),
             (json!({"leaseDurationSeconds": 3600}), true),
+            (json!({"renewTime": "then", "leaseDurationSeconds": 3600}), true),
             (json!({"renewTime": "9999-12-30T00:00:00Z", "leaseDurationSeconds": i32::MAX}), false),
             (Value::Null, true),
         ] {
-            let lease = json!({ "spec": spec });
-            assert_eq!(is_expired(lease.as_object().expect("an object"), now), expired, "{lease}");
+            let (lease, map) = lease(spec, 1);
+            let mut sightings = Sightings::default();
+            sightings.look(&[(lease.clone(), map.clone())], Instant::now());
+            assert_eq!(sightings.is_dead(&lease, &map, Instant::now()), dead, "{map:?}");
         }
     }
 }

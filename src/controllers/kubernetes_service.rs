@@ -9,16 +9,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::bootstrap::{self, Place};
-use super::identity_lease_gc::live_servers;
+use super::identity_lease_gc::{Sightings, read};
 use super::service_cidr;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::part::Part;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields};
+use crate::cache::State;
+use crate::codec::object::Undecodable;
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -66,39 +68,53 @@ fn outgoing(family: IpAddr) -> Option<IpAddr> {
 
 /// Looks again and again after what has been changed or deleted.
 pub async fn run(api: Arc<Api>, advertised: Advertised) -> Result<(), Error> {
+    let mut sightings = Sightings::default();
     loop {
         tokio::time::sleep(PERIOD).await;
         service_cidr::reconcile(&api).await?;
-        reconcile(&api, &advertised).await?;
+        reconcile(&api, &advertised, &mut sightings).await?;
     }
 }
 
 /// Creates the Service if it is missing, and brings its endpoints up to date.
-pub(super) async fn reconcile(api: &Api, advertised: &Advertised) -> Result<(), Error> {
+pub(super) async fn reconcile(
+    api: &Api,
+    advertised: &Advertised,
+    sightings: &mut Sightings,
+) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
-    let find = |(group, version, plural): Place| {
-        let resource = api.resources.get(group, version, plural)?;
-        state.get(resource.id, NAMESPACE, NAME)?.to_map().ok()
-    };
-    if find(SERVICES).is_none()
+    let find = |place| found(api, &state, place);
+    if find(SERVICES) == Some(None)
         && let Some(address) = api.config.services.first_address()
     {
         bootstrap::create(api, SERVICES, NAMESPACE, service(address, advertised.port)).await?;
     }
-    let mut addresses: BTreeSet<String> =
-        live_servers(api, &state, Timestamp::now()).filter_map(|lease| address_of(&lease)).collect();
-    if addresses.is_empty() && api.store.backend().shared() {
-        // Nobody tells who is there, so nobody is taken off.
-        let known = find(ENDPOINTS).unwrap_or_default();
-        addresses.extend(addresses_of(&known));
+    let (Some(known), Some(known_slice)) = (find(ENDPOINTS), find(SLICES)) else { return Ok(()) };
+    let (servers, now) = (read(api, &state), Instant::now());
+    sightings.look(&servers.leases, now);
+    let live = servers.leases.iter().filter(|(lease, map)| !sightings.is_dead(lease, map, now));
+    let mut addresses: BTreeSet<String> = live.filter_map(|(_, map)| address_of(map)).collect();
+    if servers.and_more || addresses.is_empty() && api.store.backend().shared() {
+        // Nobody tells who else is there, so nobody is taken off.
+        addresses.extend(known.iter().flat_map(addresses_of));
     }
     addresses.extend(advertised.address.map(|address| address.to_string()));
     if addresses.is_empty() {
         return Ok(());
     }
     let (endpoints, slice) = (endpoints(&addresses, advertised.port), slice(&addresses, advertised.port));
-    put(api, ENDPOINTS, find(ENDPOINTS), endpoints, &["subsets"]).await?;
-    put(api, SLICES, find(SLICES), slice, &["endpoints", "ports"]).await
+    put(api, ENDPOINTS, known, endpoints, &["subsets"]).await?;
+    put(api, SLICES, known_slice, slice, &["endpoints", "ports"]).await
+}
+
+/// The object `kubernetes` of a kind, if there is one. The outer `None` means that it cannot be read: then it stays.
+fn found(api: &Api, state: &State, (group, version, plural): Place) -> Option<Option<ObjectMap>> {
+    let resource = api.resources.get(group, version, plural);
+    let Some(object) = resource.and_then(|resource| state.get(resource.id, NAMESPACE, NAME)) else {
+        return Some(None);
+    };
+    let told = |error: &Undecodable| api.unreadable.tell("kubernetes-service", &object, error);
+    object.to_map().inspect_err(told).ok().map(Some)
 }
 
 /// Where the server of a lease says it can be reached.

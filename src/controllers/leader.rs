@@ -143,7 +143,8 @@ impl Candidate<'_> {
         let taken = match self.read().await? {
             None => self.create().await,
             Some(found) => {
-                let lease = self.resource.decode(&found)?;
+                let told = |error: &Error| self.api.unreadable.tell("election", &found, error);
+                let lease = self.resource.decode(&found).inspect_err(told)?;
                 let holder = text(&lease, "holderIdentity");
                 if holder != self.holder && !holder.is_empty() && !self.is_dead(&found, &lease) {
                     return Ok(false);

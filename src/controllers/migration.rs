@@ -96,7 +96,13 @@ impl Migrator {
         let state = self.api.cache.fresh().await?;
         let mut by_resource: BTreeMap<GroupResource, Vec<Migration>> = BTreeMap::new();
         for object in state.objects(self.reporter.resource.id).range(&Range::of(None)) {
-            let migration = object.to_map().ok().and_then(|object| Migration::of(&object));
+            let migration = match object.to_map() {
+                Ok(object) => Migration::of(&object),
+                Err(error) => {
+                    self.api.unreadable.tell("migration", object, error);
+                    None
+                }
+            };
             if let Some(migration) = migration {
                 by_resource.entry(migration.resource.clone()).or_default().push(migration);
             }

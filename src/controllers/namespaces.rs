@@ -45,6 +45,11 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
 async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error> {
     let mut waiting = false;
     let all = api.cache.any().objects(namespaces.id);
+    for namespace in all.range(&Range::of(None)) {
+        if let Err(error) = namespace.json() {
+            api.unreadable.tell("namespaces", namespace, error);
+        }
+    }
     let terminating: Vec<Arc<Object>> =
         all.range(&Range::of(None)).filter(|object| object.mentions("deletionTimestamp")).cloned().collect();
     for namespace in terminating {
@@ -127,9 +132,14 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
         DeleteOptions { dependents: Dependents::Policy(Propagation::Background), ..DeleteOptions::default() };
     let objects = api.cache.any().objects(resource.id);
     for object in objects.range(&Range::of(Some(namespace))) {
+        // Which finalizers an unreadable object has is not known: it stays until somebody deletes it by its name.
+        if let Err(error) = object.json() {
+            api.unreadable.tell("namespaces", object, error);
+            continue;
+        }
         // What is terminating already waits for somebody else.
         if object.mentions("deletionTimestamp")
-            && object.to_map().is_ok_and(|map| metadata(&map).is_some_and(meta::is_terminating))
+            && metadata(&object.to_map()?).is_some_and(meta::is_terminating)
         {
             continue;
         }

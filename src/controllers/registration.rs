@@ -42,7 +42,7 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate:
             Err(error) => {
                 tracing::warn!(%error, "cannot register the storage versions of this server");
                 let next = failures.add();
-                gate.failed(next.told.then(|| error.to_string()));
+                gate.failed(next.told.then(|| error.for_clients()));
                 tokio::time::sleep(next.pause).await;
             }
         }

@@ -23,12 +23,20 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
     let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
     let networks: Vec<String> = api.config.services.networks.iter().map(ToString::to_string).collect();
     let target = Target { resource, namespace: "", name: NAME };
-    let find = async || -> Result<Option<ObjectMap>, Error> {
-        let found = api.cache.fresh().await?.get(resource.id, "", NAME);
-        Ok(found.map(|found| found.to_map()).transpose()?)
+    let find = async || -> Result<Found, Error> {
+        let Some(found) = api.cache.fresh().await?.get(resource.id, "", NAME) else {
+            return Ok(Found::Nothing);
+        };
+        Ok(match found.to_map() {
+            Ok(map) => Found::Object(map),
+            Err(error) => {
+                api.unreadable.tell("service-cidr", &found, error);
+                Found::Unreadable
+            }
+        })
     };
     let mut found = find().await?;
-    if found.is_none() {
+    if matches!(found, Found::Nothing) {
         let object = json!({
             "kind": "ServiceCIDR",
             "apiVersion": "networking.k8s.io/v1",
@@ -38,7 +46,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
         bootstrap::create(api, PLACE, "", object).await?;
         found = find().await?;
     }
-    let Some(mut found) = found else { return Ok(()) };
+    let Found::Object(mut found) = found else { return Ok(()) };
     if fields::at(&found, &["metadata", "deletionTimestamp"]).is_some() {
         return Ok(());
     }
@@ -59,6 +67,13 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
         apply_ready(api, target).await?;
     }
     Ok(())
+}
+
+enum Found {
+    Nothing,
+    Object(ObjectMap),
+    /// It is there, and stays as it is.
+    Unreadable,
 }
 
 /// Whether its condition `Ready` has this status.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,8 @@ use super::compress::compress;
 use super::discovery::Documents;
 use super::documents;
 use super::health::{self, HealthChecks};
-use super::metrics::Metrics;
+use super::limits::{BodyBudget, InFlightLimits, Printing};
+use super::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use super::negotiate::{ROUTE_TYPES, check_route, wants_pretty};
 use super::openapi::OpenApi;
 use super::request_body::header_text;
@@ -31,7 +32,7 @@ use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
 use crate::user::User;
 
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Everything a request may need.
 pub struct App {
@@ -42,12 +43,18 @@ pub struct App {
     pub openapi: Arc<OpenApi>,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
+    pub bodies: BodyBudget,
+    /// For answers that take long to print.
+    pub printing: Printing,
 }
 
 /// What decides who may come in, also while the server starts.
 pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
+    /// The share of requests of HTTP/2 after which a connection is told to go, so that replicas behind one address get
+    /// their share of connections.
+    pub goaway_chance: f64,
     /// Cancelled when the server begins to drain.
     pub shutdown: CancellationToken,
 }
@@ -59,6 +66,7 @@ pub struct Limits {
     pub request_body: usize,
     /// For all requests but watches.
     pub request_time: Duration,
+    pub in_flight: InFlightLimits,
 }
 
 /// The routes of the whole server.
@@ -89,34 +97,72 @@ async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
         Err(error) => response::failure(&error, &parts),
     };
     let headers = response.headers_mut();
-    let audit_id = audit_id.or_else(|| HeaderValue::from_str(&Uuid::new_v4().to_string()).ok());
-    if let Some(audit_id) = audit_id {
+    // Where a failure has been logged, it has one already.
+    if !headers.contains_key(AUDIT_ID)
+        && let Some(audit_id) = audit_id.or_else(new_audit_id)
+    {
         headers.insert(AUDIT_ID, audit_id);
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
     response
 }
 
+pub fn new_audit_id() -> Option<HeaderValue> {
+    HeaderValue::from_str(&Uuid::new_v4().to_string()).ok()
+}
+
 /// Finds out who is asking and leaves it with the request.
 fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
-    let open = is_open_path(parts.uri.path());
+    let path = parts.uri.path();
+    let open = is_open_path(path);
     if door.shutdown.is_cancelled() && !open {
         return Err(Error::shutting_down());
     }
-    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
-    let certificate = connection.and_then(|connection| connection.user());
-    let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let user = match door.authenticator.authenticate(certificate, authorization)? {
+    let user = match authenticated(door, parts)? {
         Some(user) => user,
         None if open => Arc::new(User::anonymous()),
         None => return Err(Error::Unauthorized),
     };
+    if !is_health(path) && impersonates(&parts.headers) {
+        return Err(Error::impersonation());
+    }
     // Health endpoints are routes of their own, so what is not open about them is decided here.
-    if health_check(parts.uri.path()) && !open {
+    if is_health(path) && !open {
         authorize_path(door, &user, parts)?;
     }
     parts.extensions.insert(user);
     Ok(())
+}
+
+/// Who the credentials name, and what that means for the connection: one on which nobody shows any may do little, and
+/// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
+/// `UnauthenticatedHTTP2DOSMitigation`).
+fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
+    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
+    let certificate = connection.and_then(|connection| connection.user());
+    let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let user = door.authenticator.authenticate(certificate, authorization);
+    let Some(connection) = connection else { return user };
+    if matches!(user, Ok(Some(_))) {
+        if !connection.authenticate() {
+            connection.go_away();
+            return Err(Error::too_many("connections"));
+        }
+        let chance = door.goaway_chance;
+        if chance > 0.0 && parts.version == Version::HTTP_2 && rand::random_bool(chance) {
+            connection.go_away();
+        }
+        return user;
+    }
+    if parts.version == Version::HTTP_2 {
+        connection.go_away();
+    }
+    if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { user }
+}
+
+/// Upstream acts for the user that these headers name. Whoever sends them must not get more than that user may.
+fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
 
 fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
@@ -124,8 +170,10 @@ fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> 
     door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
 }
 
-fn health_check(path: &str) -> bool {
-    ["/livez/", "/readyz/", "/healthz/"].iter().any(|prefix| path.starts_with(prefix))
+/// A health endpoint or one of its checks.
+fn is_health(path: &str) -> bool {
+    let rest = ["/livez", "/readyz", "/healthz"].iter().find_map(|endpoint| path.strip_prefix(endpoint));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Everything but health.
@@ -134,9 +182,20 @@ async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     match parse(parts.uri.path()) {
         Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
         other => {
+            let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
+            if app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
+                app.metrics.request(&document_labels()).terminated(429);
+                return response::too_many_requests();
+            }
             document(&app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
         }
     }
+}
+
+fn document_labels() -> RequestLabels {
+    let none = Arc::<str>::default;
+    let (group, version, resource, subresource) = (none(), none(), none(), none());
+    RequestLabels { verb: "GET", group, version, resource, subresource, scope: Scope::None }
 }
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {

@@ -1,4 +1,7 @@
 //! Streaming bodies: lists and watches. Their memory does not grow with what they carry.
+//!
+//! None of it holds a thread of the runtime for long: what takes more than a copy is made a few objects at a time, or
+//! on a thread of its own.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,9 +13,11 @@ use futures_util::{StreamExt, stream};
 use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
+use super::limits::Printing;
 use super::metrics::LongRunning;
 use super::negotiate::MediaType;
 use super::table::Columns;
+use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
@@ -24,17 +29,34 @@ use crate::tree::Value;
 /// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
 
-/// Messages made before other requests get their turn on this thread: each takes some ten microseconds.
+/// Messages, rows and the like made before other requests get their turn on this thread: each takes some ten
+/// microseconds.
 const MADE_AT_ONCE: usize = 64;
+
+/// Objects of up to so many bytes are indented, or written as YAML, where they are: that takes a few milliseconds.
+const PRINTED_AT_ONCE: usize = 256 << 10;
+
+/// One object as the whole answer.
+pub async fn object(encoder: Encoder, answer: Answer, printing: &Printing) -> Result<Vec<u8>, Error> {
+    let long = match &answer {
+        Answer::Stored(object) => object.size() > PRINTED_AT_ONCE,
+        // Nobody knows.
+        Answer::Unstored(_) => true,
+    };
+    if long && (encoder.pretty || encoder.media == MediaType::Yaml || encoder.makes_items()) {
+        return printing.run(move || encoder.answer(&answer)).await?;
+    }
+    encoder.answer(&answer)
+}
 
 /// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
 /// notices.
-pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
+pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Result<Body, Error> {
     if encoder.media == MediaType::Protobuf {
         return protobuf_list(encoder, list).await;
     }
     if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
-        return whole_list(encoder, list).await;
+        return whole_list(encoder, list, printing).await;
     }
     let out = encoder.list_head(&list);
     let mut writer = ListWriter::new(encoder, out);
@@ -48,7 +70,10 @@ pub async fn list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         match writer.fill(&mut items, CHUNK).await {
             Ok(true) => Some((Ok(writer.take()), None)),
             Ok(false) => Some((Ok(writer.take()), Some((writer, items)))),
-            Err(error) => Some((Err(io::Error::other(error)), None)),
+            Err(error) => {
+                tracing::warn!(%error, "a list breaks off");
+                Some((Err(io::Error::other(error)), None))
+            }
         }
     });
     Ok(Body::from_stream(stream::iter([Ok(first)]).chain(rest)))
@@ -59,13 +84,13 @@ struct ListWriter {
     out: Vec<u8>,
     /// Items that are there and not written.
     pending: std::vec::IntoIter<Arc<Object>>,
-    started: bool,
+    written: usize,
 }
 
 impl ListWriter {
     /// `out` is what stands before the items.
     fn new(encoder: Encoder, out: Vec<u8>) -> Self {
-        Self { encoder, out, pending: Vec::new().into_iter(), started: false }
+        Self { encoder, out, pending: Vec::new().into_iter(), written: 0 }
     }
 
     /// What has been written since the last time.
@@ -77,28 +102,50 @@ impl ListWriter {
     async fn fill(&mut self, items: &mut Items, enough: usize) -> Result<bool, Error> {
         while self.out.len() < enough {
             if let Some(object) = self.pending.next() {
-                self.out.push(if self.started { b',' } else { b'[' });
-                self.started = true;
-                self.encoder.item(&mut self.out, &object)?;
+                self.write(&object)?;
+                if self.encoder.makes_items() && self.written.is_multiple_of(MADE_AT_ONCE) {
+                    tokio::task::yield_now().await;
+                }
                 continue;
             }
             let Some(objects) = items.next().await else {
-                let end = if self.started { b"]}\n" } else { self.encoder.empty_items() };
-                self.out.extend_from_slice(end);
+                self.end();
                 return Ok(true);
             };
             self.pending = objects?.into_iter();
         }
         Ok(false)
     }
+
+    fn write(&mut self, object: &Object) -> Result<(), Error> {
+        self.out.push(if self.written > 0 { b',' } else { b'[' });
+        self.written += 1;
+        self.encoder.item(&mut self.out, object)
+    }
+
+    fn end(&mut self) {
+        let end = if self.written > 0 { b"]}\n" } else { self.encoder.empty_items() };
+        self.out.extend_from_slice(end);
+    }
 }
 
 /// For people, for YAML, and for the one kind whose rows have an order of their own.
-async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
-    let mut objects: Vec<Arc<Object>> = Vec::new();
+async fn whole_list(encoder: Encoder, mut list: List, printing: &Printing) -> Result<Body, Error> {
+    let (mut objects, mut size) = (Vec::new(), 0);
     while let Some(chunk) = list.items.next().await {
-        objects.extend(chunk?);
+        let chunk = chunk?;
+        size += chunk.iter().map(|object| object.size()).sum::<usize>();
+        objects.extend(chunk);
+        tokio::task::yield_now().await;
     }
+    let head = encoder.list_head(&list);
+    if size <= PRINTED_AT_ONCE {
+        return print_list(encoder, head, objects).map(Body::from);
+    }
+    printing.run(move || print_list(encoder, head, objects)).await?.map(Body::from)
+}
+
+fn print_list(encoder: Encoder, head: Vec<u8>, mut objects: Vec<Arc<Object>>) -> Result<Vec<u8>, Error> {
     if let Some(order) = encoder.order() {
         let mut keyed = Vec::with_capacity(objects.len());
         for object in objects {
@@ -107,17 +154,18 @@ async fn whole_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
         keyed.sort_by(|(a, _), (b, _)| order(a, b));
         objects = keyed.into_iter().map(|(_, object)| object).collect();
     }
-    let out = encoder.list_head(&list);
-    let mut writer = ListWriter::new(encoder, out);
-    let mut items: Items = stream::iter([Ok(objects)]).boxed();
-    writer.fill(&mut items, usize::MAX).await?;
+    let mut writer = ListWriter::new(encoder, head);
+    for object in objects {
+        writer.write(&object)?;
+    }
+    writer.end();
     let Encoder { media, pretty, .. } = writer.encoder;
     if media == MediaType::Json && !pretty {
-        return Ok(Body::from(writer.out));
+        return Ok(writer.out);
     }
     let value: Value = serde_json::from_slice(&writer.out)
         .map_err(|error| Error::Internal(format!("the list is not JSON: {error}")))?;
-    Ok(Body::from(encode(&value, media, pretty)?))
+    encode(&value, media, pretty)
 }
 
 /// A list in protobuf says first how long it is: a sum where the messages are there, else they are made before the
@@ -223,6 +271,9 @@ impl WatchWriter {
     }
 
     fn frame(&mut self, event: &WatchEvent) -> Bytes {
+        if let WatchEvent::Error(error @ Error::Datastore(_)) = event {
+            tracing::warn!(%error, "a watch ends");
+        }
         let frame = self.encoder.event(event, self.columns);
         self.columns = Columns::Omitted;
         frame.unwrap_or_else(|error| {

@@ -155,6 +155,11 @@ impl Encoder {
         Ok(())
     }
 
+    /// Whether items are made of objects that have to be decoded.
+    pub fn makes_items(&self) -> bool {
+        !matches!(self.form, Form::Object)
+    }
+
     /// The order of items, where it is not the list's own.
     pub fn order(&self) -> Option<fn(&Value, &Value) -> std::cmp::Ordering> {
         match &self.form {

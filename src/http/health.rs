@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::api::options::query::Query;
 use crate::gotext::quote;
@@ -43,6 +46,9 @@ impl Endpoint {
 
 type CheckFn = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
+/// When a shared check was run, and what came of it.
+type LastResult = Option<(Instant, Result<(), String>)>;
+
 struct Check {
     name: String,
     endpoints: Vec<Endpoint>,
@@ -72,6 +78,31 @@ impl HealthChecks {
     {
         let run = Box::new(move || check().boxed());
         self.checks.push(Check { name: name.to_owned(), endpoints: endpoints.to_vec(), run });
+    }
+
+    /// As [`Self::add`], for a check that costs something: its answer counts for a `period`, and all who ask while it is
+    /// on its way wait for that one. The endpoints are open to everybody.
+    pub fn add_shared<F, R>(&mut self, name: &str, endpoints: &[Endpoint], period: Duration, check: F)
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let last: Arc<Mutex<LastResult>> = Arc::default();
+        let check = Arc::new(check);
+        self.add(name, endpoints, move || {
+            let (last, check) = (last.clone(), check.clone());
+            async move {
+                let mut last = last.lock().await;
+                if let Some((at, result)) = &*last
+                    && at.elapsed() < period
+                {
+                    return result.clone();
+                }
+                let result = check().await;
+                *last = Some((Instant::now(), result.clone()));
+                result
+            }
+        });
     }
 
     /// Adds upstream's check of a post-start hook, which fails until the hook has been finished.
@@ -254,6 +285,26 @@ mod tests {
         assert_eq!(answer(&checks, "/healthz/poststarthook/warm-up", "").await, single);
         hook.finish();
         assert_eq!(answer(&checks, "/readyz", "").await, (200, "ok".into()));
+    }
+
+    #[tokio::test]
+    async fn all_who_ask_within_a_period_cost_one_question() {
+        use std::sync::atomic::AtomicUsize;
+
+        for (period, questions) in [(Duration::from_secs(3600), 1), (Duration::ZERO, 1000)] {
+            let asked = Arc::new(AtomicUsize::new(0));
+            let (mut checks, counter) = (HealthChecks::default(), asked.clone());
+            checks.add_shared("database", &[Endpoint::Readyz], period, move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+                async {
+                    tokio::task::yield_now().await;
+                    Err("away".to_owned())
+                }
+            });
+            let ask = || async { checks.answer("/readyz", "").await.unwrap().status.as_u16() };
+            let answers = futures_util::future::join_all((0..1000).map(|_| ask())).await;
+            assert_eq!((answers, asked.load(Ordering::Relaxed)), (vec![500; 1000], questions));
+        }
     }
 
     #[tokio::test]

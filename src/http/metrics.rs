@@ -7,6 +7,7 @@ mod process;
 mod request;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -36,9 +37,13 @@ const COMMIT_BUCKETS: [f64; 14] =
     [0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 5.0];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 2] = [
+const COUNTERS: [(&str, &str); 6] = [
+    ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
+    ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
+    ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
     ("apiserver_request_total", "Counter of apiserver requests, by response code too."),
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
+    ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
 const HISTOGRAMS: [(&str, &str); 3] = [
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
@@ -62,8 +67,9 @@ pub struct Metrics {
     recorder: Arc<PrometheusRecorder>,
     handle: PrometheusHandle,
     requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>>>,
-    reading: Gauge,
-    mutating: Gauge,
+    /// Requests in flight. Gauges show them when somebody looks.
+    reading: Arc<AtomicUsize>,
+    mutating: Arc<AtomicUsize>,
     resident_memory: Gauge,
 }
 
@@ -75,8 +81,8 @@ impl Metrics {
         let metrics = Self {
             handle: recorder.handle(),
             requests: RwLock::default(),
-            reading: in_flight(&recorder, RequestKind::ReadOnly),
-            mutating: in_flight(&recorder, RequestKind::Mutating),
+            reading: Arc::default(),
+            mutating: Arc::default(),
             resident_memory: gauge(&recorder, "process_resident_memory_bytes", Vec::new()),
             recorder,
         };
@@ -109,8 +115,8 @@ impl Metrics {
     /// Counts a request as being worked on until the guard goes; not for long-running ones.
     pub fn in_flight(&self, kind: RequestKind) -> InFlight {
         InFlight::new(match kind {
-            RequestKind::ReadOnly => self.reading.clone(),
-            RequestKind::Mutating => self.mutating.clone(),
+            RequestKind::ReadOnly => &self.reading,
+            RequestKind::Mutating => &self.mutating,
         })
     }
 
@@ -139,6 +145,12 @@ impl Metrics {
 
     /// The text of `/metrics`.
     pub fn render(&self) -> String {
+        for (kind, count) in [(RequestKind::ReadOnly, &self.reading), (RequestKind::Mutating, &self.mutating)]
+        {
+            let labels = vec![Label::from_static_parts("request_kind", kind.as_str())];
+            let count = u32::try_from(count.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+            self.gauge("apiserver_current_inflight_requests", labels).set(count);
+        }
         if let Some(bytes) = process::resident_memory() {
             self.resident_memory.set(bytes);
         }
@@ -204,11 +216,6 @@ fn gauge(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) 
 
 fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
     recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
-}
-
-fn in_flight(recorder: &PrometheusRecorder, kind: RequestKind) -> Gauge {
-    let labels = vec![Label::from_static_parts("request_kind", kind.as_str())];
-    gauge(recorder, "apiserver_current_inflight_requests", labels)
 }
 
 fn build_labels(version: &crate::tree::Value) -> Vec<Label> {

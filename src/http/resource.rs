@@ -6,11 +6,12 @@ mod read;
 mod write;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
+use http_body::Body as _;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
@@ -23,6 +24,7 @@ use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_T
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
+use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::error::Error;
 use crate::api::gate::Write;
@@ -57,12 +59,23 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return unknown(app, &path, &parts);
     };
     let query = app::query(&parts);
+    let user = app::user(&parts);
     let action = match Action::of(&parts.method, &path, &query, &definition) {
         Ok(action) => action,
-        Err(error) => return response::failure(&error, &parts),
+        Err(error) => {
+            let verb = Action::requested(&parts.method, &path, &query);
+            let allowed = app.door.authorizer.authorize(&attributes(&user, &path, verb));
+            return response::failure(&allowed.err().unwrap_or(error), &parts);
+        }
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
-    let user = app::user(&parts);
+    let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
+    let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
+    if in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
+        metrics.terminated(429);
+        metrics.finished(429, started.elapsed());
+        return response::too_many_requests();
+    }
     let warnings = Warnings::default();
     if let Some(text) = of_resource(&definition) {
         warnings.add(text);
@@ -80,11 +93,15 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
     } else {
-        let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
-        let _in_flight = app.metrics.in_flight(kind);
-        context.run(action, body).await.map(|response| compress(&parts.headers, response))
+        context.run(action, body).await
     };
-    let mut response = answer.unwrap_or_else(|error| response::failure(&error, &parts));
+    let (mut response, until) = answer
+        .map(|(response, until)| (response, Some(until)))
+        .unwrap_or_else(|error| (response::failure(&error, &parts), None));
+    if let Some(until) = until.filter(|_| is_long(&response)) {
+        let terms = Terms { until, in_flight: in_flight.map(Arc::new), metrics: metrics.clone() };
+        response.extensions_mut().insert(terms);
+    }
     warnings::put(response.headers_mut(), &warnings.take());
     metrics.finished(response.status().as_u16(), started.elapsed());
     response
@@ -122,13 +139,36 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
     }
 }
 
+/// What a request wants to do, as authorizers know it.
+fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attributes<'a> {
+    let of_namespace = path.group.is_empty() && path.plural == "namespaces";
+    // A request to a namespace itself is made in it, as upstream's request info has it.
+    let namespace = match (&path.name, of_namespace) {
+        (Some(name), true) => name,
+        _ => path.namespace_text(),
+    };
+    Attributes {
+        user,
+        verb,
+        group: &path.group,
+        version: &path.version,
+        resource: &path.plural,
+        subresource: path.subresource.as_deref().unwrap_or_default(),
+        namespace,
+        name: path.name.as_deref().unwrap_or_default(),
+        path: "",
+    }
+}
+
 impl Context<'_> {
-    /// Every verb but watch, within the time a request has.
-    async fn run(&self, action: Action, body: Body) -> Result<Response, Error> {
+    /// Every verb but watch, within the time a request has, and until when that is.
+    async fn run(&self, action: Action, body: Body) -> Result<(Response, Instant), Error> {
         self.authorize(action)?;
         self.admit(action)?;
-        let limit = request_timeout(&self.query, self.app.limits.request_time)?;
+        let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
+        let length = body.size_hint().exact();
         let work = async {
+            let _room = self.app.bodies.reserve(length).await?;
             match action {
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
@@ -140,7 +180,8 @@ impl Context<'_> {
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
         };
-        tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Error::deadline()))
+        let answer = tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(Error::deadline()))?;
+        Ok((compress(&self.parts.headers, answer), until))
     }
 
     /// Holds up what would be stored before this server may write.
@@ -158,26 +199,7 @@ impl Context<'_> {
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {
-        self.app.door.authorizer.authorize(&Attributes {
-            user: &self.user,
-            verb: action.verb(),
-            group: &self.path.group,
-            version: &self.path.version,
-            resource: &self.path.plural,
-            subresource: self.path.subresource.as_deref().unwrap_or_default(),
-            namespace: self.authorized_namespace(),
-            name: self.path.name.as_deref().unwrap_or_default(),
-            path: "",
-        })
-    }
-
-    /// A request to a namespace itself is made in it, as upstream's request info has it.
-    fn authorized_namespace(&self) -> &str {
-        let of_namespace = self.path.group.is_empty() && self.path.plural == "namespaces";
-        match (&self.path.name, of_namespace) {
-            (Some(name), true) => name,
-            _ => self.path.namespace_text(),
-        }
+        self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
     }
 
     /// The stored resource; reviews have none.

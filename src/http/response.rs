@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
+use super::app::{AUDIT_ID, new_audit_id};
 use super::encode::{encode, encode_json};
 use super::negotiate::{self, MediaType, PLAIN};
 use super::status::Failure;
@@ -31,6 +32,18 @@ pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> R
 /// An error as a `Status`, in an encoding that the request accepts for it: no transform is. Where none is, indented
 /// JSON, as upstream has it.
 pub fn failure(error: &Error, request: &Parts) -> Response {
+    let mut response = status(error, request);
+    if let Error::Datastore(_) = error
+        && let Some(id) = request.headers.get(AUDIT_ID).cloned().or_else(new_audit_id)
+    {
+        let (audit_id, path) = (String::from_utf8_lossy(id.as_bytes()), request.uri.path());
+        tracing::warn!(%audit_id, method = %request.method, path, %error, "the datastore failed a request");
+        response.headers_mut().insert(AUDIT_ID, id);
+    }
+    response
+}
+
+fn status(error: &Error, request: &Parts) -> Response {
     let failure = Failure::from(error);
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let negotiated = negotiate::negotiate(documents::accept(&request.headers), PLAIN);
@@ -52,6 +65,14 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
 /// What a path that nobody serves answers, as Go's mux does.
 pub fn not_found() -> Response {
     plain_error(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// What upstream's filters answer while a limit of requests in flight is reached.
+pub fn too_many_requests() -> Response {
+    let mut response =
+        plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// An error as Go's `http.Error` writes it.

@@ -3,8 +3,12 @@
 //! Every connection is one task that owns its socket; [`serve`] ends when all of them have.
 
 mod connection;
+mod connection_state;
+mod connections;
+pub mod delivery;
 mod gather;
 mod sliced;
+mod streams;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -19,10 +23,43 @@ use tracing::Instrument as _;
 
 use super::tls::{ClientCertificates, Tls};
 use crate::user::User;
-use connection::Protocols;
+use connection_state::{Connection, Stage};
+use connections::{Connections, Place};
 
 /// How long accepting rests after an error of the machine's, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What connections may cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Connections on which a credential has been shown.
+    pub connections: usize,
+    /// Connections on which none has been shown yet.
+    pub unauthenticated_connections: usize,
+    /// Requests at once on a connection of HTTP/2.
+    pub streams: u32,
+    /// How long a connection may be without a request.
+    pub idle: Duration,
+    /// How long the reader of a response may take nothing.
+    pub response_progress: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            unauthenticated_connections: 1000,
+            // Clients such as kube-rs put all their watches on one connection and wait silently at the limit.
+            streams: 1000,
+            // Upstream's `IdleTimeout`.
+            idle: Duration::from_secs(90),
+            response_progress: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Requests at once on a connection that has shown no credential.
+const UNAUTHENTICATED_REQUESTS: usize = 100;
 
 /// What is the same for all requests of a connection; an `Arc` of it is among each request's extensions.
 #[derive(Debug)]
@@ -32,9 +69,34 @@ pub struct ConnectionInfo {
     pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server begins to drain: watches end then.
     pub draining: CancellationToken,
+    place: Place,
 }
 
 impl ConnectionInfo {
+    /// A request has shown a credential. Returns false if there are too many connections of which that is true.
+    pub fn authenticate(&self) -> bool {
+        self.place.authenticate()
+    }
+
+    /// Whether more requests are under way than a connection without a credential may have.
+    pub fn is_crowded(&self) -> bool {
+        let crowded =
+            !self.connection().is_authenticated() && self.connection().active() > UNAUTHENTICATED_REQUESTS;
+        if crowded {
+            connections::count("unauthenticated-requests");
+        }
+        crowded
+    }
+
+    /// Tells the peer to send no more requests on this connection.
+    pub fn go_away(&self) {
+        self.connection().advance(Stage::Going);
+    }
+
+    fn connection(&self) -> &Arc<Connection> {
+        self.place.connection()
+    }
+
     /// Who the client certificate names at this time.
     pub fn user(&self) -> Option<Arc<User>> {
         self.certificates.as_ref().and_then(ClientCertificates::user)
@@ -74,24 +136,14 @@ pub async fn serve(
     listener: TcpListener,
     tls: Tls,
     routes: Routes,
+    limits: Limits,
     shutdown: CancellationToken,
     grace: Duration,
 ) {
-    let connections = TaskTracker::new();
-    let server = Arc::new(Server {
-        tls,
-        routes,
-        protocols: Protocols::tuned(),
-        shutdown: shutdown.clone(),
-        abort: CancellationToken::new(),
-    });
-    server.accept_until_shutdown(&listener, &connections).await;
-    drop(listener);
-    connections.close();
-    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "dropping what did not end in time");
-        server.abort.cancel();
-        connections.wait().await;
+    let server = Arc::new(Server { tls, routes, connections: Connections::new(limits), shutdown });
+    tokio::select! {
+        () = server.serve(listener, grace) => {}
+        () = server.connections.watch_over() => {}
     }
 }
 
@@ -99,15 +151,26 @@ pub async fn serve(
 struct Server {
     tls: Tls,
     routes: Routes,
-    protocols: Protocols,
+    connections: Arc<Connections>,
     /// Stop accepting and drain.
     shutdown: CancellationToken,
-    /// The grace is over.
-    abort: CancellationToken,
 }
 
 impl Server {
-    async fn accept_until_shutdown(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
+    async fn serve(self: &Arc<Self>, listener: TcpListener, grace: Duration) {
+        let tasks = TaskTracker::new();
+        self.accept_until_shutdown(&listener, &tasks).await;
+        drop(listener);
+        tasks.close();
+        self.connections.advance_all(Stage::Going);
+        if tokio::time::timeout(grace, tasks.wait()).await.is_err() {
+            tracing::warn!(connections = tasks.len(), "dropping what did not end in time");
+            self.connections.advance_all(Stage::Dropped);
+            tasks.wait().await;
+        }
+    }
+
+    async fn accept_until_shutdown(self: &Arc<Self>, listener: &TcpListener, tasks: &TaskTracker) {
         loop {
             let accepted = tokio::select! {
                 // Shutdown first: a flood of connections must not put it off.
@@ -118,7 +181,8 @@ impl Server {
             match accepted {
                 Ok((stream, remote)) => {
                     let span = tracing::debug_span!("connection", %remote);
-                    connections.spawn(self.clone().run(stream, remote).instrument(span));
+                    let place = self.connections.admit();
+                    tasks.spawn(self.clone().run(stream, remote, place).instrument(span));
                 }
                 Err(error) if is_the_peers(error.kind()) => {}
                 Err(error) => {

@@ -25,7 +25,7 @@ impl From<&Error> for Failure {
             _ => json!({}),
         };
         let mut body = status(metadata, "Failure");
-        put_text(&mut body, "message", &error.to_string());
+        put_text(&mut body, "message", &error.for_clients());
         put_text(&mut body, "reason", reason);
         if let Some(details) = details {
             body.insert("details", details.into_json());
@@ -175,6 +175,7 @@ fn parts(error: &Error) -> Parts {
         Error::Unavailable { retry_after, .. } => {
             (503, "ServiceUnavailable", Some(Details::retry(*retry_after)))
         }
+        Error::Datastore(_) => (503, "ServiceUnavailable", Some(Details::retry(1))),
         Error::Timeout(_) => (504, "Timeout", Some(Details::default())),
         Error::FutureRevision { .. } => (504, "Timeout", Some(ahead_of_store())),
     };

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{Mutation, ResourceId};
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 
 /// What one server says of one resource.
@@ -24,6 +25,8 @@ pub struct Registration {
     pub server: Arc<str>,
     /// Another one after every start.
     pub incarnation: Arc<str>,
+    /// The newest format of values that it reads. Nothing newer is written while it is registered.
+    pub format: ValueFormat,
     pub resources: Vec<EncodedResource>,
 }
 

@@ -80,7 +80,12 @@ impl Sqlite {
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
         let unreachable = |source| OpenError::Unreachable { url: url.clone(), source };
         let (writing, reading) = options(files.path());
-        let mut connection = creating(&writing).connect().await.map_err(unreachable)?;
+        let first = if files.is_new().map_err(|error| unreachable(error.into()))? {
+            creating(&writing)
+        } else {
+            writing.clone()
+        };
+        let mut connection = first.connect().await.map_err(unreachable)?;
         let failure = Failure::default();
         let anchor = Anchor::new(anchor(&reading).await.map_err(unreachable)?, failure.clone());
         let log = files.open_log().map_err(|error| unreachable(error.into()))?;
@@ -121,7 +126,7 @@ fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
     (writing, reading)
 }
 
-/// Says how a new file is made, which writes to one that is there, too: on a full disk no connection is had so.
+/// Says how a new file is made. It would write to one that is there, too: on a full disk no connection is had so.
 fn creating(writing: &SqliteConnectOptions) -> SqliteConnectOptions {
     let options = writing.clone().create_if_missing(true).page_size(PAGE_SIZE);
     options.auto_vacuum(SqliteAutoVacuum::Incremental)

@@ -14,6 +14,7 @@ on_both_databases! {
     reviews_of_access,
     reviews_of_tokens,
     refusals_come_before_anything_is_told,
+    nobody_acts_as_somebody_else,
 }
 
 async fn without_credentials_only_the_public_paths(setup: Setup) {
@@ -162,6 +163,52 @@ async fn refusals_come_before_anything_is_told(setup: Setup) {
     ] {
         assert_eq!(alice.get(path).await.failure()["code"], 403, "{path}");
     }
+    // What the resource does not do, or not there.
+    for (method, path, verb) in [
+        (Method::PUT, "/api/v1/namespaces/t/configmaps", "update"),
+        (Method::POST, "/api/v1/namespaces/t/configmaps/x", "create"),
+        (Method::DELETE, "/api/v1/configmaps", "deletecollection"),
+        (Method::OPTIONS, "/api/v1/namespaces/t/configmaps", ""),
+        (Method::GET, "/api/v1/configmaps/x", "get"),
+        (Method::GET, "/api/v1/namespaces/t/nodes", "list"),
+        (Method::GET, "/api/v1/namespaces/t/configmaps/x/nosuch", "get"),
+        (Method::GET, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?watch=1", "watch"),
+    ] {
+        let refused = alice.request(method.clone(), path).await.failure();
+        let text = refused["message"].as_str().expect("a message").to_owned();
+        assert!(refused["code"] == 403 && text.contains(&format!("cannot {verb} resource")), "{text}");
+        let masters = server.request(method, path).await.status;
+        assert!(masters == 404 || masters == 405, "{path}: {masters}");
+    }
     let malformed = alice.request(Method::POST, CONFIGMAPS).body("text/plain", "{").await;
     assert_eq!(malformed.failure()["code"], 403);
+}
+
+/// A proxy that has an administrator's credential and drops to its user by header must not act as the administrator.
+async fn nobody_acts_as_somebody_else(setup: Setup) {
+    let server = setup.start().await;
+    let message = "impersonation is not supported by this server: a request with Impersonate headers (kubectl's --as, --as-group and --as-uid) is refused, as it would be made with all the rights of its own credential";
+    let created = config_map("made-as-jane", json!({}));
+    for header in ["impersonate-user", "Impersonate-Group", "IMPERSONATE-UID", "impersonate-extra-scopes"] {
+        for (method, path) in [
+            (Method::GET, CONFIGMAPS),
+            (Method::POST, CONFIGMAPS),
+            (Method::DELETE, "/api/v1/namespaces/t"),
+            (Method::GET, "/api/v1/nosuch"),
+            (Method::GET, "/apis"),
+            (Method::GET, "/version"),
+            (Method::GET, "/metrics"),
+            (Method::GET, "/nosuch"),
+        ] {
+            let request = server.request(method, path).header(header, "jane").json(&created);
+            request.await.fails(403, "Forbidden", message, json!({}));
+        }
+        for path in ["/livez", "/readyz", "/healthz", "/readyz/ping"] {
+            assert_eq!(server.get(path).header(header, "jane").await.status, 200, "{path}");
+        }
+        let stranger = server.anonymous().get(CONFIGMAPS).header(header, "jane").await;
+        stranger.fails(401, "Unauthorized", "Unauthorized", Value::Null);
+    }
+    assert_eq!(server.get(CONFIGMAPS).await.ok()["items"], json!([]));
+    assert_eq!(server.get("/api/v1/namespaces/t").await.ok()["status"]["phase"], "Active");
 }

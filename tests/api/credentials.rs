@@ -11,12 +11,12 @@ use kube::config::Kubeconfig;
 use rowplane::auth::pki::{Overrides, Pki, ServingNames, Sources};
 use rowplane::wall_clock::WallClock;
 use rustls::pki_types::CertificateDer;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::client::{Client, Protocol, connect};
 use crate::support::database::Database;
-use crate::support::server::{ALICE, CONFIGMAPS, ROOT, Setup, config_map};
+use crate::support::server::{ALICE, CONFIGMAPS, ROOT, Setup};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -42,26 +42,48 @@ fn with_days(setup: &mut Setup) -> Arc<AtomicU64> {
     days
 }
 
+/// Shows a certificate of somebody else's CA from now on.
+fn show(setup: &mut Setup, dir: &TempDir) {
+    let files = ["serving.crt", "serving.key"].map(|name| setup.file(name));
+    for (name, file) in ["apiserver.crt", "apiserver.key"].iter().zip(&files) {
+        copy(&dir.path().join(name), file);
+    }
+    let [certificate, key] = files;
+    setup.certificates.serving = Some((certificate, key));
+}
+
+/// The admin of now, who knows these CAs.
+fn admin(setup: &Setup, authorities: &[&TempDir]) -> Kubeconfig {
+    let authorities = authorities.iter().map(|dir| std::fs::read(dir.path().join("ca.crt")).expect("a CA"));
+    let authorities = authorities.collect::<Vec<_>>().concat();
+    let mut kubeconfig = setup.kubeconfig();
+    let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
+    cluster.certificate_authority_data = Some(STANDARD.encode(authorities));
+    kubeconfig
+}
+
+/// The server's clock goes ahead, that of its clients does not; so it shows them somebody else's certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_that_has_ended_is_refused_and_the_next_one_is_there_before() {
+    const NAMESPACES: &str = "/api/v1/namespaces";
+    let (foreign, _) = elsewhere();
     let mut setup = Setup::new(Database::sqlite());
     let days = with_days(&mut setup);
-    let server = setup.start().await;
-    server.get(CONFIGMAPS).await.ok();
+    show(&mut setup, &foreign);
+    let server = setup.start_without_admin().await;
+    let client = || Client::of_certificate(&admin(&setup, &[&foreign]), Protocol::Any);
+    let first = client();
+    first.get(NAMESPACES).await.ok();
     days.store(300, Ordering::SeqCst);
-    server.get(CONFIGMAPS).await.ok();
+    first.get(NAMESPACES).await.ok();
     server.reload_credentials().await;
-    let renewed = Client::of_certificate(&setup.kubeconfig(), Protocol::Any);
+    let renewed = client();
+    renewed.get(NAMESPACES).await.ok();
     days.store(366, Ordering::SeqCst);
-    server.get(CONFIGMAPS).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
-    server.post(CONFIGMAPS, &config_map("a", json!({}))).await.fails(
-        401,
-        "Unauthorized",
-        "Unauthorized",
-        Value::Null,
-    );
-    renewed.get(CONFIGMAPS).await.ok();
-    server.stop().await;
+    first.get(NAMESPACES).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
+    first.delete(format!("{NAMESPACES}/a")).await.fails(401, "Unauthorized", "Unauthorized", Value::Null);
+    renewed.get(NAMESPACES).await.ok();
+    server.stop().await.unwrap_or_else(|error| panic!("{}", error.one_line()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,34 +110,18 @@ async fn a_token_that_is_taken_out_of_the_file_is_refused() {
 async fn a_replaced_serving_certificate_is_shown_once_its_key_is_there() {
     let ((one_dir, one), (other_dir, other)) = (elsewhere(), elsewhere());
     let mut setup = Setup::new(Database::sqlite());
-    let (certificate, key) = (setup.file("serving.crt"), setup.file("serving.key"));
-    setup.certificates.serving = Some((certificate.clone(), key.clone()));
-    copy(&one_dir.path().join("apiserver.crt"), &certificate);
-    copy(&one_dir.path().join("apiserver.key"), &key);
+    show(&mut setup, &one_dir);
     let server = setup.start_without_admin().await;
-
-    let authorities =
-        [&one_dir, &other_dir].map(|dir| std::fs::read(dir.path().join("ca.crt")).expect("a CA"));
     let shown = async || {
-        let mut kubeconfig: Kubeconfig = setup.kubeconfig();
-        let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
-        cluster.certificate_authority_data = Some(STANDARD.encode(authorities.concat()));
-        let stream = connect(&kubeconfig, "h2").await.expect("a handshake");
-        let chain: Vec<CertificateDer<'static>> = stream
-            .get_ref()
-            .1
-            .peer_certificates()
-            .expect("shown")
-            .iter()
-            .map(|der| der.clone().into_owned())
-            .collect();
-        chain
+        let stream = connect(&admin(&setup, &[&one_dir, &other_dir]), "h2").await.expect("a handshake");
+        let chain = stream.get_ref().1.peer_certificates().expect("shown");
+        chain.iter().map(|der| der.clone().into_owned()).collect::<Vec<CertificateDer<'static>>>()
     };
     assert_eq!(shown().await, one.serving.chain);
-    copy(&other_dir.path().join("apiserver.crt"), &certificate);
+    copy(&other_dir.path().join("apiserver.crt"), &setup.file("serving.crt"));
     server.reload_credentials().await;
     assert_eq!(shown().await, one.serving.chain, "the key is still that of the other");
-    copy(&other_dir.path().join("apiserver.key"), &key);
+    copy(&other_dir.path().join("apiserver.key"), &setup.file("serving.key"));
     server.reload_credentials().await;
     assert_eq!(shown().await, other.serving.chain);
     server.stop().await.unwrap_or_else(|error| panic!("{}", error.one_line()));

@@ -13,7 +13,11 @@ on_both_databases! {
     others_are_not_harmed,
     writes_to_it_fail_and_deletes_work,
     a_collection_that_cannot_be_listed_is_not_deleted,
-    a_namespace_is_emptied_of_it,
+    a_namespace_waits_for_it,
+    a_namespace_that_is_one_gets_no_objects,
+    a_dependent_of_it_lives,
+    owners_that_are_deleted_wait_for_it,
+    a_limit_range_goes_on_limiting,
     a_watch_that_meets_it_ends_with_an_error,
     messages_that_are_none,
 }
@@ -92,13 +96,140 @@ async fn a_collection_that_cannot_be_listed_is_not_deleted(setup: Setup) {
     assert_eq!(names(&server.delete(CONFIGMAPS).await.ok()), ["a", "c"]);
 }
 
-async fn a_namespace_is_emptied_of_it(setup: Setup) {
+/// Which finalizers it has is not known; whoever deletes it by its name decides that.
+async fn a_namespace_waits_for_it(setup: Setup) {
     let server = with_bad_row(&setup).await;
     let start = server.revision().await;
     let mut watch = server.watch(format!("/api/v1/namespaces?watch=1&resourceVersion={start}")).await;
     server.delete("/api/v1/namespaces/t").await.ok();
+    let told = loop {
+        let event = watch.next().await.expect("an event");
+        let conditions = event["object"]["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let failure = |condition: &Value| {
+            condition["type"] == "NamespaceDeletionContentFailure" && condition["status"] == "True"
+        };
+        if let Some(condition) = conditions.into_iter().find(failure) {
+            break condition["message"].to_string();
+        }
+    };
+    assert!(told.contains("\\\"bad\\\""), "{told}");
+    names_it(&server.get(format!("{CONFIGMAPS}/bad")).await);
+    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
     while watch.next().await.expect("the namespace goes")["type"] != "DELETED" {}
     assert_eq!(server.get(ALL_CONFIGMAPS).await.ok()["items"], json!([]));
+}
+
+/// Makes what is stored under a name unreadable.
+async fn damage(setup: &Setup, name: &str) {
+    let garbage = if setup.is_sqlite() { "x'7b7b'" } else { "'\\x7b7b'" };
+    setup.database.execute(&format!("UPDATE objects SET value = {garbage} WHERE name = '{name}'")).await;
+}
+
+/// It may be going away.
+async fn a_namespace_that_is_one_gets_no_objects(setup: Setup) {
+    let server = setup.start().await;
+    server.namespace("bad").await;
+    server.stop().await;
+    damage(&setup, "bad").await;
+    let server = setup.start().await;
+    let path = "/api/v1/namespaces/bad/configmaps";
+    names_it(&server.post(path, &json!({"metadata": {"name": "a"}})).await);
+    assert_eq!(server.get(path).await.ok()["items"], json!([]));
+    server.create("elsewhere", json!({})).await;
+}
+
+fn owned(name: &str, owner: (&str, &str), blocks: bool) -> Value {
+    let (owner, uid) = owner;
+    let reference = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "blockOwnerDeletion": blocks
+    });
+    json!({"metadata": {"name": name, "ownerReferences": [reference]}})
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().expect("a uid")
+}
+
+/// Returns once the collector has dealt with all that was reported before: it takes what is named first last.
+async fn collector_has_passed(server: &TestServer, name: &str) {
+    let at = server.revision().await;
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={at}")).await;
+    server.post(CONFIGMAPS, &owned(name, ("nobody", "none"), false)).await.expect(201);
+    loop {
+        let event = watch.next().await.expect("an event");
+        if event["type"] == "DELETED" && event["object"]["metadata"]["name"] == name {
+            return;
+        }
+    }
+}
+
+/// An owner that cannot be read is not gone. Its dependents go when it does.
+async fn a_dependent_of_it_lives(setup: Setup) {
+    let server = setup.start().await;
+    let owner = server.create("bad", json!({})).await;
+    server.post(CONFIGMAPS, &owned("z", ("bad", uid(&owner)), true)).await.expect(201);
+    server.stop().await;
+    damage(&setup, "bad").await;
+    let server = setup.start().await;
+    for name in ["a", "b"] {
+        server.patch(format!("{CONFIGMAPS}/z"), &json!({"data": {"seen-before": name}})).await.ok();
+        collector_has_passed(&server, name).await;
+    }
+    server.get(format!("{CONFIGMAPS}/z")).await.ok();
+    let at = server.revision().await;
+    let mut watch = server
+        .watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3Dz"))
+        .await;
+    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    watch.expect_named("DELETED", "z").await;
+    server.stop().await;
+}
+
+/// It may be a dependent: an owner whose dependents are to be orphaned stays while that is not known.
+async fn owners_that_are_deleted_wait_for_it(setup: Setup) {
+    let server = setup.start().await;
+    let owner = server.create("owner", json!({})).await;
+    for name in ["bad", "good"] {
+        server.post(CONFIGMAPS, &owned(name, ("owner", uid(&owner)), true)).await.expect(201);
+    }
+    server.stop().await;
+    damage(&setup, "bad").await;
+    let server = setup.start().await;
+    let at = server.revision().await;
+    let mut watch = server
+        .watch(format!("{CONFIGMAPS}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3Downer"))
+        .await;
+    server.delete(format!("{CONFIGMAPS}/owner")).json(&json!({"propagationPolicy": "Orphan"})).await.ok();
+    watch.expect("MODIFIED").await;
+    collector_has_passed(&server, "a").await;
+    let waiting = server.get(format!("{CONFIGMAPS}/owner")).await.ok();
+    assert_eq!(waiting["metadata"]["finalizers"], json!(["orphan"]));
+    server.delete(format!("{CONFIGMAPS}/bad")).await.ok();
+    watch.expect("DELETED").await;
+    let good = server.get(format!("{CONFIGMAPS}/good")).await.ok();
+    assert_eq!(good["metadata"].get("ownerReferences"), None, "{good}");
+    server.stop().await;
+}
+
+async fn a_limit_range_goes_on_limiting(setup: Setup) {
+    let server = setup.start().await;
+    let ranges = "/api/v1/namespaces/t/limitranges";
+    let limits = json!([{"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "1"}}]);
+    server.post(ranges, &json!({"metadata": {"name": "bad"}, "spec": {"limits": limits}})).await.expect(201);
+    server.stop().await;
+    damage(&setup, "bad").await;
+    let server = setup.start().await;
+    let pods = "/api/v1/namespaces/t/pods";
+    let limits = json!({"limits": {"cpu": "64"}});
+    let pod = json!({"metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": limits}]}});
+    names_it(&server.post(pods, &pod).await);
+    names_it(&server.post(format!("{pods}?dryRun=All"), &pod).await);
+    assert_eq!(server.get(pods).await.ok()["items"], json!([]));
+    server.post("/api/v1/namespaces/default/pods", &pod).await.expect(201);
+    server.delete(format!("{ranges}/bad")).await.ok();
+    server.post(pods, &pod).await.expect(201);
+    server.stop().await;
 }
 
 /// 500 in the stream, after which a client lists again. One that is not concerned goes on.

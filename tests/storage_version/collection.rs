@@ -14,6 +14,8 @@ on_both_databases! {
     s29_what_is_left_decides_and_nothing_is_deleted,
     s31_a_collection_never_takes_a_registration_away,
     an_empty_object_stays,
+    a_lease_that_cannot_be_read_is_a_lease,
+    an_object_that_cannot_be_read_names_whom_it_named,
 }
 
 /// An object with entries of these servers.
@@ -121,4 +123,51 @@ async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
         api.withdraw(None, |_, server| server == "new").await.expect("collect");
         assert_eq!(entry_count(&api), 0);
     }
+}
+
+/// Makes what is stored of an object unreadable, behind the server's back.
+async fn damage(setup: &Setup, name: &str) {
+    let garbage = if setup.is_sqlite() { "x'7b7b'" } else { "'\\x7b7b'" };
+    setup.database.execute(&format!("UPDATE objects SET value = {garbage} WHERE name = '{name}'")).await;
+}
+
+/// A server with the StorageVersion `kept` of the server `known`, started again after this has been damaged; returns it
+/// once its collector has been at work.
+async fn with_damaged(setup: &Setup, name: &str) -> TestServer {
+    let server = setup.start_empty().await;
+    lease(&server, "known", of_server()).await;
+    create(&server, "example.com.kept", &[("known", "example.com/v1")]).await;
+    server.stop().await;
+    damage(setup, name).await;
+    let server = setup.start_empty().await;
+    let other = "example.com.other";
+    let mut watch = watch(&server, other).await;
+    create(&server, other, &[("nobody", "example.com/v1")]).await;
+    for kind in ["ADDED", "MODIFIED", "DELETED"] {
+        watch.expect_named(kind, other).await;
+    }
+    server
+}
+
+async fn a_lease_that_cannot_be_read_is_a_lease(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = with_damaged(&setup, "known").await;
+    assert_eq!(entries(&version_of(&server, "example.com.kept").await), ["known=example.com/v1"]);
+    let mut watch = watch(&server, "example.com.kept").await;
+    server.delete(format!("{LEASES}/known")).await.ok();
+    for kind in ["MODIFIED", "DELETED"] {
+        let event = watch.next().await.expect("an event");
+        if event["type"] == "DELETED" {
+            break;
+        }
+        assert_eq!(event["type"], kind);
+    }
+    server.stop().await;
+}
+
+async fn an_object_that_cannot_be_read_names_whom_it_named(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = with_damaged(&setup, "example.com.kept").await;
+    assert_eq!(server.get(format!("{VERSIONS}/example.com.kept")).await.status, 500, "it is there");
+    server.stop().await;
 }

@@ -1,10 +1,9 @@
 //! An HTTP client that hides nothing: any method, path, query, header and body; whole answers and watches.
 
-use std::future::{Future, IntoFuture, poll_fn};
+use std::future::{Future, IntoFuture};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -22,7 +21,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -108,23 +106,47 @@ impl Client {
 /// As a client with the kubeconfig's certificate that speaks `protocol` (an ALPN name), with nothing said yet. The server
 /// is done with the handshake too: its tickets are what ends it.
 pub async fn connect(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
-    let mut tls = tls_of_certificate(kubeconfig);
+    connect_with(tls_of_certificate(kubeconfig), kubeconfig, protocol).await
+}
+
+/// As [`connect`], without a certificate.
+pub async fn connect_as_nobody(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
+    connect_with(tls(kubeconfig, |tls| tls.with_no_client_auth()), kubeconfig, protocol).await
+}
+
+async fn connect_with(
+    mut tls: ClientConfig,
+    kubeconfig: &Kubeconfig,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
     tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     let address = server(kubeconfig).strip_prefix("https://").expect("an https URL");
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("kubernetes").expect("a name");
     let mut stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
-    poll_fn(|context| {
-        let mut space = [0; 1];
-        match Pin::new(&mut stream).poll_read(context, &mut ReadBuf::new(&mut space)) {
-            Poll::Pending if stream.get_ref().1.tls13_tickets_received() > 0 => Poll::Ready(Ok(())),
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Ready(Ok(())) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+    // Nothing is taken from what the server says after that: HTTP/2 begins at once.
+    while stream.get_ref().1.tls13_tickets_received() == 0 {
+        let (socket, tls) = stream.get_mut();
+        socket.readable().await?;
+        match tls.read_tls(&mut Arrived(socket)) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {
+                tls.process_new_packets().map_err(io::Error::other)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
-    })
-    .await?;
+    }
     Ok(stream)
+}
+
+/// What has arrived at a socket.
+struct Arrived<'a>(&'a TcpStream);
+
+impl io::Read for Arrived<'_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(space)
+    }
 }
 
 fn server(kubeconfig: &Kubeconfig) -> &str {

@@ -8,10 +8,13 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::auth::pki::Overrides;
 use rowplane::cli::application::{build_on, open};
-use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, ServeConfig};
+use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::controllers::IdentityLeases;
+use rowplane::http;
+use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Compaction};
@@ -35,6 +38,7 @@ pub struct Setup {
     /// Where servers reach the database, if not directly.
     pub detour: Option<Datastore>,
     pub limits: ApiLimits,
+    pub connections: http::server::Limits,
     pub compaction: Option<Compaction>,
     /// What the servers write from now on.
     pub storage_media_type: StorageMediaType,
@@ -54,6 +58,9 @@ impl Setup {
         std::fs::write(data.path().join("tokens.csv"), format!("{ALICE}{ROOT}")).expect("write tokens");
         let limits = ApiLimits {
             max_request_body_bytes: 3 << 20,
+            max_request_body_bytes_inflight: 128 << 20,
+            in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             event_ttl: Duration::from_secs(3600),
@@ -63,6 +70,7 @@ impl Setup {
             database,
             detour: None,
             limits,
+            connections: http::server::Limits::default(),
             compaction: None,
             storage_media_type: StorageMediaType::default(),
             identity: None,
@@ -71,6 +79,14 @@ impl Setup {
             clock: WallClock::default(),
             data,
         }
+    }
+
+    /// Servers that start from now on register, as this host.
+    pub fn register(&mut self, hostname: &str) {
+        let never = Duration::from_secs(1 << 30);
+        let leases = IdentityLeases { duration_seconds: 3600, renew_interval: never, gc_period: never };
+        let hostname_override = Some(hostname.to_owned());
+        self.identity = Some(IdentityConfig { hostname_override, leases, registration: Registration::On });
     }
 
     pub fn is_sqlite(&self) -> bool {
@@ -131,6 +147,7 @@ impl Setup {
             certificates: self.certificates.clone(),
             extra_names: Vec::new(),
             limits: self.limits,
+            connections: self.connections,
             services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),

@@ -36,7 +36,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let tasks = Tasks::new();
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
@@ -53,6 +53,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
             Vec::new(),
         )),
         port_claims,
+        unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),

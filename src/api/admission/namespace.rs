@@ -64,7 +64,9 @@ fn judge(namespaces: ResourceId, target: Target<'_>, state: &State) -> Result<Re
     Ok(Requirement { key, expect: Expect::At(found.revision()) })
 }
 
+/// An error if that cannot be read.
 fn is_terminating(namespace: &Object) -> Result<bool, Error> {
+    namespace.json()?;
     Ok(namespace.mentions("deletionTimestamp")
         && metadata(&namespace.to_map()?).is_some_and(meta::is_terminating))
 }

@@ -96,15 +96,25 @@ pub async fn check_proven(api: &Api, target: Target<'_>, object: &ObjectMap) -> 
 }
 
 fn complete_in(api: &Api, state: &State, target: Target<'_>, object: &mut ObjectMap) -> Result<(), Error> {
-    let view = View { state, resources: &api.resources, namespace: target.namespace };
+    let view = View::new(api, state, target.namespace);
     let mut all = target.resource.plugins.create.iter();
-    all.try_for_each(|complete| complete(&view, object)).map_err(|reason| refused(target, reason))
+    let verdict = all.try_for_each(|complete| complete(&view, object));
+    concluded(target, view, verdict)
 }
 
 fn check_in(api: &Api, state: &State, target: Target<'_>, object: &ObjectMap) -> Result<(), Error> {
-    let view = View { state, resources: &api.resources, namespace: target.namespace };
+    let view = View::new(api, state, target.namespace);
     let mut all = target.resource.plugins.check.iter();
-    all.try_for_each(|check| check(&view, object)).map_err(|reason| refused(target, reason))
+    let verdict = all.try_for_each(|check| check(&view, object));
+    concluded(target, view, verdict)
+}
+
+/// What plugins say, if they could see all that they asked for.
+fn concluded(target: Target<'_>, view: View<'_>, verdict: Result<(), String>) -> Result<(), Error> {
+    match view.failure() {
+        Some(failure) => Err(failure),
+        None => verdict.map_err(|reason| refused(target, reason)),
+    }
 }
 
 fn refused(target: Target<'_>, reason: String) -> Error {

@@ -1,29 +1,42 @@
 //! What plugins see of the store: other objects, as they were a moment ago.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::api::ObjectMap;
-use crate::api::resource::{Resource, Resources};
+use crate::api::error::Error;
+use crate::api::resource::Resource;
+use crate::api::{Api, ObjectMap};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 
 /// A resource by its place: group, version, plural.
 pub(super) type Place = (&'static str, &'static str, &'static str);
 
-/// One state, seen from one namespace.
+/// One state, seen from one namespace. An object that cannot be read is not shown to plugins, and what they say then
+/// does not count: the whole admission fails with [`View::failure`]. A LimitRange does not end by becoming unreadable.
 pub(super) struct View<'a> {
-    pub state: &'a State,
-    pub resources: &'a Resources,
+    api: &'a Api,
+    state: &'a State,
     /// Of the object that is admitted; empty for the cluster scope.
-    pub namespace: &'a str,
+    namespace: &'a str,
+    failure: OnceCell<Error>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    pub fn new(api: &'a Api, state: &'a State, namespace: &'a str) -> Self {
+        Self { api, state, namespace, failure: OnceCell::new() }
+    }
+
+    /// Why nothing can be said, if a plugin met an object that cannot be read.
+    pub fn failure(self) -> Option<Error> {
+        self.failure.into_inner()
+    }
+
     /// A cluster-scoped object.
     pub fn get(&self, place: Place, name: &str) -> Option<ObjectMap> {
         let resource = self.resource(place)?;
         let found = self.state.get(resource.id, "", name)?;
-        resource.decode(&found).ok()
+        self.read(resource, &found)
     }
 
     /// All cluster-scoped objects in which a member of this name occurs.
@@ -44,11 +57,22 @@ impl View<'_> {
     ) -> Vec<ObjectMap> {
         let Some(resource) = self.resource(place) else { return Vec::new() };
         let (objects, range) = (self.state.objects(resource.id), Range::of(namespace));
-        let found = objects.range(&range).filter(|object| wanted(object));
-        found.filter_map(|object| resource.decode(object).ok()).collect()
+        // What an unreadable object mentions, nobody knows.
+        let found = objects.range(&range).filter(|object| object.json().is_err() || wanted(object));
+        found.filter_map(|object| self.read(resource, object)).collect()
+    }
+
+    fn read(&self, resource: &Resource, object: &Object) -> Option<ObjectMap> {
+        let failure = match resource.decode(object) {
+            Ok(map) => return Some(map),
+            Err(error) => error,
+        };
+        self.api.unreadable.tell("admission", object, &failure);
+        let _ = self.failure.set(failure);
+        None
     }
 
     fn resource(&self, (group, version, plural): Place) -> Option<&Arc<Resource>> {
-        self.resources.get(group, version, plural)
+        self.api.resources.get(group, version, plural)
     }
 }

@@ -108,6 +108,17 @@ impl Error {
         Self::Unavailable { message: message.to_owned(), retry_after: 1 }
     }
 
+    /// 403 of a request that is to be made as somebody else.
+    pub fn impersonation() -> Self {
+        let text = "impersonation is not supported by this server: a request with Impersonate headers (kubectl's --as, --as-group and --as-uid) is refused, as it would be made with all the rights of its own credential";
+        Self::ForbiddenPath(text.to_owned())
+    }
+
+    /// 429 of a limit of this server's own.
+    pub fn too_many(what: &str) -> Self {
+        Self::TooManyRequests { message: format!("too many {what}, please try again later"), retry_after: 1 }
+    }
+
     /// 503 while the server goes down.
     pub fn shutting_down() -> Self {
         Self::Unavailable { message: "apiserver is shutting down".to_owned(), retry_after: 1 }

@@ -2,32 +2,53 @@
 //! (`pkg/registry/core/service/ipallocator/cidrallocator.go`). One of these is made of what the flags say; while it is
 //! not there, the flags count.
 
+use std::net::IpAddr;
+
 use super::ranges::{Family, Network};
+use crate::api::error::Error;
 use crate::api::{Api, ObjectMap, fields};
 use crate::cache::{Range, State};
+use crate::codec::object::Undecodable;
 use crate::tree::Value;
 
 /// The ServiceCIDR of the flags.
 pub const OF_FLAGS: &str = "kubernetes";
 
+/// The open networks of a family, each once, those of the flags first.
+#[derive(Default)]
+pub(super) struct OpenNetworks {
+    pub networks: Vec<Network>,
+    /// A ServiceCIDR that cannot be read: there may be more networks.
+    pub unreadable: Option<Error>,
+}
+
+impl OpenNetworks {
+    pub fn contain(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(address))
+    }
+}
+
 impl Api {
-    /// Every network of a family once, those of the flags first.
-    pub(super) fn open_networks(&self, state: &State, family: Family) -> Vec<Network> {
+    pub(super) fn open_networks(&self, state: &State, family: Family) -> OpenNetworks {
         let Some(resource) = self.resources.get("networking.k8s.io", "v1", "servicecidrs") else {
-            return Vec::new();
+            return OpenNetworks::default();
         };
         let flags = &self.config.services.networks;
         let (objects, range) = (state.objects(resource.id), Range::of(None));
         let unsaid = objects.get("", OF_FLAGS).is_none();
-        let objects = objects.range(&range).filter_map(|object| object.to_map().ok());
-        let mut open: Vec<Network> = objects.filter(is_open).flat_map(|object| networks(&object)).collect();
+        let mut unreadable = None;
+        let readable = objects.range(&range).filter_map(|object| {
+            let told = |error: &Undecodable| self.unreadable.tell("service-cidrs", object, error);
+            object.to_map().inspect_err(told).map_err(|error| unreadable = Some(error.into())).ok()
+        });
+        let mut open: Vec<Network> = readable.filter(is_open).flat_map(|object| networks(&object)).collect();
         if unsaid {
             open.extend(flags);
         }
         open.retain(|network| network.family() == family);
         open.sort_by_key(|network| (!flags.contains(network), network.to_string()));
         open.dedup();
-        open
+        OpenNetworks { networks: open, unreadable }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::object::{Draft, Object};
+use crate::codec::object::{Draft, Object, Undecodable};
 use crate::schema::names::GroupResource;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use crate::tree::{Value, json};
@@ -86,9 +86,11 @@ impl Api {
         match want {
             Want::This(claim) => {
                 self.check_range(claim).await?;
-                let taken = match dry_run {
-                    DryRun::Yes => self.is_claimed(&self.cache.any(), claim),
-                    DryRun::No => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
+                let taken = match (dry_run, claim) {
+                    // Upstream does not look who has an address.
+                    (DryRun::Yes, Claim::Address(_)) => false,
+                    (DryRun::Yes, Claim::Port(_)) => self.is_claimed(&self.cache.any(), claim),
+                    (DryRun::No, _) => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
                 };
                 if taken { Err(Refusal::Taken(claim)) } else { Ok(claim) }
             }
@@ -99,13 +101,14 @@ impl Api {
                     let network = self.config.services.network(family);
                     return network.map(|network| Claim::Address(network.base())).ok_or(full);
                 }
-                for network in self.open_networks(&self.cache.any(), family) {
+                let open = self.open_networks(&self.cache.any(), family);
+                for network in open.networks {
                     let candidates = network.candidates(rand::random()).map(Claim::Address);
                     if let Some(claim) = self.claim_any(target, candidates, dry_run).await? {
                         return Ok(claim);
                     }
                 }
-                Err(full)
+                Err(open.unreadable.map_or(full, Refusal::Failed))
             }
             Want::AnyPort => {
                 let ports = candidate_ports(&self.config.services.node_ports, rand::random());
@@ -139,14 +142,18 @@ impl Api {
             Claim::Port(port) if config.node_ports.contains(&port) => return Ok(()),
             Claim::Port(_) => format!("{}-{}", config.node_ports.start(), config.node_ports.end()),
             Claim::Address(address) => {
-                let holds = |state: &State| {
-                    let open = self.open_networks(state, Family::of(address));
-                    open.iter().any(|network| network.contains(address))
-                };
-                // Another replica may have opened the network a moment ago.
-                let fresh = async || self.cache.fresh().await.map_err(|error| Refusal::Failed(error.into()));
-                if holds(&self.cache.any()) || holds(&*fresh().await?) {
+                let open = |state: &State| self.open_networks(state, Family::of(address));
+                if open(&self.cache.any()).contain(address) {
                     return Ok(());
+                }
+                // Another replica may have opened the network a moment ago.
+                let fresh = self.cache.fresh().await.map_err(|error| Refusal::Failed(error.into()))?;
+                let open = open(&fresh);
+                if open.contain(address) {
+                    return Ok(());
+                }
+                if let Some(error) = open.unreadable {
+                    return Err(Refusal::Failed(error));
                 }
                 "the provided network does not match the current range".to_owned()
             }
@@ -265,20 +272,34 @@ impl Api {
         for resource in addresses.into_iter().chain([self.port_claims]) {
             for object in state.objects(resource).range(&Range::of(None)) {
                 let claimed = resource == self.port_claims || object.label(MANAGER_LABEL) == Some(MANAGER);
-                let Some((namespace, name)) = parent(object).filter(|_| claimed) else { continue };
+                let parent = match parent(object) {
+                    Ok(parent) => parent.filter(|_| claimed),
+                    Err(error) => {
+                        self.unreadable.tell("service-claims", object, error);
+                        continue;
+                    }
+                };
+                let Some((namespace, name)) = parent else { continue };
                 let service = state.get(services.id, &namespace, &name);
-                let holds = service.is_some_and(|service| {
-                    let spec = service.to_map().ok().and_then(|map| fields::object(&map, "spec").cloned());
-                    spec.is_some_and(|spec| {
-                        super::wants::held(&spec).iter().any(|claim| claim.name() == object.name())
-                    })
-                });
-                if !holds {
+                if !service.is_some_and(|service| self.may_hold(&service, object.name())) {
                     orphans.push(Orphan { resource, object: object.clone() });
                 }
             }
         }
         orphans
+    }
+
+    /// Whether a Service holds what a claim of this name stands for, or cannot be read and therefore may.
+    fn may_hold(&self, service: &Object, claim: &str) -> bool {
+        let service_map = match service.to_map() {
+            Ok(map) => map,
+            Err(error) => {
+                self.unreadable.tell("service-claims", service, error);
+                return true;
+            }
+        };
+        let held = fields::object(&service_map, "spec").map(super::wants::held).unwrap_or_default();
+        held.iter().any(|held| held.name() == claim)
     }
 
     /// Takes back what nobody holds, unless it has been written meanwhile.
@@ -331,13 +352,19 @@ fn parent_of(target: Target<'_>) -> Value {
     json!({"resource": "services", "namespace": target.namespace, "name": target.name})
 }
 
-fn parent(object: &Object) -> Option<(String, String)> {
-    let map = object.to_map().ok()?;
-    let reference = fields::at(&map, &["spec", "parentRef"])?.as_object()?;
-    let text = |name: &str| fields::text(reference, &[name]).to_owned();
-    (text("resource") == "services" && text("group").is_empty()).then(|| (text("namespace"), text("name")))
+/// Namespace and name of the Service that has claimed this.
+fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
+    let map = object.to_map()?;
+    let reference = fields::at(&map, &["spec", "parentRef"]).and_then(Value::as_object);
+    Ok(reference.and_then(|reference| {
+        let text = |name: &str| fields::text(reference, &[name]).to_owned();
+        let of_service = text("resource") == "services" && text("group").is_empty();
+        of_service.then(|| (text("namespace"), text("name")))
+    }))
 }
 
+/// Not, if the claim cannot be read: it stays.
 fn is_parent(object: &Object, namespace: &str, name: &str) -> bool {
-    parent(object).is_some_and(|parent| (&*parent.0, &*parent.1) == (namespace, name))
+    let parent = parent(object).ok().flatten();
+    parent.is_some_and(|parent| (&*parent.0, &*parent.1) == (namespace, name))
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::kept::keep;
 use super::layout::Layout;
 use super::{Object, joined_key, tree};
-use crate::codec::at_rest::{self, Opened, StorageMediaType};
+use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
 use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
@@ -93,6 +93,17 @@ impl Draft {
     /// The bytes at rest.
     pub fn value(&self) -> &Bytes {
         &self.value
+    }
+
+    /// The bytes at rest for readers who know this format and no newer one.
+    pub fn value_in(&self, format: ValueFormat) -> Bytes {
+        // What was just made can be opened.
+        at_rest::in_format(&self.value, format).unwrap_or_else(|_| self.value.clone())
+    }
+
+    /// Whether these are its bytes at rest, in whichever format.
+    pub fn is_stored_as(&self, found: &[u8]) -> bool {
+        found == &self.value[..] || found == &self.value_in(ValueFormat::Plain)[..]
     }
 
     /// The shared form of this version.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::NAME;
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
@@ -31,16 +32,26 @@ pub enum Verdict {
     Later,
 }
 
+/// How an owner stands.
+enum Owner {
+    /// Alive.
+    Solid,
+    /// Gone.
+    Dangling,
+    /// Waiting for its dependents, in a foreground deletion.
+    Waiting,
+    /// Nothing is decided about it: of a kind that this server does not know, one that cannot own the object, or there
+    /// and unreadable.
+    Unknown,
+}
+
 /// How the owners of a dependent stand.
 #[derive(Default)]
 struct Owners<'a> {
-    /// Alive.
     solid: Vec<&'a OwnerReference>,
-    /// Gone.
     dangling: Vec<&'a OwnerReference>,
-    /// Waiting for their dependents, in a foreground deletion.
     waiting: Vec<&'a OwnerReference>,
-    /// Of kinds that this server does not know; nothing is decided about those.
+    /// At least one is unknown.
     unknown: bool,
 }
 
@@ -49,7 +60,7 @@ impl Collector<'_> {
         let Some(resource) = self.resource(node) else { return Ok(Verdict::Done) };
         let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
         let Some(object) = found else { return Ok(Verdict::Done) };
-        let Some(facts) = Facts::of(&object) else { return Ok(Verdict::Done) };
+        let Some(facts) = self.facts(&object) else { return Ok(Verdict::Done) };
         let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
         if facts.is_deleting() {
             if facts.has_finalizer(ORPHAN) {
@@ -115,25 +126,38 @@ impl Collector<'_> {
         let mut owners = Owners::default();
         for owner in &facts.owner_references {
             match self.owner(dependent, owner) {
-                None => owners.unknown = true,
-                Some(None) => owners.dangling.push(owner),
-                Some(Some(found)) if waits_for_dependents(&found) => owners.waiting.push(owner),
-                Some(Some(_)) => owners.solid.push(owner),
+                Owner::Solid => owners.solid.push(owner),
+                Owner::Dangling => owners.dangling.push(owner),
+                Owner::Waiting => owners.waiting.push(owner),
+                Owner::Unknown => owners.unknown = true,
             }
         }
         owners
     }
 
-    /// The living owner; the outer `None` means that its kind is unknown here, or that it cannot own this object.
-    fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Option<Option<Facts>> {
-        let resource = self.api.resources.by_kind(&owner.api_version, &owner.kind)?;
+    fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
+        let Some(resource) = self.api.resources.by_kind(&owner.api_version, &owner.kind) else {
+            return Owner::Unknown;
+        };
         let namespaced = resource.definition.namespaced();
         if namespaced && !dependent.resource.definition.namespaced() {
-            return None;
+            return Owner::Unknown;
         }
         let namespace = if namespaced { dependent.namespace } else { "" };
-        let found = self.api.cache.any().get(resource.id, namespace, &owner.name);
-        Some(found.and_then(|object| Facts::of(&object)).filter(|facts| facts.uid == owner.uid))
+        let Some(found) = self.api.cache.any().get(resource.id, namespace, &owner.name) else {
+            return Owner::Dangling;
+        };
+        match self.facts(&found) {
+            None => Owner::Unknown,
+            Some(facts) if facts.uid != owner.uid => Owner::Dangling,
+            Some(facts) if waits_for_dependents(&facts) => Owner::Waiting,
+            Some(_) => Owner::Solid,
+        }
+    }
+
+    /// `None`, and a word about it, if the object cannot be read.
+    fn facts(&self, object: &Object) -> Option<Facts> {
+        Facts::of(object).inspect_err(|error| self.api.unreadable.tell(NAME, object, error)).ok()
     }
 
     /// The owner goes once no dependent blocks it; dependents are collected meanwhile.
@@ -149,7 +173,11 @@ impl Collector<'_> {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
             let Some(object) = found else { continue };
-            let Some(dependent) = Facts::of(&object) else { continue };
+            let Some(dependent) = self.facts(&object) else {
+                // It was one when it could be read.
+                waits = true;
+                continue;
+            };
             let mut references = dependent.owner_references.iter();
             if !references.any(|owner| owner.uid == facts.uid && owner.blocks()) {
                 continue;
@@ -178,11 +206,18 @@ impl Collector<'_> {
         owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
+        // A dependent that is overlooked here would be collected once its owner is gone: so the graph has to hold all
+        // that was there when the owner was deleted, and nothing of which it is not known whose it is.
+        if !graph.covers(owner.revision(), &self.api.cache.any())
+            || graph.may_hide_dependents(target.namespace)
+        {
+            return Ok(Verdict::Later);
+        }
         for node in graph.dependents(&facts.uid) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
             let Some(object) = found else { continue };
-            let Some(dependent) = Facts::of(&object) else { continue };
+            let Some(dependent) = self.facts(&object) else { return Ok(Verdict::Later) };
             let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
             self.remove_references(target, &object, &dependent, &[&facts.uid]).await?;
         }
@@ -194,7 +229,7 @@ impl Collector<'_> {
         let state = self.api.cache.any();
         let found = |node: &Node| state.get(node.resource, node.namespace(), node.name());
         let mut dependents = graph.dependents(&facts.uid).filter_map(found);
-        dependents.any(|object| Facts::of(&object).is_some_and(|facts| waits_for_dependents(&facts)))
+        dependents.any(|object| Facts::of(&object).is_ok_and(|facts| waits_for_dependents(&facts)))
     }
 
     /// No owner of the object waits for it any more.

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use crate::codec::object::Object;
+use crate::cache::State;
+use crate::codec::object::{Object, Undecodable};
+use crate::revision::Revision;
 use crate::storage::ResourceId;
 
 /// An object by its place.
@@ -59,9 +61,14 @@ struct Head {
 }
 
 impl Facts {
-    /// `None` if the object cannot be read.
-    pub fn of(object: &Object) -> Option<Self> {
-        serde_json::from_slice::<Head>(object.json().ok()?).ok().map(|head| head.metadata)
+    /// An error if the object cannot be read: then it is not known whether it has owners, dependents or finalizers.
+    pub fn of(object: &Object) -> Result<Self, Undecodable> {
+        let head = serde_json::from_slice::<Head>(object.json()?);
+        head.map(|head| head.metadata).map_err(|_| Undecodable {
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            revision: object.revision(),
+        })
     }
 
     pub fn is_deleting(&self) -> bool {
@@ -77,35 +84,67 @@ impl Facts {
 pub struct Graph {
     /// Owner's uid to dependents.
     dependents: HashMap<Box<str>, BTreeSet<Node>>,
-    /// Dependent to its owners' uids, as they stand in `dependents`.
+    /// Dependent to its owners' uids, as they stand in `dependents`. Those of an object that has become unreadable stay.
     owners: HashMap<Node, Vec<Box<str>>>,
+    /// Objects that cannot be read.
+    unreadable: BTreeSet<Node>,
+    /// Of each resource: up to which revision its objects have been taken in.
+    reached: HashMap<ResourceId, Revision>,
 }
 
 impl Graph {
     /// Takes in an object as it is now. Returns whether the collector should look at it.
-    pub fn put(&mut self, node: &Node, object: &Object) -> bool {
-        let owned = object.mentions("ownerReferences");
-        let terminating = object.mentions("deletionTimestamp");
-        if !owned && !terminating {
-            self.unlink(node);
-            return false;
-        }
-        let Some(facts) = Facts::of(object) else { return false };
+    pub fn put(&mut self, node: &Node, object: &Object) -> Result<bool, Undecodable> {
+        let facts = match facts_of_some(object) {
+            Ok(facts) => facts,
+            Err(error) => {
+                self.unreadable.insert(node.clone());
+                return Err(error);
+            }
+        };
+        self.unreadable.remove(node);
         self.unlink(node);
+        let Some(facts) = facts else { return Ok(false) };
         for owner in &facts.owner_references {
             let uid: Box<str> = owner.uid.as_str().into();
             self.dependents.entry(uid.clone()).or_default().insert(node.clone());
             self.owners.entry(node.clone()).or_default().push(uid);
         }
-        !facts.owner_references.is_empty() || facts.is_deleting()
+        Ok(!facts.owner_references.is_empty() || facts.is_deleting())
     }
 
-    /// Takes out an object that is gone. Returns who is to be looked at: its dependents. Owners that wait for it are
-    /// found by the collector, which looks again while they wait.
-    pub fn remove(&mut self, node: &Node, gone: &Object) -> Vec<Node> {
+    /// Takes out an object that is gone. Returns who is to be looked at: its dependents; `None` where nobody knows who
+    /// these are, and all have to be looked at. Owners that wait for it are found by the collector, which looks again
+    /// while they wait.
+    pub fn remove(&mut self, node: &Node, gone: &Object) -> Option<Vec<Node>> {
+        self.unreadable.remove(node);
         self.unlink(node);
-        let Some(facts) = Facts::of(gone) else { return Vec::new() };
-        self.dependents(&facts.uid).cloned().collect()
+        let facts = Facts::of(gone).ok()?;
+        Some(self.dependents(&facts.uid).cloned().collect())
+    }
+
+    /// Everything that has owners.
+    pub fn all_dependents(&self) -> impl Iterator<Item = &Node> {
+        self.owners.keys()
+    }
+
+    /// Whether an object that cannot be read may be a dependent of an object in this namespace, or in none.
+    pub fn may_hide_dependents(&self, namespace: &str) -> bool {
+        self.unreadable.iter().any(|node| namespace.is_empty() || node.namespace() == namespace)
+    }
+
+    /// From now on the graph holds everything of the resource up to `at`.
+    pub fn reach(&mut self, resource: ResourceId, at: Revision) {
+        self.reached.insert(resource, at);
+    }
+
+    /// Whether the graph holds everything up to `at`, a revision that the state holds: each resource is reported by
+    /// itself, and one that does not change any more says nothing.
+    pub fn covers(&self, at: Revision, state: &State) -> bool {
+        let covered = |(resource, reached): (&ResourceId, &Revision)| {
+            *reached >= at || state.unchanged_since(*resource, *reached).is_some()
+        };
+        self.reached.iter().all(covered)
     }
 
     pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &Node> {
@@ -124,13 +163,20 @@ impl Graph {
     }
 }
 
+/// `None` if the object has neither owners nor an end.
+fn facts_of_some(object: &Object) -> Result<Option<Facts>, Undecodable> {
+    // What unreadable bytes mention tells nothing.
+    object.json()?;
+    let concerned = object.mentions("ownerReferences") || object.mentions("deletionTimestamp");
+    concerned.then(|| Facts::of(object)).transpose()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::tree::json;
 
     use super::*;
     use crate::codec::object::Draft;
-    use crate::revision::Revision;
 
     fn object(name: &str, uid: &str, owners: &[&str]) -> (Node, Object) {
         let owners: Vec<_> = owners.iter().map(|uid| json!({"uid": uid, "kind": "K", "name": "o"})).collect();
@@ -144,15 +190,53 @@ mod tests {
     fn dependents_follow_their_references() {
         let mut graph = Graph::default();
         let (node, owned) = object("d", "2", &["1", "9"]);
-        assert!(graph.put(&node, &owned));
+        assert!(graph.put(&node, &owned).expect("readable"));
         assert_eq!(graph.dependents("1").collect::<Vec<_>>(), [&node]);
         let (_, other) = object("d", "2", &["9"]);
-        graph.put(&node, &other);
+        graph.put(&node, &other).expect("readable");
         assert_eq!(graph.dependents("1").count(), 0);
         let (owner_node, owner) = object("o", "9", &[]);
-        assert_eq!(graph.remove(&owner_node, &owner), std::slice::from_ref(&node));
+        assert_eq!(graph.remove(&owner_node, &owner), Some(vec![node.clone()]));
         graph.remove(&node, &other);
         assert_eq!(graph.dependents("9").count(), 0);
         assert!(graph.owners.is_empty());
+    }
+
+    #[test]
+    fn what_becomes_unreadable_keeps_its_owners() {
+        let mut graph = Graph::default();
+        let (node, owned) = object("d", "2", &["1"]);
+        assert!(graph.put(&node, &owned).expect("readable"));
+        let damaged = Draft::parse("ns", "d", "{{".into()).into_object(Revision(2));
+        assert!(graph.put(&node, &damaged).is_err());
+        assert_eq!(graph.dependents("1").collect::<Vec<_>>(), [&node]);
+        assert!(graph.may_hide_dependents("ns") && graph.may_hide_dependents(""));
+        assert!(!graph.may_hide_dependents("other"));
+        // Whose owner it was, nobody knows.
+        assert_eq!(graph.remove(&node, &damaged), None);
+        assert!(graph.owners.is_empty() && !graph.may_hide_dependents("ns"));
+    }
+
+    #[test]
+    fn a_graph_holds_a_state_once_all_resources_are_taken_in() {
+        let (_, object) = object("d", "2", &["1"]);
+        let object = std::sync::Arc::new(object);
+        let mut state = State::at(Revision(7));
+        let mut graph = Graph::default();
+        for resource in [1, 2] {
+            graph.reach(ResourceId(resource), Revision(7));
+        }
+        assert!(graph.covers(Revision(7), &state));
+        state.apply(ResourceId(2), object.key(), Revision(8), Some(object.clone()));
+        state.revision = Revision(9);
+        assert!(!graph.covers(Revision(9), &state), "the reports of 2 are still on their way");
+        assert!(graph.covers(Revision(7), &state), "what is on its way came later than this");
+        graph.reach(ResourceId(2), Revision(8));
+        assert!(graph.covers(Revision(9), &state), "1 has nothing to report");
+        // Whoever is written to all the time is covered too.
+        state.apply(ResourceId(2), object.key(), Revision(10), Some(object.clone()));
+        state.revision = Revision(10);
+        graph.reach(ResourceId(2), Revision(9));
+        assert!(graph.covers(Revision(9), &state) && !graph.covers(Revision(10), &state));
     }
 }

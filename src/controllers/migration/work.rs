@@ -16,6 +16,7 @@ use crate::api::registration::storage_version_name;
 use crate::api::resource::Resource;
 use crate::api::storage_version::common_encoding;
 use crate::cache::State;
+use crate::codec::object::Undecodable;
 use crate::revision::Revision;
 use crate::schema::resource::Storage;
 use crate::storage::StaleRow;
@@ -55,7 +56,10 @@ pub fn agreement(api: &Api, state: &State, resource: &Resource, agreement: Agree
 fn common(api: &Api, state: &State, resource: &Resource) -> Option<String> {
     let Storage::Table { resource: stored, .. } = &resource.definition.storage else { return None };
     let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions")?;
-    let object = state.get(versions.id, "", &storage_version_name(stored))?.to_map().ok()?;
+    let found = state.get(versions.id, "", &storage_version_name(stored))?;
+    let told = |error: &Undecodable| api.unreadable.tell("migration", &found, error);
+    // What cannot be read is no agreement.
+    let object = found.to_map().inspect_err(told).ok()?;
     common_encoding(&object).map(str::to_owned)
 }
 
@@ -161,6 +165,7 @@ fn is_transient(error: &Error) -> bool {
     matches!(
         error,
         Error::Unavailable { .. }
+            | Error::Datastore(_)
             | Error::TooManyRequests { .. }
             | Error::ServerTimeout { .. }
             | Error::Timeout(_)

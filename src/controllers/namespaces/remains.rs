@@ -36,10 +36,13 @@ pub struct Remains {
 impl Remains {
     pub fn add(&mut self, resource: &GroupResource, object: &Object) {
         *self.objects.entry(format!("{}.{}", resource.plural, resource.group)).or_default() += 1;
-        if !object.mentions("finalizers") {
+        if object.json().is_ok() && !object.mentions("finalizers") {
             return;
         }
-        let Ok(map) = object.to_map() else { return };
+        let map = match object.to_map() {
+            Ok(map) => map,
+            Err(error) => return self.failures.push(error.to_string()),
+        };
         for finalizer in fields::items(&map, &["metadata", "finalizers"]).iter().filter_map(Value::as_str) {
             *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
         }

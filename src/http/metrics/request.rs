@@ -1,6 +1,7 @@
 //! What is recorded of a request.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -94,7 +95,20 @@ impl RequestMetrics {
         }
         drop(finished);
         let mut finished = self.finished.write().unwrap_or_else(PoisonError::into_inner);
-        finished.entry(code).or_insert_with(|| self.counter_of(code)).increment(1);
+        finished
+            .entry(code)
+            .or_insert_with(|| self.counter("apiserver_request_total", Some(code)))
+            .increment(1);
+    }
+
+    /// Counts a request that was refused or ended with this code to protect the server; once per request.
+    pub fn terminated(&self, code: u16) {
+        self.counter("apiserver_request_terminations_total", Some(code)).increment(1);
+    }
+
+    /// Counts a response that was broken off.
+    pub fn aborted(&self) {
+        self.counter("apiserver_request_aborts_total", None).increment(1);
     }
 
     /// Counts a watch, or what else has no end of its own, as active until the guard goes.
@@ -102,10 +116,10 @@ impl RequestMetrics {
         LongRunning(Active::new(self.long_running.clone()))
     }
 
-    fn counter_of(&self, code: u16) -> Counter {
+    fn counter(&self, name: &'static str, code: Option<u16>) -> Counter {
         let mut labels = self.labels.clone();
-        labels.push(Label::new("code", code.to_string()));
-        counter(&self.recorder, "apiserver_request_total", labels)
+        labels.extend(code.map(|code| Label::new("code", code.to_string())));
+        counter(&self.recorder, name, labels)
     }
 }
 
@@ -129,11 +143,21 @@ pub struct LongRunning(#[expect(dead_code, reason = "held for its drop")] Active
 /// While it lives, a request is being worked on.
 #[must_use]
 #[derive(Debug)]
-pub struct InFlight(#[expect(dead_code, reason = "held for its drop")] Active);
+pub struct InFlight {
+    count: Arc<AtomicUsize>,
+    /// How many requests of this kind were being worked on already.
+    pub others: usize,
+}
 
 impl InFlight {
-    pub(super) fn new(gauge: Gauge) -> Self {
-        Self(Active::new(gauge))
+    pub(super) fn new(count: &Arc<AtomicUsize>) -> Self {
+        Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,9 @@
 //! What `/metrics` says.
 
 use super::*;
+use crate::api::unreadable::Unreadable;
+use crate::codec::object::Draft;
+use crate::revision::Revision;
 use crate::tree::json;
 
 fn metrics() -> Metrics {
@@ -84,4 +87,20 @@ fn what_macros_record_is_served_too() {
         metrics::histogram!("rowplane_commit_batch_size").record(3.0);
     });
     assert_line(&metrics.render(), r#"rowplane_commit_batch_size_bucket{le="4"} 1"#);
+}
+
+#[test]
+fn what_cannot_be_read_is_counted_once() {
+    let object = |revision| Draft::parse("ns", "a", "{{".into()).into_object(Revision(revision));
+    let (metrics, unreadable) = (metrics(), Unreadable::default());
+    metrics::with_local_recorder(&metrics.recorder, || {
+        for _ in 0..3 {
+            unreadable.tell("garbage-collector", &object(1), "text");
+        }
+        unreadable.tell("garbage-collector", &object(2), "text");
+        unreadable.tell("admission", &object(1), "text");
+    });
+    let text = metrics.render();
+    assert_line(&text, r#"rowplane_unreadable_objects_total{by="garbage-collector"} 2"#);
+    assert_line(&text, r#"rowplane_unreadable_objects_total{by="admission"} 1"#);
 }

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use tokio::time::Instant;
 
 use super::Context;
 use crate::api::error::Error;
@@ -9,10 +10,11 @@ use crate::api::options::GetOptions;
 use crate::api::options::list::{Collection, ListOptions};
 use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
-use crate::api::{Target, scale};
+use crate::api::{Answer, Target, scale};
 use crate::http::compress::compress_stream;
 use crate::http::metrics::LongRunning;
 use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
+use crate::http::server::delivery::SLACK;
 use crate::http::{body, documents, encode, response};
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
@@ -27,8 +29,7 @@ impl Context<'_> {
             let scale = scale::of(&target.resource.decode(&object)?);
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
-        let body = self.encoder(&negotiated)?.object(&object)?;
-        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
+        self.answered(StatusCode::OK, self.encoder(&negotiated)?, Answer::Stored(object)).await
     }
 
     pub async fn list(&self) -> Result<Response, Error> {
@@ -40,11 +41,12 @@ impl Context<'_> {
         let options = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let encoder = self.encoder(&negotiated)?;
         let list = self.app.api.list(resource, self.path.namespace.as_deref(), options).await?;
-        let body = body::list(encoder, list).await?;
+        let body = body::list(encoder, list, &self.app.printing).await?;
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
-    pub fn watch(&self, active: LongRunning) -> Result<Response, Error> {
+    /// The watch, and when its time is up even if nobody reads it.
+    pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
         self.authorize(super::Action::Watch)?;
         let accept = documents::accept(&self.parts.headers);
         negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
@@ -60,13 +62,14 @@ impl Context<'_> {
         let definition = self.definition;
         let counter =
             self.app.metrics.watch_events(&definition.group, &definition.version, &definition.plural);
+        let until = watch.deadline() + SLACK;
         let mut response = Response::new(body::watch(encoder, watch, counter, active));
         let content_type = negotiated.media.stream_content_type().unwrap_or("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         if streams_list {
             response = compress_stream(&self.parts.headers, response);
         }
-        Ok(response)
+        Ok((response, until))
     }
 
     /// The object that the path names.

@@ -6,6 +6,7 @@ use axum::response::Response;
 
 use super::Context;
 use super::action::Action;
+use crate::api::Answer;
 use crate::api::apply::Applier;
 use crate::api::delete::Deleted;
 use crate::api::error::Error;
@@ -18,6 +19,7 @@ use crate::api::reviews::Reviewer;
 use crate::api::strictness::{Requester, Strictness};
 use crate::api::warnings::of_deletion;
 use crate::codec::managed;
+use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
 use crate::http::status::deleted;
@@ -52,7 +54,7 @@ impl Context<'_> {
             .api
             .create(self.resource()?, self.path.namespace_text(), object, &options, self.requester())
             .await?;
-        Ok(response::encoded(StatusCode::CREATED, encoder.media, encoder.answer(&answer)?))
+        self.answered(StatusCode::CREATED, encoder, answer).await
     }
 
     pub async fn update(&self, body: Body) -> Result<Response, Error> {
@@ -68,7 +70,7 @@ impl Context<'_> {
         }
         let read = || object(self.definition, &body, self.strictness(&options));
         let modified = self.app.api.update(target, self.part(), read, &options, self.requester()).await?;
-        self.modified(&negotiated, &modified.answer, modified.outcome)
+        self.modified(&negotiated, modified.answer, modified.outcome).await
     }
 
     pub async fn patch(&self, body: Body) -> Result<Response, Error> {
@@ -86,11 +88,11 @@ impl Context<'_> {
             let may_create = self.authorize(Action::Create);
             let applier = Applier { requester: self.requester(), may_create: &may_create };
             let modified = self.app.api.apply(target, self.part(), &bytes, &options, applier).await?;
-            return self.modified(&negotiated, &modified.answer, modified.outcome);
+            return self.modified(&negotiated, modified.answer, modified.outcome).await;
         }
         let modified =
             self.app.api.patch(target, self.part(), kind, &bytes, &options, self.requester()).await?;
-        self.modified(&negotiated, &modified.answer, modified.outcome)
+        self.modified(&negotiated, modified.answer, modified.outcome).await
     }
 
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
@@ -104,12 +106,8 @@ impl Context<'_> {
                 let status = deleted(&target.resource.group_resource(), target.name, &uid);
                 self.value(&negotiated, StatusCode::OK, status)
             }
-            Deleted::Object(object) => {
-                Ok(response::encoded(StatusCode::OK, encoder.media, encoder.answer(&object)?))
-            }
-            Deleted::Waiting(object) => {
-                Ok(response::encoded(StatusCode::ACCEPTED, encoder.media, encoder.answer(&object)?))
-            }
+            Deleted::Object(object) => self.answered(StatusCode::OK, encoder, object).await,
+            Deleted::Waiting(object) => self.answered(StatusCode::ACCEPTED, encoder, object).await,
         }
     }
 
@@ -124,7 +122,8 @@ impl Context<'_> {
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
-        Ok(response::encoded(StatusCode::OK, negotiated.media, bodies::list(encoder, list).await?))
+        let body = bodies::list(encoder, list, &self.app.printing).await?;
+        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
     fn warn_of_deletion(&self, options: &DeleteOptions) {
@@ -143,14 +142,24 @@ impl Context<'_> {
         DeleteOptions::parse(Some(&body), &self.query)
     }
 
-    fn modified(
+    async fn modified(
         &self,
         negotiated: &Negotiated,
-        answer: &crate::api::Answer,
+        answer: Answer,
         outcome: Outcome,
     ) -> Result<Response, Error> {
         let status = if outcome == Outcome::Created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(response::encoded(status, negotiated.media, self.encoder(negotiated)?.answer(answer)?))
+        self.answered(status, self.encoder(negotiated)?, answer).await
+    }
+
+    pub(super) async fn answered(
+        &self,
+        status: StatusCode,
+        encoder: Encoder,
+        answer: Answer,
+    ) -> Result<Response, Error> {
+        let media = encoder.media;
+        Ok(response::encoded(status, media, bodies::object(encoder, answer, &self.app.printing).await?))
     }
 
     fn requester(&self) -> Requester<'_> {

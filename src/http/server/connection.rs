@@ -1,11 +1,13 @@
 //! One connection, from the first byte to the last.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,28 +15,27 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use futures_util::FutureExt as _;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::connection_state::{Connection, Requests, Stage};
+use super::connections::Place;
+use super::delivery::deliver;
 use super::gather::Gathered;
 use super::sliced::Sliced;
+use super::streams::Streams;
 use super::{ConnectionInfo, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer that takes longer to shake hands is not a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(32);
-/// Upstream's `IdleTimeout`; hyper counts the wait for the next request into the time to read its head.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Clients such as kube-rs put all their watches on one connection and wait silently at the limit.
-const MAX_STREAMS: u32 = 1000;
 /// More than the longest URI that the `http` crate takes (64 KiB). Also bounds what is buffered for a
 /// reader of HTTP/1.1 that does not read.
 const MAX_HEADERS: u32 = 256 * 1024;
@@ -53,37 +54,28 @@ const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.0 400 Bad Request\r\nConnection: close
 /// The first byte of every TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// One tuned builder per protocol: ALPN has chosen, so nobody waits for a first byte to guess by.
-pub(super) struct Protocols {
-    http1: auto::Builder<TokioExecutor>,
-    http2: auto::Builder<TokioExecutor>,
+fn tuned_http1(idle: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // hyper counts the wait for the next request into the time to read its head.
+        .header_read_timeout(idle)
+        .max_buf_size(MAX_HEADERS as usize);
+    builder
 }
 
-impl Protocols {
-    pub(super) fn tuned() -> Self {
-        let mut http1 = auto::Builder::new(TokioExecutor::new()).http1_only();
-        http1
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(IDLE_TIMEOUT)
-            .max_buf_size(MAX_HEADERS as usize);
-        let mut http2 = auto::Builder::new(TokioExecutor::new()).http2_only();
-        http2
-            .http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .max_concurrent_streams(MAX_STREAMS)
-            .max_header_list_size(MAX_HEADERS)
-            .max_send_buf_size(MAX_SEND_BUFFER)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .initial_stream_window_size(STREAM_WINDOW);
-        Self { http1, http2 }
-    }
-
-    fn negotiated(&self, stream: &TlsStream<TcpStream>) -> &auto::Builder<TokioExecutor> {
-        if is_http2(stream) { &self.http2 } else { &self.http1 }
-    }
+fn tuned_http2(streams: Streams, limit: u32) -> http2::Builder<Streams> {
+    let mut builder = http2::Builder::new(streams);
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .max_concurrent_streams(limit)
+        .max_header_list_size(MAX_HEADERS)
+        .max_send_buf_size(MAX_SEND_BUFFER)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(STREAM_WINDOW);
+    builder
 }
 
 fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
@@ -91,14 +83,14 @@ fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
 }
 
 impl Server {
-    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, remote: SocketAddr) {
+    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Place) {
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.handshake(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
-            () = self.shutdown.cancelled() => return,
+            _ = poll_fn(|context| place.connection().poll_stage(context, Stage::Serving)) => return,
         };
         match shaken {
-            Ok(Some(stream)) => self.serve_http(stream, remote).await,
+            Ok(Some(stream)) => self.serve_http(stream, remote, place).await,
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "TLS handshake failed"),
         }
@@ -116,57 +108,70 @@ impl Server {
         TlsAcceptor::from(self.tls.config()).accept(stream).await.map(Some)
     }
 
-    async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr) {
+    async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: Place) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let certificates = self.tls.client(chain);
-        // A child each: polling the shared token would put all connections in line for its lock.
+        // A child each: polling the shared token would put all watches in line for its lock.
         let draining = self.shutdown.child_token();
-        let info = Arc::new(ConnectionInfo { remote, certificates, draining: draining.clone() });
+        let connection = place.connection().clone();
+        let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
+        if info.user().is_some() {
+            // Where there are too many, its requests are told so.
+            info.authenticate();
+        }
+        let requests = Requests::of(connection.clone(), self.connections.clone());
         let routes = self.routes.clone();
-        let service = service_fn(move |request| respond(routes.now(), info.clone(), request));
-        let builder = self.protocols.negotiated(&stream);
+        let service = service_fn(move |request| {
+            requests.connection.note_request(requests.connections.now());
+            respond(routes.now(), info.clone(), requests.clone(), request)
+        });
+        let limits = self.connections.limits();
         let http2 = is_http2(&stream);
         let stream = Sliced(stream);
         let ended = if http2 {
             let stream = Gathered::new(stream, GATHERED_BYTES);
             let sender = stream.handle();
-            sender.drive(self.run_protocol(builder, stream, service, draining)).await
+            let builder = tuned_http2(Streams::of(connection.clone()), limits.streams);
+            let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let go_away = |protocol: Pin<&mut http2::Connection<_, _, _>>| protocol.graceful_shutdown();
+            sender.drive(run_protocol(protocol, &connection, go_away)).await
         } else {
-            self.run_protocol(builder, stream, service, draining).await
+            let builder = tuned_http1(limits.idle);
+            let protocol = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let go_away = |protocol: Pin<&mut http1::Connection<_, _>>| protocol.graceful_shutdown();
+            run_protocol(protocol, &connection, go_away).await
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "connection ended");
         }
     }
+}
 
-    /// Serves until the peer leaves or, once the server is draining, until nothing is under way.
-    async fn run_protocol<I, S>(
-        &self,
-        builder: &auto::Builder<TokioExecutor>,
-        stream: I,
-        service: S,
-        draining: CancellationToken,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
-    where
-        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        S: hyper::service::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
-            + Send
-            + 'static,
-        S::Future: Send + 'static,
-    {
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut connection = pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = draining.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    ended = connection => ended,
-                    () = self.abort.cancelled() => Ok(()),
-                }
+/// Serves until the peer leaves or is dropped. Told to go, it leaves when nothing is under way.
+async fn run_protocol<P>(
+    mut protocol: Pin<&mut P>,
+    connection: &Connection,
+    go_away: impl Fn(Pin<&mut P>),
+) -> hyper::Result<()>
+where
+    P: Future<Output = hyper::Result<()>>,
+{
+    let mut stage = Stage::Serving;
+    poll_fn(|context| {
+        if let Poll::Ready(next) = connection.poll_stage(context, stage) {
+            stage = next;
+            if stage == Stage::Going {
+                go_away(protocol.as_mut());
+                // For what comes after.
+                let _ = connection.poll_stage(context, stage);
             }
         }
-    }
+        if stage == Stage::Dropped || connection.is_stopped() {
+            return Poll::Ready(Ok(()));
+        }
+        protocol.as_mut().poll(context)
+    })
+    .await
 }
 
 async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
@@ -180,12 +185,13 @@ async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
 async fn respond(
     router: Router,
     info: Arc<ConnectionInfo>,
+    under_way: Arc<Requests>,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
     // The last resort: without it a bug in one request would take down the other streams of its connection.
     match AssertUnwindSafe(router.oneshot(request)).catch_unwind().await {
-        Ok(response) => response,
+        Ok(Ok(response)) => Ok(deliver(response, under_way).await),
         Err(_) => Ok(panicked()),
     }
 }

@@ -22,8 +22,10 @@ use tokio_rustls::TlsConnector;
 
 use std::convert::Infallible;
 
+use super::delivery::Terms;
 use super::*;
 use crate::auth::pki::{Admin, Overrides, Pki, ServingNames, Sources};
+use crate::http::metrics::{Metrics, RequestLabels, Scope};
 use crate::http::tls::ServingCertificate;
 use crate::wall_clock::WallClock;
 
@@ -95,10 +97,14 @@ impl Running {
     }
 
     async fn start_with(tls: Tls, grace: Duration) -> Self {
+        Self::limited(tls, grace, Limits::default(), router()).await
+    }
+
+    async fn limited(tls: Tls, grace: Duration, limits: Limits, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, tls, Routes::new(router()), shutdown.clone(), grace));
+        let task = tokio::spawn(serve(listener, tls, Routes::new(router), limits, shutdown.clone(), grace));
         Self { address, shutdown, task }
     }
 
@@ -306,4 +312,134 @@ async fn silence_and_garbage_do_not_stop_the_listener() {
     server.shutdown.cancel();
     drop(client);
     server.task.await.unwrap();
+}
+
+/// A body without an end that tells when it is dropped.
+struct Endless {
+    dropped: tokio::sync::mpsc::UnboundedSender<()>,
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        let _ = self.dropped.send(());
+    }
+}
+
+/// `/endless` streams for ever and as fast as it is taken, `/trickle` says one thing and then nothing. The receiver hears of
+/// every such body that is dropped.
+fn endless_router(until: Option<Duration>) -> (Router, tokio::sync::mpsc::UnboundedReceiver<()>) {
+    let (dropped, hears) = tokio::sync::mpsc::unbounded_channel();
+    let metrics = Metrics::new(&crate::tree::json!({})).unwrap().request(&RequestLabels {
+        verb: "LIST",
+        group: "".into(),
+        version: "".into(),
+        resource: "".into(),
+        subresource: "".into(),
+        scope: Scope::None,
+    });
+    let respond = move |first: usize, rest: bool| {
+        let endless = Endless { dropped: dropped.clone() };
+        let pieces = futures_util::stream::unfold((endless, 0), move |(endless, piece)| async move {
+            if piece >= first && !rest {
+                std::future::pending::<()>().await;
+            }
+            Some((Ok::<_, Infallible>(vec![b'x'; 1 << 16]), (endless, piece + 1)))
+        });
+        let mut response = Response::new(Body::from_stream(pieces));
+        if let Some(until) = until {
+            let until = tokio::time::Instant::now() + until;
+            response.extensions_mut().insert(Terms { until, in_flight: None, metrics: metrics.clone() });
+        }
+        response
+    };
+    let trickle = respond.clone();
+    let router = router()
+        .route("/endless", get(move || std::future::ready(respond(0, true))))
+        .route("/trickle", get(move || std::future::ready(trickle(1, false))));
+    (router, hears)
+}
+
+#[tokio::test]
+async fn a_reader_who_takes_nothing_is_let_go() {
+    let site = Site::new();
+    let limits = Limits { response_progress: Duration::from_millis(200), ..Limits::default() };
+    let (router, mut dropped) = endless_router(None);
+    let server = Running::limited(site.tls(WallClock::default()), GRACE, limits, router).await;
+    let mut client = server.http2(site.client(b"h2", Some(&site))).await;
+    let mut trickle = client.send_request(to("/trickle")).await.unwrap().into_body();
+    assert!(trickle.frame().await.unwrap().is_ok());
+    let mut unread = client.send_request(to("/endless")).await.unwrap().into_body();
+    dropped.recv().await.unwrap();
+    // What was sent before is still there, and then the stream is reset.
+    while unread.frame().await.expect("an error at its end").is_ok() {}
+    assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, "kubernetes-admin");
+    assert!(dropped.try_recv().is_err(), "who waits for more is no reader who takes nothing");
+
+    let mut client = server.http1(site.client(b"http/1.1", Some(&site))).await;
+    let mut unread = client.send_request(to("/endless")).await.unwrap().into_body();
+    dropped.recv().await.unwrap();
+    while unread.frame().await.expect("an error at its end").is_ok() {}
+}
+
+#[tokio::test]
+async fn a_response_ends_when_its_time_is_up_whoever_is_waited_for() {
+    let site = Site::new();
+    for path in ["/endless", "/trickle"] {
+        let (router, mut dropped) = endless_router(Some(Duration::from_millis(200)));
+        let limits = Limits { idle: Duration::from_secs(1), ..Limits::default() };
+        let server = Running::limited(site.tls(WallClock::default()), GRACE, limits, router).await;
+        let mut client = server.http2(site.client(b"h2", Some(&site))).await;
+        let mut unread = client.send_request(to(path)).await.unwrap().into_body();
+        dropped.recv().await.unwrap();
+        while unread.frame().await.expect("an error at its end").is_ok() {}
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_end_in_both_protocols() {
+    let site = Site::new();
+    let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
+    let (router, _dropped) = endless_router(None);
+    let server = Running::limited(site.tls(WallClock::default()), GRACE, limits, router).await;
+    // With a watch that says nothing, with a request behind it, and with nothing said at all.
+    let stream = TokioIo::new(server.connect(site.client(b"h2", Some(&site))).await);
+    let (mut busy, connection) = http2::handshake::<_, _, Body>(TokioExecutor::new(), stream).await.unwrap();
+    let mut connection = tokio::spawn(connection);
+    let mut watch = busy.send_request(to("/trickle")).await.unwrap().into_body();
+    assert!(watch.frame().await.unwrap().is_ok());
+    for said in [true, false] {
+        let stream = TokioIo::new(server.connect(site.client(b"h2", Some(&site))).await);
+        let (mut client, connection) =
+            http2::handshake::<_, _, Body>(TokioExecutor::new(), stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        if said {
+            client.send_request(to("/who")).await.unwrap();
+        }
+        connection.await.unwrap().unwrap();
+    }
+    for protocol in [b"h2".as_slice(), b"http/1.1"] {
+        let mut silent = server.connect(site.client(protocol, None)).await;
+        let mut sent = Vec::new();
+        let _ = silent.read_to_end(&mut sent).await;
+    }
+    assert!(futures_util::FutureExt::now_or_never(&mut connection).is_none(), "a watch keeps its connection");
+}
+
+#[tokio::test]
+async fn connections_without_a_credential_push_each_other_out() {
+    let site = Site::new();
+    let limits = Limits { unauthenticated_connections: 3, ..Limits::default() };
+    let server = Running::limited(site.tls(WallClock::default()), GRACE, limits, router()).await;
+    let mut known = server.http2(site.client(b"h2", Some(&site))).await;
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        idle.push(server.connect(site.client(b"http/1.1", None)).await);
+    }
+    for pushed_out in &mut idle[..17] {
+        let mut sent = Vec::new();
+        let _ = pushed_out.read_to_end(&mut sent).await;
+    }
+    assert_eq!(text(known.send_request(to("/who")).await.unwrap()).await, "kubernetes-admin");
+    let mut new = server.http1(site.client(b"http/1.1", None)).await;
+    assert_eq!(text(new.send_request(to("/who")).await.unwrap()).await, "nobody");
 }

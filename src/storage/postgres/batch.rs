@@ -9,6 +9,7 @@ use super::error::{corrupt, unavailable};
 use super::listener::Channel;
 use super::pool::short;
 use super::registration;
+use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
@@ -19,6 +20,8 @@ pub struct Begun {
     pub base: Revision,
     /// The transaction's id, by which its fate can be learned later.
     pub transaction: String,
+    /// What of the log was on the disk: everything that was committed before.
+    pub flushed: u64,
 }
 
 /// What a batch is judged by.
@@ -27,6 +30,9 @@ pub struct Found {
     pub live: Vec<Option<Revision>>,
     /// Whether the fence stands; without one it does not.
     pub registered: bool,
+    /// What every registered server can read. Without a registration it is not known who else reads, so that is what
+    /// every release can.
+    pub format: ValueFormat,
 }
 
 /// Where a batch failed.
@@ -40,11 +46,16 @@ pub enum Failure {
 /// Opens a transaction and takes the clock's lock.
 pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
     let clock = connection
-        .fetch_one(sqlx::raw_sql("BEGIN; SELECT revision, pg_current_xact_id()::text FROM clock FOR UPDATE"))
+        .fetch_one(sqlx::raw_sql(
+            "BEGIN; SELECT revision, pg_current_xact_id()::text, \
+             (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint FROM clock FOR UPDATE",
+        ))
         .await
         .map_err(unavailable)?;
     let base: i64 = clock.try_get(0).map_err(corrupt)?;
-    Ok(Begun { base: Revision(base as u64), transaction: clock.try_get(1).map_err(corrupt)? })
+    let flushed: i64 = clock.try_get(2).map_err(corrupt)?;
+    let transaction = clock.try_get(1).map_err(corrupt)?;
+    Ok(Begun { base: Revision(base as u64), transaction, flushed: flushed as u64 })
 }
 
 /// Reads under the lock. The read must not share the lock's snapshot, or it would miss what was committed while the
@@ -67,16 +78,21 @@ pub async fn look_up(
         .map_err(unavailable)?;
     let mut live = vec![None; mutations.len() + required.len()];
     let mut registered = false;
+    let mut format = ValueFormat::Plain;
     for row in rows {
         let ordinal: i64 = row.try_get(0).map_err(corrupt)?;
         let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
         if ordinal == 0 {
             registered = found == Some(1);
+            let common: Option<i32> = row.try_get(2).map_err(corrupt)?;
+            if fence.is_some() {
+                format = common.map_or(ValueFormat::NEWEST, ValueFormat::up_to);
+            }
         } else if let (Some(slot), Some(found)) = (live.get_mut(ordinal as usize - 1), found) {
             *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
         }
     }
-    Ok(Found { live, registered })
+    Ok(Found { live, registered, format })
 }
 
 /// Writes what passed and commits; with nothing to write, ends the transaction.
@@ -84,15 +100,16 @@ pub async fn finish(
     connection: &mut PgConnection,
     channel: &Channel,
     mutations: &[Mutation],
-    writes: &[Write],
+    verdict: (&[Write], ValueFormat),
     registry: Option<&RegistryChange>,
 ) -> Result<(), Failure> {
+    let (writes, format) = verdict;
     if writes.is_empty() && registry.is_none() {
         let ended = connection.execute(sqlx::raw_sql("ROLLBACK"));
         return short(ended.map_err(unavailable)).await.map(drop).map_err(Failure::Before);
     }
     if !writes.is_empty() {
-        let inserted = insert(connection, channel, mutations, writes);
+        let inserted = insert(connection, channel, mutations, writes, format);
         short(inserted.map_err(unavailable)).await.map_err(Failure::Before)?;
     }
     if let Some(change) = registry {
@@ -108,13 +125,14 @@ async fn insert(
     channel: &Channel,
     mutations: &[Mutation],
     writes: &[Write],
+    format: ValueFormat,
 ) -> Result<(), sqlx::Error> {
     let keys = || writes.iter().map(|write| &mutations[write.index].key);
     let stored = |pick: fn(&Change) -> &str| {
         writes.iter().map(|write| pick(&mutations[write.index].change)).collect::<Vec<_>>()
     };
     let values = |write: &Write| match &mutations[write.index].change {
-        Change::Put { draft, .. } => draft.value().clone(),
+        Change::Put { draft, .. } => draft.value_in(format),
         Change::Delete => bytes::Bytes::new(),
     };
     let values: Vec<bytes::Bytes> = writes.iter().map(values).collect();

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::{corrupt, unavailable};
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
-use crate::storage::stream::{Blocks, REVISIONS_AT_ONCE, ROWS_AHEAD, stream};
+use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
@@ -68,10 +68,16 @@ pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Er
                 Err(error) => Err(error),
             };
             let failed = row.is_err();
-            if sender.send(row).await.is_err() || failed {
-                return;
+            match offer(&sender, row).await {
+                Offered::Taken if !failed => {}
+                Offered::Taken | Offered::Gone => return,
+                Offered::Stalled => break,
             }
         }
+        drop(rows);
+        drop(transaction);
+        drop(connection);
+        give_up(&sender).await;
     });
     // Whoever drops the sender has died.
     begun.await.map_err(|_| Error::Closed)??;

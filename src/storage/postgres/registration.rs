@@ -20,9 +20,10 @@ pub async fn change(connection: &mut PgConnection, change: &RegistryChange) -> R
 
 async fn put(connection: &mut PgConnection, registration: &Registration) -> Result<(), sqlx::Error> {
     remove(connection, &[&registration.server]).await?;
-    sqlx::query("INSERT INTO servers (id, incarnation) VALUES ($1, $2)")
+    sqlx::query("INSERT INTO servers (id, incarnation, value_format) VALUES ($1, $2, $3)")
         .bind(&*registration.server)
         .bind(&*registration.incarnation)
+        .bind(registration.format.number())
         .execute(&mut *connection)
         .await?;
     let lists = |pick: fn(&EncodedResource) -> &[Box<str>]| {

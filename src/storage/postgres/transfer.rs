@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use futures_util::{StreamExt, TryStreamExt};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::error::unavailable;
-use super::{MIGRATIONS, Postgres, reads, without_password};
+use super::session::{Connector, Purpose};
+use super::{Address, MIGRATIONS, Postgres, connector, reads, unreachable};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
@@ -18,22 +19,25 @@ use crate::storage::transfer::{
     Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
     Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
-use crate::storage::{self, OpenError, TokenKey, migrations, transfer};
+use crate::storage::{self, TokenKey, migrations, transfer};
 
 impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
-    pub async fn export(url: &str) -> Result<Export, Error> {
-        let Snapshot { mut connection, revision, .. } = snapshot(url).await?;
+    pub async fn export(address: &Address) -> Result<Export, Error> {
+        let Snapshot { mut connection, revision, connector, .. } = snapshot(address).await?;
         let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
         let count: i64 = count.await.map_err(unavailable)?;
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let batches = stream(receiver, async move { send(&mut connection, &sender).await });
+        let batches = stream(receiver, async move {
+            send(&mut connection, &sender).await;
+            drop(connector);
+        });
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
     /// What is in the store, from one snapshot. Takes no lock either.
-    pub async fn inventory(url: &str) -> Result<Inventory, Error> {
-        let Snapshot { mut connection, revision, schema } = snapshot(url).await?;
+    pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
+        let Snapshot { mut connection, revision, schema, connector: _connector } = snapshot(address).await?;
         let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
         let stored = stored.fetch_all(&mut connection).await.map_err(unavailable)?;
         let registered = match schema >= inventory::REGISTRY {
@@ -47,8 +51,11 @@ impl Postgres {
     }
 
     /// The objects of a resource, from one snapshot. Takes no lock either.
-    pub async fn live_objects(url: &str, resource: &GroupResource) -> Result<Vec<StoredObject>, Error> {
-        let Snapshot { mut connection, .. } = snapshot(url).await?;
+    pub async fn live_objects(
+        address: &Address,
+        resource: &GroupResource,
+    ) -> Result<Vec<StoredObject>, Error> {
+        let Snapshot { mut connection, connector: _connector, .. } = snapshot(address).await?;
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
         let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
         Ok(rows.into_iter().map(StoredObject::from).collect())
@@ -68,23 +75,23 @@ impl Postgres {
 /// A connection that holds a snapshot of a store that is only read.
 struct Snapshot {
     connection: PgConnection,
+    /// The connection may lead through its link.
+    connector: Connector,
     revision: Revision,
     /// The newest migration of its schema.
     schema: i64,
 }
 
-async fn snapshot(url: &str) -> Result<Snapshot, Error> {
-    let shown = without_password(url);
-    let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
-    let options: PgConnectOptions = url.parse().map_err(unreachable)?;
-    let options = options.application_name("rowplane").disable_statement_logging();
-    let mut connection = options.connect().await.map_err(unreachable)?;
+async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
+    let (connector, shown) = connector(address).await?;
+    let unreachable = |source| unreachable(&shown, source);
+    let mut connection = connector.connect(Purpose::Whole).await.map_err(unreachable)?;
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     let schema: i64 = newest.fetch_one(&mut connection).await.map_err(unreachable)?;
     migrations::refuse_newer(&MIGRATIONS, schema)?;
     sqlx::query(reads::SNAPSHOT).execute(&mut connection).await.map_err(unavailable)?;
     let revision = reads::clock(&mut connection).await?.revision;
-    Ok(Snapshot { connection, revision, schema })
+    Ok(Snapshot { connection, connector, revision, schema })
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.

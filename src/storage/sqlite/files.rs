@@ -64,6 +64,11 @@ impl Files {
         Ok(Self { path, database: Arc::new(database), _beside: beside })
     }
 
+    /// Whether nothing has ever been written to it.
+    pub fn is_new(&self) -> io::Result<bool> {
+        Ok(self.database.metadata()?.len() == 0)
+    }
+
     /// What every file of the database is named after.
     pub fn path(&self) -> &Path {
         &self.path

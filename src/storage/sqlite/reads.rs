@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
-use crate::storage::stream::{Blocks, REVISIONS_AT_ONCE, ROWS_AHEAD, stream};
+use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
@@ -52,13 +52,19 @@ pub async fn scan(
             .bind(name)
             .bind(limit)
             .fetch(&mut *transaction);
-        while let Some(row) = rows.next().await {
+        loop {
+            let Some(row) = rows.next().await else { return };
             let row = row.map_err(unavailable).and_then(live_row);
             let failed = row.is_err();
-            if sender.send(row).await.is_err() || failed {
-                return;
+            match offer(&sender, row).await {
+                Offered::Taken if !failed => {}
+                Offered::Taken | Offered::Gone => return,
+                Offered::Stalled => break,
             }
         }
+        drop(rows);
+        drop(transaction);
+        give_up(&sender).await;
     }))
 }
 

@@ -22,9 +22,10 @@ pub async fn change(connection: &mut SqliteConnection, change: &RegistryChange) 
 
 async fn put(connection: &mut SqliteConnection, registration: &Registration) -> Result<(), sqlx::Error> {
     remove(connection, &registration.server).await?;
-    sqlx::query("INSERT INTO servers (id, incarnation) VALUES (?, ?)")
+    sqlx::query("INSERT INTO servers (id, incarnation, value_format) VALUES (?, ?, ?)")
         .bind(&*registration.server)
         .bind(&*registration.incarnation)
+        .bind(registration.format.number())
         .execute(&mut *connection)
         .await?;
     for resource in &registration.resources {

@@ -1,0 +1,62 @@
+//! Stored objects that this server cannot read: damaged ones, and in a rolling upgrade those of a newer release.
+//!
+//! Unreadable is neither "gone" nor "says nothing". Whoever would decide something by such an object decides nothing,
+//! and tells of it here. Writes that depend on one fail.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::sync::Mutex;
+
+use crate::codec::object::Object;
+use crate::revision::Revision;
+
+/// Objects that are remembered, so that each is logged once; beyond that, all are forgotten and logged again.
+const MOST: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub struct Unreadable {
+    /// Who met which. A revision belongs to one version of one object.
+    told: Mutex<HashSet<(&'static str, Revision)>>,
+}
+
+impl Unreadable {
+    /// Logs and counts an object that `by` has to leave undecided: once for each version of it.
+    pub fn tell(&self, by: &'static str, object: &Object, why: impl Display) {
+        if self.is_first(by, object.revision()) {
+            metrics::counter!("rowplane_unreadable_objects_total", "by" => by).increment(1);
+            tracing::error!(
+                by,
+                namespace = object.namespace(),
+                name = object.name(),
+                revision = %object.revision(),
+                %why,
+                "cannot be read, so nothing is decided by it"
+            );
+        }
+    }
+
+    fn is_first(&self, by: &'static str, revision: Revision) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if told.len() >= MOST {
+            told.clear();
+        }
+        told.insert((by, revision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_is_told_once_by_each() {
+        let unreadable = Unreadable::default();
+        let first = |by, revision| unreadable.is_first(by, Revision(revision));
+        assert!(first("a", 1) && first("b", 1) && first("a", 2));
+        assert!(!first("a", 1) && !first("b", 1) && !first("a", 2));
+        for revision in 0..2 * MOST as u64 {
+            first("c", revision);
+        }
+        assert!(unreadable.told.lock().expect("told").len() <= MOST);
+    }
+}

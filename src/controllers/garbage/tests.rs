@@ -1,0 +1,103 @@
+//! The collector on a store of its own, with reports that come when the test says so.
+
+use arc_swap::ArcSwap;
+
+use super::*;
+use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
+use crate::api::options::write::WriteOptions;
+use crate::api::resource::Resources;
+use crate::api::services::port_claims;
+use crate::api::strictness::{Requester, Warnings};
+use crate::api::{Answer, Target};
+use crate::cache::Cache;
+use crate::schema::builtin;
+use crate::schema::registry::Registry;
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{Backend, HighWaterMark, Store};
+use crate::tasks::Tasks;
+use crate::tree::{Value, json};
+use crate::user::User;
+
+async fn api(directory: &std::path::Path) -> Api {
+    let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
+    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
+    names.push(port_claims());
+    let ids = backend.resource_ids(&names).await.expect("ids");
+    let port_claims = ids[ids.len() - 1];
+    let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
+    let tasks = Tasks::new();
+    let (cache, sink) =
+        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
+    let key = TokenKey { id: 1, secret: vec![0; 32] };
+    Api {
+        store: Store::start(backend, sink, mark, &tasks),
+        cache,
+        resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
+        token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
+        port_claims,
+        unreadable: Default::default(),
+        config: crate::api::Config {
+            min_request_timeout: Duration::from_secs(1800),
+            services: Default::default(),
+            generate_name: |prefix| prefix.to_owned(),
+        },
+    }
+}
+
+async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
+    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let namespace = if resource.definition.namespaced() { "t" } else { "" };
+    let Value::Object(object) = object else { unreachable!("an object") };
+    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
+        Ok(Answer::Stored(object)) => object,
+        _ => panic!("not created"),
+    }
+}
+
+/// A dependent was made just before its owner is deleted so that dependents stay; the collector hears of the owner first.
+#[tokio::test]
+async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let api = api(directory.path()).await;
+    create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
+    let mut graph = Graph::default();
+    assert!(load(&api, &api.cache.any(), &mut graph).is_empty());
+
+    let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
+    let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
+    let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
+    let metadata = json!({"name": "dependent", "ownerReferences": references});
+    let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
+    let id = |plural| api.resources.get("", "v1", plural).expect(plural).id;
+    let (configmaps, secrets) = (id("configmaps"), id("secrets"));
+    let resource = api.resources.get("", "v1", "configmaps").expect("configmaps");
+    let target = Target { resource, namespace: "t", name: "owner" };
+    let policy = Dependents::Policy(Propagation::Orphan);
+    let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };
+    api.delete(target, &options).await.map(drop).expect("deleted");
+
+    let node = Node { resource: configmaps, key: owner.key().into() };
+    let current = api.cache.any().get(configmaps, "t", "owner");
+    let at = api.cache.any().revision;
+    let mut queue = Vec::new();
+    take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
+    take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
+    assert_eq!(queue, [node.clone()]);
+    let collector = Collector { api: &api };
+    assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Later)));
+    assert!(api.cache.any().get(configmaps, "t", "owner").is_some(), "it waits");
+
+    let known = Node { resource: secrets, key: dependent.key().into() };
+    let report = Report::Change { node: known, current: Some(dependent), previous: None };
+    take_in(&api, &mut graph, report, &mut queue);
+    for resource in api.resources.stored() {
+        take_in(&api, &mut graph, Report::Reached(resource.id, at), &mut queue);
+    }
+    assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Done)));
+    assert!(api.cache.any().get(configmaps, "t", "owner").is_none());
+    let left = api.cache.any().get(secrets, "t", "dependent").expect("it stays").to_map().expect("readable");
+    assert_eq!(left["metadata"].get("ownerReferences"), None);
+}

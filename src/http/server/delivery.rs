@@ -1,0 +1,185 @@
+//! Long responses on their way to their readers.
+//!
+//! hyper asks a body for its next piece only when it can pass it on, so a body whose reader takes nothing is not asked
+//! again and cannot look at any clock: the sweep does. It stops the task that holds the response, which resets the
+//! stream (in HTTP/1.1: ends the connection) and drops whatever the body holds, be it a state or a database's cursor.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::task::Id;
+use tokio::time::Instant;
+
+use super::connection_state::Requests;
+use super::connections::Connections;
+use crate::http::metrics::{InFlight, RequestMetrics};
+
+/// A response that is complete and not longer than this is handed to the protocol at once and not watched.
+const SHORT: u64 = 64 << 10;
+/// Longer pieces are handed over in parts, so that a reader who stops has no more than this waiting.
+const PART: usize = 256 << 10;
+/// What a watch gets beyond its time to end by itself.
+pub const SLACK: Duration = Duration::from_secs(5);
+
+/// What holds for a long response until it is sent; an extension of the response.
+#[derive(Clone)]
+pub struct Terms {
+    /// When it is reset, however its reader does.
+    pub until: Instant,
+    /// The request counts as in flight until then.
+    pub in_flight: Option<Arc<InFlight>>,
+    pub metrics: Arc<RequestMetrics>,
+}
+
+/// Whether [`Terms`] have a meaning for the response.
+pub fn is_long(response: &Response) -> bool {
+    response.body().size_hint().exact().is_none_or(|length| length > SHORT)
+}
+
+/// Has a response watched over, if it is long; to be called on the task that will send it.
+pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response {
+    if !is_long(&response) {
+        return response;
+    }
+    let terms = response.extensions_mut().remove::<Terms>();
+    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+    let task = tokio::task::try_id().map(|id| (id, waker));
+    let delivery = Arc::new(Delivery::new(&request.connections, terms.as_ref(), task));
+    request.connection.add_delivery(delivery.clone());
+    response.map(|body| Body::new(Delivered { body, rest: Bytes::new(), delivery, request, _terms: terms }))
+}
+
+/// How far a response is, as the sweep sees it.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The tick since which the reader has what was handed over last; 0 while the reader waits for more.
+    waiting_since: AtomicU64,
+    /// The tick at which its time is up.
+    until: u64,
+    task: Option<(Id, Waker)>,
+    is_reset: AtomicBool,
+    metrics: Option<Arc<RequestMetrics>>,
+}
+
+impl Delivery {
+    fn new(connections: &Connections, terms: Option<&Terms>, task: Option<(Id, Waker)>) -> Self {
+        let left = terms.map(|terms| terms.until.saturating_duration_since(Instant::now()));
+        let left = left.map_or(u64::MAX / 2, |left| connections.ticks(left));
+        Self {
+            waiting_since: AtomicU64::new(0),
+            until: connections.now().saturating_add(left),
+            task,
+            is_reset: AtomicBool::new(false),
+            metrics: terms.map(|terms| terms.metrics.clone()),
+        }
+    }
+
+    /// The limit that the response has reached.
+    pub fn overdue(&self, now: u64, patience: u64) -> Option<&'static str> {
+        let since = self.waiting_since.load(Ordering::Relaxed);
+        match () {
+            () if now > self.until => Some("response-time"),
+            () if since > 0 && now.saturating_sub(since) > patience => Some("response-progress"),
+            () => None,
+        }
+    }
+
+    /// Marks it as reset. Returns the task to stop, the first time.
+    pub fn reset(&self) -> Option<Id> {
+        let (task, _) = self.task.as_ref()?;
+        if self.is_reset.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.aborted();
+        }
+        Some(*task)
+    }
+
+    /// The task that was stopped for it.
+    pub fn reset_task(&self) -> Option<Id> {
+        let (task, _) = self.task.as_ref()?;
+        self.is_reset.load(Ordering::Relaxed).then_some(*task)
+    }
+
+    pub fn wake(&self) {
+        if let Some((_, waker)) = &self.task {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn asked(&self) {
+        self.waiting_since.store(0, Ordering::Relaxed);
+    }
+
+    fn handed_over(&self, now: u64) {
+        self.waiting_since.store(now, Ordering::Relaxed);
+    }
+}
+
+/// A body that tells its [`Delivery`] how it gets on.
+struct Delivered {
+    body: Body,
+    /// Of a long piece.
+    rest: Bytes,
+    delivery: Arc<Delivery>,
+    request: Arc<Requests>,
+    _terms: Option<Terms>,
+}
+
+impl Delivered {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            match frame.into_data() {
+                Ok(data) if data.len() > PART => self.rest = data,
+                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Err(other) => return Poll::Ready(Some(Ok(other))),
+            }
+        }
+        let length = self.rest.len().min(PART);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+    }
+}
+
+impl http_body::Body for Delivered {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.delivery.asked();
+        let piece = self.poll_piece(context);
+        if piece.is_ready() {
+            self.delivery.handed_over(self.request.connections.now());
+        }
+        piece.map_err(BoxError::from)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.rest.is_empty() { self.body.size_hint() } else { SizeHint::default() }
+    }
+}
+
+impl Drop for Delivered {
+    fn drop(&mut self) {
+        self.request.connection.remove_delivery(&self.delivery);
+    }
+}

@@ -1,0 +1,51 @@
+//! The tasks of HTTP/2 streams, each of which can be stopped without ending its connection.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hyper::rt::Executor;
+use pin_project_lite::pin_project;
+
+use super::connection_state::Connection;
+
+/// Runs the streams of one connection.
+#[derive(Clone)]
+pub struct Streams(Arc<Connection>);
+
+impl Streams {
+    pub fn of(connection: Arc<Connection>) -> Self {
+        Self(connection)
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::spawn(Stream { connection: self.0.clone(), future });
+    }
+}
+
+pin_project! {
+    /// Dropped unfinished, a stream is reset.
+    struct Stream<F> {
+        connection: Arc<Connection>,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Stream<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if this.connection.is_stopped() {
+            return Poll::Ready(None);
+        }
+        this.future.poll(context).map(Some)
+    }
+}

@@ -1,0 +1,393 @@
+//! What a server bears: each limit with too much of what it limits, what clients are told, and that the server is well
+//! afterwards.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use futures_util::future::join_all;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::config::Kubeconfig;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::support::client::{Answer, Client, connect, connect_as_nobody};
+use crate::support::database::Database;
+use crate::support::process::Installation;
+use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
+
+/// More than clients and kernels buffer together, and of more rows than are read ahead.
+const HUGE: usize = 400;
+
+/// ConfigMaps of 60 kB each.
+async fn fill(server: &TestServer, count: usize) {
+    let data = json!({"n": "x".repeat(60_000)});
+    let numbers: Vec<usize> = (0..count).collect();
+    for some in numbers.chunks(50) {
+        join_all(some.iter().map(|n| {
+            let data = data.clone();
+            async move { server.create(&format!("n{n:02}"), data).await }
+        }))
+        .await;
+    }
+}
+
+/// The head of a create, and a part of its body, which is to be `length` bytes long.
+async fn begin_create(kubeconfig: &Kubeconfig, length: usize) -> TlsStream<TcpStream> {
+    let mut stream = connect(kubeconfig, "http/1.1").await.expect("a connection");
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.flush().await.expect("sent");
+    stream
+}
+
+/// The status line that comes back.
+async fn status_line(stream: TlsStream<TcpStream>) -> String {
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await.expect("an answer");
+    line
+}
+
+#[track_caller]
+fn is_refused_as_upstream_does(answer: &Answer) {
+    assert_eq!(answer.status, 429, "{answer:?}");
+    assert_eq!(answer.text(), "Too many requests, please try again later.\n");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+}
+
+async fn well(server: &TestServer) {
+    server.post(CONFIGMAPS, &config_map("afterwards", json!({}))).await.expect(201);
+    server.delete(format!("{CONFIGMAPS}/afterwards")).await.ok();
+}
+
+/// Asks until the answer is another.
+async fn once_not(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
+    loop {
+        let answer = ask().await;
+        if answer.status != status {
+            return answer;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_in_flight() {
+    let mut setup = Setup::new(Database::sqlite());
+    let server = setup.start().await;
+    fill(&server, HUGE).await;
+    server.stop().await;
+    (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (1, 1);
+    let server = setup.start_empty().await;
+
+    // A list that nobody takes is one that reads until its end.
+    let unread = server.get(CONFIGMAPS).send().await;
+    for path in [CONFIGMAPS, &format!("{CONFIGMAPS}/n00"), "/apis", "/metrics", "/openapi/v2"] {
+        is_refused_as_upstream_does(&server.get(path).await);
+    }
+    // Others are not meant: writes, watches, and who asks how the server is.
+    server.set("n00", json!({"n": "short"})).await;
+    let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion=0")).await;
+    watch.expect("ADDED").await;
+    assert_eq!(server.anonymous().get("/readyz").await.status, 200);
+    drop(unread);
+    let metrics = once_not(429, || async { server.get("/metrics").await }).await;
+    let terminated = "apiserver_request_terminations_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"configmaps\"";
+    assert!(metrics.status == 200 && metrics.text().contains(terminated), "{metrics:?}");
+
+    let slow = begin_create(&server.kubeconfig, 1000).await;
+    let refused = once_not(201, || async {
+        server.post(CONFIGMAPS, &json!({"metadata": {"generateName": "g-"}})).await
+    });
+    is_refused_as_upstream_does(&refused.await);
+    is_refused_as_upstream_does(&server.delete(format!("{CONFIGMAPS}/n00")).await);
+    server.get(format!("{CONFIGMAPS}/n00")).await.ok();
+    drop(slow);
+    once_not(429, || async { server.delete(format!("{CONFIGMAPS}/n00")).await }).await.ok();
+    well(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_of_bodies() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.limits.max_request_body_bytes_inflight = 100 << 10;
+    // A quarter of it is waited.
+    setup.limits.request_timeout = Duration::from_secs(8);
+    let server = setup.start().await;
+    let large = |name: &str| config_map(name, json!({"n": "x".repeat(40 << 10)}));
+    server.post(CONFIGMAPS, &large("one")).await.expect(201);
+
+    let slow = begin_create(&server.kubeconfig, 80 << 10).await;
+    let in_flight = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1\n";
+    while !server.get("/metrics").await.text().contains(in_flight) {}
+    let (refused, small) = tokio::join!(async { server.post(CONFIGMAPS, &large("two")).await }, async {
+        server.post(CONFIGMAPS, &config_map("small", json!({}))).await
+    },);
+    let message = "too many bytes of request bodies, please try again later";
+    refused.fails(429, "TooManyRequests", message, json!({"retryAfterSeconds": 1}));
+    small.expect(201);
+    assert_eq!(server.get(format!("{CONFIGMAPS}/two")).await.status, 404);
+    // Who waits in line is served when there is room.
+    let (waited, ()) =
+        tokio::join!(async { server.post(CONFIGMAPS, &large("three")).await }, async { drop(slow) },);
+    waited.expect(201);
+    well(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_never_ends() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.limits.request_timeout = Duration::from_secs(1);
+    let server = setup.start().await;
+    let mut slow = begin_create(&server.kubeconfig, 1000).await;
+    slow.write_all(b"\"").await.expect("sent");
+    assert_eq!(status_line(slow).await, "HTTP/1.1 504 Gateway Timeout\r\n");
+    assert_eq!(server.get(CONFIGMAPS).await.ok()["items"], json!([]));
+    well(&server).await;
+}
+
+/// What is refused by its head alone is refused before its body comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_impersonator_is_refused_before_the_body() {
+    let server = Setup::new(Database::sqlite()).start().await;
+    let mut stream = connect(&server.kubeconfig, "http/1.1").await.expect("a connection");
+    let head = format!(
+        "POST {CONFIGMAPS} HTTP/1.1\r\nhost: kubernetes\r\nIMPERSONATE-USER: jane\r\ncontent-length: 1000\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.flush().await.expect("sent");
+    assert_eq!(status_line(stream).await, "HTTP/1.1 403 Forbidden\r\n");
+}
+
+/// Of a list from SQL, too, whose snapshot would keep the log from being folded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_who_stops_within_a_huge_list() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.response_progress = Duration::from_millis(500);
+    let server = setup.start().await;
+    fill(&server, HUGE).await;
+    let before = server.revision().await;
+    server.set("n00", json!({"n": "new"})).await;
+    let exact = format!("{CONFIGMAPS}?resourceVersion={before}&resourceVersionMatch=Exact");
+    let watch = format!("{CONFIGMAPS}?watch=1&resourceVersion=0");
+    for (n, path) in [CONFIGMAPS, &watch].into_iter().enumerate() {
+        let unread = server.get(path).send().await;
+        assert_eq!(unread.status(), StatusCode::OK);
+        while aborts(&server).await == n {
+            tokio::task::yield_now().await;
+        }
+        // Broken off, and no short list: the client has some of it and an error.
+        assert!(unread.into_body().collect().await.is_err(), "{path}");
+    }
+    let unread = server.get(&exact).send().await;
+    assert_eq!(unread.status(), StatusCode::OK);
+    // No more than its reader's patience: then nobody reads the log, and it can be folded.
+    let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
+    while setup.database.number(fold).await != 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(unread.into_body().collect().await.is_err());
+    well(&server).await;
+}
+
+/// Responses that were broken off.
+async fn aborts(server: &TestServer) -> usize {
+    let metrics = server.get("/metrics").await.text();
+    let aborts = metrics.lines().filter(|line| line.starts_with("apiserver_request_aborts_total{"));
+    aborts.map(|line| line.rsplit(' ').next().expect("a number").parse::<usize>().expect("a number")).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_has_the_time_of_its_request() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.limits.request_timeout = Duration::from_secs(30);
+    let server = setup.start().await;
+    fill(&server, HUGE).await;
+    let unread = server.get(format!("{CONFIGMAPS}?timeout=1s")).send().await;
+    assert_eq!(unread.status(), StatusCode::OK);
+    while aborts(&server).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(unread.into_body().collect().await.is_err());
+    well(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_connections_with_a_credential() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.connections = 1;
+    let server = setup.start().await;
+    let message = "too many connections, please try again later";
+    let refused = server.token("root-token").get(CONFIGMAPS).await;
+    refused.fails(429, "TooManyRequests", message, json!({"retryAfterSeconds": 1}));
+    // Who asks how the server is needs no credential.
+    assert_eq!(server.anonymous().get("/readyz").await.status, 200);
+    well(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_idle_connections() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.unauthenticated_connections = 100;
+    let server = setup.start().await;
+    let mut idle = Vec::new();
+    for _ in 0..1000 {
+        idle.push(connect_as_nobody(&server.kubeconfig, "h2").await.expect("a connection"));
+    }
+    for pushed_out in &mut idle[..900] {
+        let _ = pushed_out.read_to_end(&mut Vec::new()).await;
+    }
+    assert_eq!(server.anonymous().get("/readyz").await.status, 200);
+    server.token("root-token").get(CONFIGMAPS).await.ok();
+    well(&server).await;
+}
+
+/// In a process of its own, whose metrics are its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_questions_without_a_credential() {
+    let installation = Installation::sqlite().without_heartbeats();
+    let _server = installation.start().await;
+    let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).expect("a kubeconfig");
+    let admin = Client::of_certificate(&kubeconfig, crate::support::client::Protocol::Any);
+    let questions = async || {
+        let metrics = admin.get("/metrics").await.text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("rowplane_clock_questions_total "));
+        line.map_or(0, |number| number.parse::<u64>().expect("a number"))
+    };
+    let (before, started) = (questions().await, Instant::now());
+    let stream = connect_as_nobody(&kubeconfig, "h2").await.expect("a connection");
+    let (sender, connection) =
+        http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let asked = (0..1000).map(|_| {
+        let mut sender = sender.clone();
+        async move {
+            let request = Request::get("https://kubernetes/readyz").body(Body::empty()).expect("a request");
+            sender.send_request(request).await.map(|response| response.status().as_u16())
+        }
+    });
+    let answers = join_all(asked).await;
+    let told =
+        |status: u16| answers.iter().filter(|answer| matches!(answer, Ok(told) if *told == status)).count();
+    // The rest has been told to come by another connection.
+    assert!(told(200) > 0, "{answers:?}");
+    assert!(answers.iter().flatten().all(|status| [200, 429].contains(status)), "{answers:?}");
+    drop(sender);
+    let _ = connection.await.expect("no panic");
+    let periods = started.elapsed().as_secs() + 1;
+    let asked = questions().await - before;
+    assert!(asked <= periods + 1, "{asked} questions in {periods} s");
+    admin.get("/api/v1/namespaces").await.ok();
+}
+
+/// An anonymous request over HTTP/2 is the last of its connection, as upstream's mitigation of floods has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_without_a_credential_is_left_after_one_request() {
+    let server = Setup::new(Database::sqlite()).start().await;
+    for (path, status) in [("/version", 200), (CONFIGMAPS, 401)] {
+        let stream = connect_as_nobody(&server.kubeconfig, "h2").await.expect("a connection");
+        let (mut sender, connection) =
+            http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+        let connection = tokio::spawn(connection);
+        let request =
+            Request::get(format!("https://kubernetes{path}")).body(Body::empty()).expect("a request");
+        let response = sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), status);
+        // The sender lives on, and the connection ends all the same.
+        connection.await.expect("no panic").expect("a proper end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goaway_chance_sends_clients_away() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.limits.goaway_chance = 1.0;
+    let server = setup.start().await;
+    let stream = connect(&server.kubeconfig, "h2").await.expect("a connection");
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Body>(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let watch = format!("https://kubernetes{CONFIGMAPS}?watch=1");
+    let request = Request::get(watch).body(Body::empty()).expect("a request");
+    let mut watch = sender.send_request(request).await.expect("an answer").into_body();
+    let version = || Request::get("https://kubernetes/version").body(Body::empty()).expect("a request");
+    while sender.send_request(version()).await.is_ok() {}
+    // What is under way goes on.
+    server.create("seen", json!({})).await;
+    let event = watch.frame().await.expect("an event").expect("no error").into_data().expect("data");
+    let event: Value = serde_json::from_slice(&event).expect("JSON");
+    assert_eq!(event["object"]["metadata"]["name"], "seen");
+    drop(watch);
+    connection.await.expect("no panic").expect("a proper end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_streams_than_a_connection_may_have() {
+    let mut setup = Setup::new(Database::sqlite());
+    setup.connections.streams = 2;
+    let server = setup.start().await;
+    let server = Arc::new(server);
+    // The client waits for its turn, and nothing is lost.
+    let answers = join_all((0..50).map(|n| {
+        let server = server.clone();
+        async move { server.create(&format!("s{n}"), json!({})).await }
+    }));
+    assert_eq!(answers.await.len(), 50);
+    assert_eq!(server.get(CONFIGMAPS).await.ok()["items"].as_array().map(Vec::len), Some(50));
+}
+
+/// Long answers for people are printed elsewhere, and are the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_answers_for_people() {
+    let server = Setup::new(Database::sqlite()).start().await;
+    fill(&server, 10).await;
+    for path in [CONFIGMAPS.to_owned(), format!("{CONFIGMAPS}/n00")] {
+        let plain = server.get(&path).await.ok();
+        let indented = server.get(format!("{path}?pretty=1")).await;
+        assert!(indented.text().contains("\n  "), "indented");
+        assert_eq!(indented.ok(), plain);
+        let yaml = server.get(&path).accept("application/yaml").await;
+        let read: Value = serde_saphyr::from_str(&yaml.text()).expect("YAML");
+        assert_eq!(read, plain);
+    }
+}
+
+/// The usual soft limit would be used up by as many connections.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_open_files_is_raised() {
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let mut command = tokio::process::Command::new("sh");
+    command.args(["-c", "ulimit -Sn 300; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_rowplane")]);
+    command.arg("--data-dir").arg(data.path()).arg("--secure-port=0");
+    command.stdout(std::process::Stdio::piped()).kill_on_drop(true);
+    let mut server = command.spawn().expect("a server");
+    let mut lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+    while !lines.next_line().await.expect("a banner").expect("a line").starts_with("export") {}
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id().expect("a process")));
+    let limits = limits.expect("its limits");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a line");
+    let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    assert!(numbers[0] == numbers[1] && numbers[0] != "300", "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_flags_that_make_no_sense_are_refused() {
+    for (argument, why) in [
+        ("--goaway-chance=0.5", "cannot be less than 0 or greater than 0.02"),
+        ("--response-progress-timeout=0s", "must be greater than zero"),
+    ] {
+        let (code, said) = Installation::sqlite().with(argument).refused().await;
+        assert!(code == Some(2) && said.contains(why), "{code:?} {said}");
+    }
+}
