@@ -3,8 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use base64::engine::general_purpose::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{DecodeError, Engine, alphabet};
+
+mod time;
+
+pub use time::{Fraction, time_complaint};
 
 /// Go's `%q`: a double-quoted literal in which only printable characters stand for themselves.
 pub fn quote(text: &str) -> String {
@@ -87,7 +92,21 @@ pub fn display(value: &crate::tree::Value) -> String {
             format!("[{}]", items.join(" "))
         }
         Value::Object(object) => display_map(object),
+        Value::Number(number) if number.is_f64() => display_float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
+    }
+}
+
+/// What `fmt` prints for `%v` of a floating-point number.
+pub fn display_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => value.to_string(),
     }
 }
 
@@ -98,7 +117,9 @@ pub fn display_as_text(value: &crate::tree::Value) -> String {
         Value::Null => "%!s(<nil>)".to_owned(),
         Value::Bool(flag) => format!("%!s(bool={flag})"),
         Value::Number(number) if number.as_i64().is_some() => format!("%!s(int64={number})"),
-        Value::Number(number) => format!("%!s(float64={number})"),
+        Value::Number(number) => {
+            format!("%!s(float64={})", display_float(number.as_f64().unwrap_or_default()))
+        }
         other => display(other),
     }
 }
@@ -148,6 +169,11 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         };
         format!("illegal base64 data at input byte {at}")
     })
+}
+
+/// As `encoding/json` prints bytes.
+pub fn encode_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.
@@ -279,6 +305,23 @@ mod tests {
             assert_eq!(quote(text), want);
         }
         assert_eq!(json(&crate::tree::json!(["a<b", 1])), r#"["a\u003cb",1]"#);
+    }
+
+    #[test]
+    fn floats_are_shown_like_go() {
+        let cases = [
+            (1000.0, "1000"),
+            (1.5, "1.5"),
+            (70000.0, "70000"),
+            (1e6, "1e+06"),
+            (2_147_483_648.0, "2.147483648e+09"),
+            (1e21, "1e+21"),
+            (-0.0001, "-0.0001"),
+            (0.00001, "1e-05"),
+        ];
+        for (value, want) in cases {
+            assert_eq!(display_float(value), want);
+        }
     }
 
     #[test]

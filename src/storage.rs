@@ -40,7 +40,7 @@ use crate::schema::names::GroupResource;
 
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
-pub use mark::{HighWaterMark, SAFETY_GAP};
+pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
 pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
 pub use writer::{Store, Together, Written};
@@ -262,12 +262,18 @@ pub enum OpenError {
     NewerSchema(i64),
     #[error("the database holds a schema that is not rowplane's: {0}")]
     ForeignSchema(String),
+    /// Another database than this server's, or an old state of it.
+    #[error("the database {url} is not used: {reason}")]
+    Refused { url: String, reason: String },
     #[error("the database {url} cannot be opened: {source}")]
     Unreachable { url: String, source: sqlx::Error },
 }
 
 /// A stream of rows; an error ends it, and what came before is then not the whole answer.
 pub type RowStream = BoxStream<'static, Result<Row, Error>>;
+
+/// Rows in blocks of bounded size, for whoever reads many; an error ends it.
+pub type BlockStream = BoxStream<'static, Result<Vec<Row>, Error>>;
 
 /// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit_under`] is the one
 /// exception and must be driven to its end (the writer does).
@@ -278,6 +284,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How many batches may be committed at a time.
     fn pipeline_depth(&self) -> usize;
+
+    /// From now on compares the database with what the mark remembers of it, and refuses another one.
+    async fn hold_to(&self, _mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
+        Ok(())
+    }
 
     /// Takes the clock's lock, closes the batch, judges it in order inside that transaction and writes what passes under
     /// `terms`; durable on return. A batch that is still open afterwards has not been looked at.
@@ -296,6 +307,17 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
+
+    /// The revisions of the live rows of each resource as of `at`, in key order, all from one snapshot.
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error>;
+
+    /// The rows of these revisions. A revision's row never changes, so this needs no snapshot; one that has been swept
+    /// meanwhile is missing.
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error>;
 
     /// How many live rows `scan` has as of `at`; its limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;

@@ -32,6 +32,28 @@ pub enum Value {
 }
 
 impl Value {
+    /// Sorts the members of all objects by their names.
+    pub fn sort_all(&mut self) {
+        match self {
+            Self::Object(members) => {
+                members.sort_keys();
+                members.values_mut().for_each(Self::sort_all);
+            }
+            Self::Array(items) => items.iter_mut().for_each(Self::sort_all),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => {}
+        }
+    }
+
+    /// Whether there is a number with a fraction or an exponent anywhere.
+    pub fn has_floats(&self) -> bool {
+        match self {
+            Self::Object(members) => members.values().any(Self::has_floats),
+            Self::Array(items) => items.iter().any(Self::has_floats),
+            Self::Number(number) => number.is_f64(),
+            Self::Null | Self::Bool(_) | Self::String(_) => false,
+        }
+    }
+
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }
     }

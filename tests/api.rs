@@ -87,6 +87,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/startup.rs"]
+mod startup;
 #[path = "api/statuses.rs"]
 mod statuses;
 #[path = "api/system_objects.rs"]

@@ -38,8 +38,10 @@ impl Server {
     async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks).await.expect("load");
+        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
+            .await
+            .expect("load");
         let store = Store::start(backend.clone(), sink, mark, tasks);
         Self { backend, cache, store, pods }
     }

@@ -50,16 +50,16 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         let service = &compose["services"][name];
         let config = config_of(service);
         let postgres = &compose["services"]["postgres"]["environment"];
-        let (user, password) = (&postgres["POSTGRES_USER"], &postgres["POSTGRES_PASSWORD"]);
         // The image names the database after its user.
-        let (user, password) = (user.as_str().unwrap(), password.as_str().unwrap());
-        assert_eq!(
-            config.datastore,
-            Datastore::Postgres(format!("postgres://{user}:{password}@postgres/{user}"))
-        );
+        let user = postgres["POSTGRES_USER"].as_str().unwrap();
+        let password = postgres["POSTGRES_PASSWORD_FILE"].as_str().unwrap();
+        let Datastore::Postgres(address) = config.datastore else { panic!("{service} is not on PostgreSQL") };
+        assert_eq!(address.url, format!("postgres://{user}@postgres/{user}?sslmode=disable"));
+        assert_eq!(address.password_file.as_deref(), Some(Path::new(password)));
 
         hostnames.push(config.identity.unwrap().hostname_override.unwrap());
-        assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}")]);
+        let secret = format!("password:{}:ro", Path::new(password).parent().unwrap().display());
+        assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}"), secret]);
         assert_eq!(texts(&service["security_opt"]), ["no-new-privileges:true"]);
         assert_eq!(config.secure_port, 6443);
         assert!(service["ports"].is_null(), "the one address is that of the proxy");
@@ -86,6 +86,25 @@ fn volumes_of_the_compose_file_are_declared() {
     let volumes = texts(&compose["services"]["postgres"]["volumes"]);
     let (name, _) = volumes[0].split_once(':').unwrap();
     assert!(compose["volumes"].as_object().unwrap().contains_key(name));
+}
+
+/// Nobody reads it in the repository, and it is made once: PostgreSQL keeps what it was given first.
+#[test]
+fn the_password_of_the_compose_file_is_made_where_it_runs() {
+    let compose = compose();
+    let maker = &compose["services"]["password"];
+    let script = texts(&maker["command"])[0];
+    let dir = tempfile::tempdir().unwrap();
+    let script = script.replace("/run/database", dir.path().to_str().unwrap());
+    let password = || {
+        let arguments = texts(&maker["entrypoint"]).into_iter().chain([&*script]).collect::<Vec<_>>();
+        assert!(Command::new(arguments[0]).args(&arguments[1..]).status().unwrap().success());
+        std::fs::read_to_string(dir.path().join("password")).unwrap()
+    };
+    let made = password();
+    assert!(made.len() > 30 && made.lines().count() == 1, "{made:?}");
+    assert_eq!(password(), made);
+    assert!(!file("docker-compose.yml").contains("POSTGRES_PASSWORD:"));
 }
 
 #[test]

@@ -180,7 +180,7 @@ async fn breaks_off(client: &Client, at: u64, meanwhile: impl FnOnce()) {
 async fn postgres_goes_in_the_middle_of_a_list() {
     let schema = Schema::create().await;
     let proxy = Proxy::start(schema.target()).await;
-    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()));
+    let detour = Datastore::Postgres(schema.url_through(proxy.address().port()).into());
     let mut setup = Setup::new(Database::Postgres(schema));
     setup.detour = Some(detour);
     let server = setup.start().await;

@@ -1,4 +1,5 @@
-//! Python's `kubernetes` client, typed and dynamic: `tests/python/client.py` against servers of its own.
+//! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), and what of
+//! `tests/upstream/versus` needs no kube-apiserver.
 
 mod support;
 
@@ -19,6 +20,14 @@ async fn on_sqlite() {
 async fn on_postgres() {
     let schema = Schema::create().await;
     run(Installation::postgres(&schema)).await;
+}
+
+#[tokio::test]
+async fn random_changes_of_versus_stay_in_their_object() {
+    let Some(python) = optional::program("get-python", "the random changes of versus").await else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/upstream/versus/mutate_test.py");
+    let output = Command::new(python).arg("-B").arg(script).output().await.expect("run it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 async fn run(installation: Installation) {

@@ -34,7 +34,7 @@ impl Measured {
 pub async fn through_store(backend: &Arc<dyn Backend>, writers: usize, duration: Duration) -> Measured {
     let group = GroupResource::new("bench", &format!("load-{writers}"));
     let resource = backend.resource_ids(&[group]).await.expect("an id")[0];
-    let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark")).expect("no mark");
+    let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark"));
     let (sink, _) = mpsc::channel(1);
     let store = Store::start(backend.clone(), sink, Arc::new(mark), &Tasks::new());
     let start = Instant::now();

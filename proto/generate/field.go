@@ -32,6 +32,7 @@ func (m *model) addField(file *file, added *message, owner reflect.Type, from re
 	if err := m.setType(file, &into, from.Type); err != nil {
 		return fmt.Errorf("%s: %w", from.Name, err)
 	}
+	setGoNames(&into, from.Type)
 	if err := setJSON(&into, owner, from); err != nil {
 		return fmt.Errorf("%s: %w", from.Name, err)
 	}
@@ -83,6 +84,27 @@ func (m *model) setType(file *file, into *field, t reflect.Type) error {
 	}
 	into.typ = element
 	return nil
+}
+
+// setGoNames keeps the names that errors show of a type, where they do not follow from the field's type in protobuf.
+func setGoNames(into *field, t reflect.Type) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	element, collection := t, ""
+	switch {
+	case isMessage(t) || isBytes(t):
+	case t.Kind() == reflect.Slice:
+		element, collection = t.Elem(), "[]"
+	case t.Kind() == reflect.Map:
+		element, collection = t.Elem(), "map[string]"
+	}
+	if !isMessage(element) && !isBytes(element) && element.Name() != element.Kind().String() {
+		into.options = append(into.options, fmt.Sprintf("(rowplane.go_type) = %q", element))
+	}
+	if collection != "" && t.String() != collection+element.String() {
+		into.options = append(into.options, fmt.Sprintf("(rowplane.go_collection) = %q", t))
+	}
 }
 
 func (m *model) element(file *file, t reflect.Type) (string, error) {

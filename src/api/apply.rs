@@ -11,7 +11,8 @@ use super::update::{Change, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, apply, update};
+use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
+use crate::schema::types;
 
 pub(super) mod body;
 mod last_applied;
@@ -85,7 +86,8 @@ fn changed(
     body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
     let mut live = current.object.clone();
     ownership::put(&mut live, None);
-    let managers = if managers.0.is_empty() { first_managers(&kind, &live, &acting) } else { managers };
+    let managers =
+        if managers.0.is_empty() { first_managers(&kind, &live, &acting, kind.zero()) } else { managers };
     let mut applied = match apply(&kind, &live, config, &managers, &acting, options.conflicts) {
         Err(Refusal::Conflicts(found)) => {
             let found = last_applied::unforgiven(&kind, &live, &acting, found);
@@ -98,7 +100,7 @@ fn changed(
     }
     .map_err(|refusal| refused(target, config, refusal))?;
     last_applied::refresh(&mut applied.object, config, manager);
-    let mut new = finished(target, applied)?;
+    let mut new = finished(target, config, applied)?;
     configuration.judge()?;
     check_place(target, &mut new)?;
     let change = Change { part, uid: UidRule::Immutable, requester: applier.requester, manager: None };
@@ -124,7 +126,7 @@ fn created(
         .collect();
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
         .map_err(|refusal| refused(target, config, refusal))?;
-    let mut new = finished(target, applied)?;
+    let mut new = finished(target, config, applied)?;
     configuration.judge()?;
     check_place(target, &mut new)?;
     let uid = meta::text(metadata_mut(&mut new), "uid");
@@ -138,19 +140,29 @@ fn created(
     Ok(Next::Put(object))
 }
 
-/// All that an untracked object holds belongs to nobody in particular.
-fn first_managers(kind: &Kind<'_>, live: &ObjectMap, acting: &Acting) -> Managers {
+/// All that an untracked object holds belongs to nobody in particular; `zero` is the zero value of its kind.
+pub(super) fn first_managers(
+    versions: &impl Versions,
+    live: &ObjectMap,
+    acting: &Acting,
+    zero: &ObjectMap,
+) -> Managers {
     let mut before = acting.clone();
     before.identity.name = BEFORE_FIRST_APPLY.to_owned();
     before.identity.operation = Operation::Update;
-    update(kind, kind.zero(), live, &Managers::default(), &before).unwrap_or_default()
+    update(versions, zero, live, &Managers::default(), &before).unwrap_or_default()
 }
 
 /// The object as it is put, with its managers.
-fn finished(target: Target<'_>, applied: Applied) -> Result<ObjectMap, Error> {
+fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
+    let (api_version, kind) = (resource.definition.api_version(), &resource.definition.kind);
     let mut object = applied.object;
-    resource.conform(&mut object).map_err(|why| create::unreadable(resource, &why))?;
+    if resource.conform(&mut object).is_err() {
+        let converted = types::from_unstructured(&api_version, kind, &mut object);
+        let conformed = converted.and_then(|()| resource.conform(&mut object));
+        conformed.map_err(|why| unconverted(config, &api_version, kind, &why))?;
+    }
     resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
     Ok(object)
@@ -168,13 +180,25 @@ fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
 
 /// 500, as upstream has it, of a configuration that does not fit the schema.
 pub(super) fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let subject = subject(config, api_version, kind);
+    Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
+}
+
+/// 500, as upstream has it, of values that fit the schema and not the kind.
+fn unconverted(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let (subject, kind) = (subject(config, api_version, kind), body::kind_text(api_version, kind));
+    Error::Unclassified(format!(
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: \
+         {why}"
+    ))
+}
+
+/// A configuration as errors name it.
+fn subject(config: &ObjectMap, api_version: &str, kind: &str) -> String {
     let metadata = metadata(config);
     let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
     let (namespace, name) = (text("namespace"), text("name"));
-    Error::Unclassified(format!(
-        "failed to create typed patch object ({namespace}/{name}; {}): {why}",
-        body::kind_text(api_version, kind)
-    ))
+    format!("{namespace}/{name}; {}", body::kind_text(api_version, kind))
 }
 
 pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {

@@ -180,10 +180,3 @@ fn judge(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Erro
     }
     Err(Error::Invalid { kind: resource.group_kind(), name: name.to_owned(), causes: causes.into_vec() })
 }
-
-/// 400: the body is JSON, but not an object of this kind.
-pub(super) fn unreadable(resource: &Resource, why: &str) -> Error {
-    let (kind, version) = (&resource.definition.kind, resource.definition.api_version());
-    let version = version.rsplit('/').next().unwrap_or_default().to_owned();
-    Error::BadRequest(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
-}

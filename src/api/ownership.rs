@@ -123,6 +123,7 @@ pub(super) fn track_update(
     // Only what was read from the store is known to be canonical.
     let stored = matches!(base, Cow::Borrowed(_));
     let encoded = match Update::new(&kind, old, new, &acting) {
+        Some(update) if update.ends_tracking() => None,
         Some(mut update) => {
             let retouched = if stored { update.retouched(&base) } else { None };
             retouched.map(Value::Array).or_else(|| {

@@ -13,7 +13,7 @@ use crate::codec::json::{self, Node, Parsed};
 use crate::codec::managed;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
-use crate::schema::types::{self, Types};
+use crate::schema::types::{self, Fit, Types};
 use crate::tree::{Text, Value};
 
 /// Opening the managers is dear, and few patches are about them.
@@ -54,6 +54,8 @@ pub(super) struct Patch {
     body: Value,
     decoding: Decoding,
     about_managers: bool,
+    /// Whether the body of a strategic merge has numbers that its result may have to hold as integers.
+    has_floats: bool,
     /// What strict decoding says of the body.
     problems: Vec<String>,
 }
@@ -61,10 +63,7 @@ pub(super) struct Patch {
 impl Patch {
     pub(super) fn parse(kind: PatchKind, body: &[u8], strictness: Strictness<'_>) -> Result<Self, Error> {
         let malformed = |_| Error::bad_request("invalid JSON patch");
-        let Parsed { mut value, repeated } = json::parse(body).map_err(malformed)?;
-        if kind == PatchKind::StrategicMerge {
-            json::whole_numbers(&mut value);
-        }
+        let Parsed { value, repeated } = json::parse(body).map_err(malformed)?;
         let asked = strictness.is_asked();
         let decoding = if asked { Decoding::Checked } else { Decoding::Unchecked };
         let foreign = kind == PatchKind::Json
@@ -80,7 +79,8 @@ impl Patch {
             PatchKind::StrategicMerge => strategic::concerns(&value, MANAGERS),
             PatchKind::Apply => true,
         };
-        Ok(Self { kind, body: value, decoding, about_managers, problems })
+        let has_floats = kind == PatchKind::StrategicMerge && value.has_floats();
+        Ok(Self { kind, body: value, decoding, about_managers, has_floats, problems })
     }
 
     /// The patched object, closed as the current one, if it still is an object of the kind, which may be a subresource's.
@@ -98,7 +98,7 @@ impl Patch {
         let result = self.apply(document, api_version, kind)?;
         // What follows takes the result apart; who wants to show it makes it again.
         let again = || self.apply(managed::opened(current), api_version, kind);
-        let refuse = |why: &str| match self.shown(again) {
+        let refuse = |why: &str| match self.shown(again, current) {
             Ok(shown) => Error::undecodable_patch(&shown, why),
             Err(error) => error,
         };
@@ -107,7 +107,13 @@ impl Patch {
             other => return Err(refuse(&claims::no_claims(&other))),
         };
         claim(&mut object, api_version, kind).map_err(|why| refuse(&why))?;
-        let fit = conform(api_version, kind, &mut object).map_err(|why| refuse(&why))?;
+        let fit = match self.conform(api_version, kind, &mut object) {
+            Ok(fit) => fit,
+            Err(why) => {
+                let first = self.first_misfit(again()?, current, api_version, kind);
+                return Err(refuse(&first.unwrap_or(why)));
+            }
+        };
         let mut problems = self.problems.clone();
         if fit.unknown && strictness.is_asked() {
             problems.extend(self.result_problems(current, &again()?, api_version, kind));
@@ -117,6 +123,36 @@ impl Patch {
             managed::close(&mut object);
         }
         Ok(object)
+    }
+
+    /// The result as the types of the kind have it: upstream has two ways to read it.
+    fn conform(&self, api_version: &str, kind: &str, object: &mut ObjectMap) -> Result<Fit, String> {
+        if self.has_floats {
+            types::from_unstructured(api_version, kind, object)?;
+        }
+        match conform(api_version, kind, object) {
+            Err(_) if self.kind == PatchKind::StrategicMerge => {
+                types::from_unstructured(api_version, kind, object)?;
+                conform(api_version, kind, object)
+            }
+            conformed => conformed,
+        }
+    }
+
+    /// What upstream comes upon first of several things that do not conform: it reads a text, in its order.
+    fn first_misfit(
+        &self,
+        result: Value,
+        current: &ObjectMap,
+        api_version: &str,
+        kind: &str,
+    ) -> Option<String> {
+        match self.printed(result, current) {
+            Value::Object(mut object) if self.kind != PatchKind::StrategicMerge => {
+                conform(api_version, kind, &mut object).err()
+            }
+            _ => None,
+        }
     }
 
     fn apply(&self, object: ObjectMap, api_version: &str, kind: &str) -> Result<Value, Error> {
@@ -132,18 +168,24 @@ impl Patch {
     }
 
     /// What an error shows of a patch.
-    fn shown(&self, result: impl Fn() -> Result<Value, Error>) -> Result<String, Error> {
+    fn shown(&self, result: impl Fn() -> Result<Value, Error>, current: &ObjectMap) -> Result<String, Error> {
         match self.kind {
             PatchKind::StrategicMerge => Ok(gotext::display(&self.body)),
-            PatchKind::Json => result().map(|mut result| {
-                json_patch::sort_touched(&mut result, &self.body);
-                gotext::json(&result)
-            }),
-            _ => result().map(|mut result| {
-                merge::sort_touched(&mut result, &self.body);
-                gotext::json(&result)
-            }),
+            _ => result().map(|result| gotext::json(&self.printed(result, current))),
         }
+    }
+
+    /// The result with its members in the order in which upstream's library prints them.
+    fn printed(&self, mut result: Value, current: &ObjectMap) -> Value {
+        match self.kind {
+            PatchKind::Json => json_patch::sort_touched(&mut result, &self.body),
+            PatchKind::Merge if self.body.is_object() => {
+                let before = Value::Object(managed::opened(current));
+                merge::sort_touched(&mut result, &self.body, Some(&before));
+            }
+            _ => result.sort_all(),
+        }
+        result
     }
 
     fn result_problems(
@@ -157,11 +199,10 @@ impl Patch {
             PatchKind::Json => Node::patched(result, &Value::Object(managed::opened(current))),
             _ => Node::sorted(result),
         };
-        let mut problems = types::problems(api_version, kind, &node);
-        if self.kind == PatchKind::StrategicMerge {
-            problems.sort();
+        match self.kind {
+            PatchKind::StrategicMerge => types::converter_problems(api_version, kind, &node),
+            _ => types::problems(api_version, kind, &node),
         }
-        problems
     }
 }
 

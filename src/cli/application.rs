@@ -19,7 +19,6 @@ use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
-use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -62,9 +61,9 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown, tasks } =
-        environment;
-    let mark = Arc::new(HighWaterMark::load(mark_path(&config))?);
+    let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
+    let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
+    backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
     let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
@@ -75,7 +74,7 @@ pub async fn build_on(
     // Controllers and what a leaving server says are written before the writer ends.
     let (storing, controlling) = (tasks.group(), tasks.group());
     end_when_broken(&storing, &backend);
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
         store,
@@ -123,8 +122,7 @@ pub async fn build_on(
     let app = App {
         api: api.clone(),
         gate,
-        authenticator,
-        authorizer: Arc::new(MastersOnly),
+        door,
         documents: Documents::build(&registry, &address.to_string()),
         openapi: Arc::new(OpenApi::new(registry)),
         metrics,
@@ -132,7 +130,6 @@ pub async fn build_on(
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
             in_flight: config.limits.in_flight,
-            goaway_chance: config.limits.goaway_chance,
         },
         bodies: BodyBudget::new(
             config.limits.max_request_body_bytes_inflight,
@@ -141,7 +138,6 @@ pub async fn build_on(
         ),
         printing: Printing::default(),
         lanes: Lanes::default(),
-        shutdown,
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {
@@ -154,9 +150,7 @@ pub async fn build_on(
         // The writer and the cache end with it.
         drop(api);
         storing.ended().await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
         backend.close().await;
     };
     Ok(Application { router, stop: Box::pin(stopping) })
@@ -166,7 +160,7 @@ pub async fn build_on(
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
-        Datastore::Postgres(url) => Arc::new(Postgres::open(url).await?),
+        Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
     })
 }
 
@@ -174,7 +168,7 @@ pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> 
 fn mark_path(config: &ServeConfig) -> PathBuf {
     let digest = Sha256::digest(config.datastore.to_string());
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    config.data_dir.join(format!("high-water-mark-{name}"))
+    config.data_dir.join(format!("mark-{name}"))
 }
 
 /// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
@@ -223,9 +217,15 @@ async fn refresh_token_keys(api: Arc<Api>) {
 async fn save_mark(mark: Arc<HighWaterMark>) {
     loop {
         tokio::time::sleep(MARK_PERIOD).await;
-        if let Err(error) = mark.save() {
-            tracing::warn!(%error, "cannot save the high-water mark");
-        }
+        save_once(&mark).await;
+    }
+}
+
+/// On a thread apart: the disk may take its time.
+async fn save_once(mark: &Arc<HighWaterMark>) {
+    let mark = mark.clone();
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || mark.save()).await {
+        tracing::warn!(%error, "cannot save the high-water mark");
     }
 }
 

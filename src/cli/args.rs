@@ -11,6 +11,7 @@ use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registratio
 use super::datastore::Datastore;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use super::status::WaitMigrations;
 use crate::api::meta::format;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
@@ -22,6 +23,7 @@ use crate::http::server;
 use crate::schema::builtin;
 use crate::schema::names::{GroupResource, api_version};
 use crate::storage::Compaction;
+use crate::storage::postgres::ClusterId;
 
 /// The Kubernetes API on SQL.
 #[derive(Debug, Parser)]
@@ -49,7 +51,7 @@ pub enum Command {
     /// Fill a new store from a backup
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
-    Status(StoreArgs),
+    Status(StatusArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
 }
@@ -84,7 +86,32 @@ pub struct MigrateArgs {
 impl MigrateArgs {
     /// From where, and to where.
     pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
-        Ok((Datastore::parse(&self.from)?, Datastore::parse(&self.to)?))
+        let parse = |url: &str| {
+            let mut datastore = Datastore::parse(url)?;
+            if let Datastore::Postgres(address) = &mut datastore {
+                address.in_arguments = true;
+            }
+            Ok::<_, Error>(datastore)
+        };
+        Ok((parse(&self.from)?, parse(&self.to)?))
+    }
+}
+
+/// Which store, and whether to wait.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// First wait until no StorageVersionMigration runs, and show how far they are; fails if one has failed. It is the
+    /// servers that migrate
+    #[arg(long)]
+    wait_migrations: bool,
+}
+
+impl StatusArgs {
+    pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
+        let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
+        Ok((self.store.datastore()?, wait))
     }
 }
 
@@ -98,14 +125,34 @@ pub struct StoreArgs {
     /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
+
+    /// A file that holds the password for PostgreSQL, and nothing else
+    #[arg(long, env = "ROWPLANE_DATASTORE_PASSWORD_FILE", value_name = "FILE")]
+    datastore_password_file: Option<PathBuf>,
+
+    /// Takes this cluster for the database, though the data directory knows another one: what a server that refuses it
+    /// names, after a restore or a move
+    #[arg(long, env = "ROWPLANE_DATASTORE_ACCEPT", value_name = "SYSTEM/TIMELINE")]
+    datastore_accept: Option<ClusterId>,
 }
 
 impl StoreArgs {
     pub fn datastore(&self) -> Result<Datastore, Error> {
-        match &self.datastore {
-            Some(url) => Datastore::parse(url),
-            None => Ok(Datastore::in_data_dir(&self.data_dir)),
+        let Some(url) = &self.datastore else { return Ok(Datastore::in_data_dir(&self.data_dir)) };
+        let mut datastore = Datastore::parse(url)?;
+        match &mut datastore {
+            Datastore::Postgres(address) => {
+                address.password_file = self.datastore_password_file.clone();
+                address.accepted = self.datastore_accept;
+                // The environment is for this user's eyes, and the list of processes for everybody's.
+                address.in_arguments = std::env::var("ROWPLANE_DATASTORE").ok().as_ref() != Some(url);
+            }
+            Datastore::Sqlite(_) if self.datastore_password_file.is_some() => {
+                return Err(Error::Usage("--datastore-password-file is for PostgreSQL".to_owned()));
+            }
+            Datastore::Sqlite(_) => {}
         }
+        Ok(datastore)
     }
 }
 

@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use crate::storage::postgres::Address;
 
 /// Where the state is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Datastore {
     Sqlite(PathBuf),
-    /// The URL as it was given; it may hold a password, and printing this type does not show it.
-    Postgres(String),
+    /// Its URL may hold a password, and printing this type does not show it.
+    Postgres(Address),
 }
 
 impl Datastore {
@@ -31,7 +32,7 @@ impl Datastore {
                 path if path.contains(['?', '\0']) => Err(refuse("sqlite: takes a path and no parameters")),
                 path => Ok(Datastore::Sqlite(PathBuf::from(path))),
             },
-            "postgres" | "postgresql" if rest.starts_with("//") => Ok(Datastore::Postgres(url.to_owned())),
+            "postgres" | "postgresql" if rest.starts_with("//") => Ok(Datastore::Postgres(url.into())),
             "postgres" | "postgresql" => {
                 Err(refuse("PostgreSQL needs a URL such as postgres://user@host/database"))
             }
@@ -45,7 +46,7 @@ impl fmt::Display for Datastore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Datastore::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Datastore::Postgres(url) => f.write_str(&without_secrets(url)),
+            Datastore::Postgres(address) => address.fmt(f),
         }
     }
 }
@@ -53,19 +54,6 @@ impl fmt::Display for Datastore {
 impl fmt::Debug for Datastore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Datastore({self})")
-    }
-}
-
-/// Without the password and the parameters, which may hold one too.
-fn without_secrets(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    match rest.rsplit_once('@') {
-        None => format!("{scheme}://{rest}"),
-        Some((credentials, place)) => {
-            let user = credentials.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
-        }
     }
 }
 
@@ -80,7 +68,7 @@ mod tests {
         assert_eq!(Datastore::parse("sqlite:///a/b.db").unwrap(), path("/a/b.db"));
         assert_eq!(Datastore::parse("sqlite:/a/b.db").unwrap(), path("/a/b.db"));
         for url in ["postgres://h/d", "postgresql://u:p@h/d?sslmode=require"] {
-            assert_eq!(Datastore::parse(url).unwrap(), Datastore::Postgres(url.to_owned()));
+            assert_eq!(Datastore::parse(url).unwrap(), Datastore::Postgres(url.into()));
         }
         let bad =
             ["", "state.db", "mysql://u:secret@h", "sqlite:", "sqlite://", "sqlite::memory:", "postgres:x"];

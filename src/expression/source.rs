@@ -34,8 +34,10 @@ impl Problem {
 
     fn show(&self, text: &str) -> String {
         let Self { line, column, message } = self;
-        // Nothing has no first column.
-        let column = if text.is_empty() { &0 } else { column };
+        // Nothing has no first column, and cannot be shown.
+        if text.is_empty() {
+            return format!("ERROR: <input>:{line}:0: {message}");
+        }
         let source = line.checked_sub(1).and_then(|row| text.split('\n').nth(row)).unwrap_or_default();
         let source = source.replace('\t', " ");
         let wide = |c: char| c.len_utf8() > 1;

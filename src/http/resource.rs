@@ -71,7 +71,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         Ok(action) => action,
         Err(error) => {
             let verb = Action::requested(&parts.method, &path, &query);
-            let allowed = app.authorizer.authorize(&attributes(&user, &path, verb));
+            let allowed = app.door.authorizer.authorize(&attributes(&user, &path, verb));
             return response::failure(&allowed.err().unwrap_or(error), &parts);
         }
     };
@@ -120,7 +120,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = app::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
-    if let Err(error) = app.authorizer.authorize(&attributes) {
+    if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error, parts);
     }
     if app.api.resources.registry().group(&path.group).is_some() {
@@ -218,7 +218,7 @@ impl Context<'_> {
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {
-        self.app.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
+        self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
     }
 
     /// The stored resource; reviews have none.
@@ -267,6 +267,6 @@ impl Context<'_> {
     /// When the connection's server begins to drain.
     fn draining(&self) -> CancellationToken {
         let connection = self.parts.extensions.get::<Arc<ConnectionInfo>>();
-        connection.map_or_else(|| self.app.shutdown.clone(), |connection| connection.draining.clone())
+        connection.map_or_else(|| self.app.door.shutdown.clone(), |connection| connection.draining.clone())
     }
 }

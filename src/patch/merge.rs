@@ -67,14 +67,20 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Sorts the objects of a result that the patch reaches into, which is how Go prints them.
-pub fn sort_touched(result: &mut Value, patch: &Value) {
-    let (Value::Object(result), Value::Object(patch)) = (result, patch) else { return };
-    result.sort_keys();
-    for (name, patch) in patch {
-        if let Some(value) = result.get_mut(name) {
-            sort_touched(value, patch);
+/// Sorts the objects of a result that upstream's library takes apart, which is how Go prints them: those that the patch
+/// reaches into, and all that is new. What replaces an object with something else stays as it was sent.
+pub fn sort_touched(result: &mut Value, patch: &Value, before: Option<&Value>) {
+    match (result, patch, before) {
+        (Value::Object(result), Value::Object(patch), Some(Value::Object(before))) => {
+            result.sort_keys();
+            for (name, patch) in patch {
+                if let Some(value) = result.get_mut(name) {
+                    sort_touched(value, patch, before.get(name));
+                }
+            }
         }
+        (_, _, Some(Value::Object(_))) => {}
+        (result, ..) => result.sort_all(),
     }
 }
 
@@ -122,6 +128,24 @@ mod tests {
             }
             let found = apply(document.into(), patch.into(), Decoding::Checked).expect("a patch");
             assert_eq!(found.to_string(), Value::Object(want).to_string());
+        }
+    }
+
+    #[test]
+    fn what_is_printed_in_order() {
+        let text = |text: &str| crate::codec::json::parse_text(text).expect("JSON").value;
+        let before = text(r#"{"z":{"c":1,"b":{"y":1,"x":2}},"l":[{"b":1,"a":2}],"o":{"b":1,"a":2}}"#);
+        let cases = [
+            (r#"{"n":{"d":1,"c":[{"f":1,"e":2}]}}"#, r#""n":{"c":[{"e":2,"f":1}],"d":1}"#),
+            (r#"{"z":{"a":1}}"#, r#""z":{"a":1,"b":{"y":1,"x":2},"c":1}"#),
+            (r#"{"l":[{"d":1,"c":2}]}"#, r#""l":[{"c":2,"d":1}]"#),
+            (r#"{"o":[{"d":1,"c":2}]}"#, r#""o":[{"d":1,"c":2}]"#),
+        ];
+        for (patch, want) in cases {
+            let patch = text(patch);
+            let mut result = apply(before.clone(), patch.clone(), Decoding::Checked).expect("applies");
+            sort_touched(&mut result, &patch, Some(&before));
+            assert!(result.to_string().contains(want), "{result}");
         }
     }
 

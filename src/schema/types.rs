@@ -11,9 +11,11 @@ mod conform;
 mod load;
 mod markers;
 mod strict;
+mod unstructured;
 
 pub use conform::{Fit, conform, conform_spelled};
-pub use strict::{duplicates, list_problems, problems};
+pub use strict::{converter_problems, duplicates, list_problems, problems};
+pub use unstructured::from_unstructured;
 
 use crate::tree::Text;
 
@@ -134,6 +136,10 @@ pub struct Field {
     pub strategic: Option<Box<Strategic>>,
     /// The only values of a string or of the elements; empty where any will do.
     pub allowed: Box<[Box<str>]>,
+    /// Go's name of a scalar, or of the elements, where it has one of its own: `v1.PodPhase`. Errors show it.
+    pub go_type: Option<Box<str>>,
+    /// Go's name of a list or map, where it does not follow from that of the elements: `v1.ResourceList`.
+    pub go_collection: Option<Box<str>>,
 }
 
 /// What Go prints of a field that was never set.
@@ -239,6 +245,34 @@ impl Types {
 
     pub fn message(&self, id: MessageId) -> &Message {
         &self.messages[id.index()]
+    }
+
+    /// Go's name of a field's type, or of that of its elements; pointers are left out.
+    pub fn go_type(&self, field: &Field) -> String {
+        match field.kind {
+            FieldKind::Message(id) => self.message(id).go_name(),
+            FieldKind::Bytes => "[]uint8".to_owned(),
+            kind => field.go_type.as_deref().unwrap_or(Self::go_kind(kind)).to_owned(),
+        }
+    }
+
+    /// What `reflect` calls all types of a kind, whatever their names.
+    pub fn go_kind(kind: FieldKind) -> &'static str {
+        match kind {
+            FieldKind::Bool => "bool",
+            FieldKind::Int32 => "int32",
+            FieldKind::Int64 => "int64",
+            FieldKind::Double => "float64",
+            FieldKind::String => "string",
+            FieldKind::Bytes => "slice",
+            FieldKind::Message(_) => "struct",
+        }
+    }
+
+    /// Go's name of the type of a list or map.
+    pub fn go_collection(&self, field: &Field) -> String {
+        let prefix = if field.cardinality == Cardinality::Map { "map[string]" } else { "[]" };
+        field.go_collection.as_deref().map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
     }
 
     /// The field that is behind a member.

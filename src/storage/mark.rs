@@ -1,33 +1,60 @@
-//! The high-water mark: the newest revision this server has seen acknowledged, kept outside the database, so that a
-//! database that comes back older than it was (a restored file, a failover that lost commits) is noticed.
+//! The high-water mark: the newest revision this server has seen acknowledged, and where the database stood then, kept
+//! outside the database. So a database that comes back older than it was (a restored file, a snapshot of a volume, a
+//! failover that lost commits) is noticed, and so is one that is not the same database any more.
+
+mod file;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use self::file::Saved;
 use crate::revision::Revision;
 
 /// How far the clock jumps beyond the mark: other servers may have acknowledged revisions this one never saw.
 pub const SAFETY_GAP: u64 = 1_000_000;
 
+/// Where a PostgreSQL cluster stood when this server looked. Ordered by age: revisions only grow, even where the log
+/// position goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sighting {
+    pub revision: Revision,
+    pub timeline: u32,
+    /// The end of the write-ahead log that the cluster had on its disk.
+    pub flushed: u64,
+    /// The cluster's system identifier; `None` where the role may not read it.
+    pub system: Option<u64>,
+}
+
 /// Grows only. Cheap to raise; written to its file by [`HighWaterMark::save`].
 pub struct HighWaterMark {
     path: PathBuf,
     newest: AtomicU64,
-    saved: AtomicU64,
+    sighting: Mutex<Option<Sighting>>,
+    /// What the file is known to hold at least.
+    saved: Mutex<Saved>,
 }
 
 impl HighWaterMark {
-    /// Reads the file; a missing one means that nothing has been acknowledged yet.
-    pub fn load(path: PathBuf) -> io::Result<Self> {
-        let saved = match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error),
-        };
-        Ok(Self { path, newest: AtomicU64::new(saved), saved: AtomicU64::new(saved) })
+    /// Reads the file; a missing one means that nothing has been acknowledged yet. One that cannot be read is reported,
+    /// and the database is believed: a power failure may leave an empty file, which must not keep a server from starting.
+    pub fn load(path: PathBuf) -> Self {
+        let saved = file::read(&path).unwrap_or_else(|error| {
+            tracing::warn!(
+                path = %path.display(),
+                %error,
+                "the high-water mark cannot be read; the database is taken as it is, and if it has been set back, that \
+                 goes unnoticed"
+            );
+            Saved::default()
+        });
+        Self {
+            path,
+            newest: AtomicU64::new(saved.revision.0),
+            sighting: Mutex::new(saved.sighting),
+            saved: Mutex::new(saved),
+        }
     }
 
     pub fn get(&self) -> Revision {
@@ -38,15 +65,103 @@ impl HighWaterMark {
         self.newest.fetch_max(revision.0, Ordering::AcqRel);
     }
 
-    /// Writes the mark if it has grown. Not synced: what a power failure takes is no more than a second's worth.
+    /// Where the database stood when it was looked at last.
+    pub fn sighting(&self) -> Option<Sighting> {
+        *lock(&self.sighting)
+    }
+
+    pub fn sight(&self, sighting: Sighting) {
+        *lock(&self.sighting) = Some(sighting);
+    }
+
+    /// Writes the mark if it has grown, durably. Blocks until the disk has it. Servers may share the file: it never goes
+    /// back, whichever of them writes last.
     pub fn save(&self) -> io::Result<()> {
-        let newest = self.newest.load(Ordering::Acquire);
-        if self.saved.swap(newest, Ordering::AcqRel) == newest {
+        let mut saved = lock(&self.saved);
+        let present = Saved { revision: self.get(), sighting: self.sighting() };
+        if present == *saved {
             return Ok(());
         }
-        // Servers may share a data directory, and their containers even a process id.
-        let fresh = self.path.with_extension(format!("{:08x}.new", rand::random::<u32>()));
-        std::fs::write(&fresh, format!("{newest}\n"))?;
-        std::fs::rename(&fresh, &self.path)
+        file::merge(&self.path, present)?;
+        *saved = present;
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(revision: u64, flushed: u64) -> Sighting {
+        Sighting { revision: Revision(revision), timeline: 1, flushed, system: Some(7) }
+    }
+
+    #[test]
+    fn a_mark_survives_with_where_the_database_stood() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mark");
+        let mark = HighWaterMark::load(path.clone());
+        assert_eq!((mark.get(), mark.sighting()), (Revision(0), None));
+        mark.raise(Revision(5));
+        mark.sight(at(4, 0x1_0000_00ff));
+        mark.save().unwrap();
+        let mark = HighWaterMark::load(path);
+        assert_eq!((mark.get(), mark.sighting()), (Revision(5), Some(at(4, 0x1_0000_00ff))));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "the mark and its lock");
+    }
+
+    #[test]
+    fn a_damaged_mark_is_no_mark_and_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mark");
+        for damage in ["", "\0\0\0\0", "revision x\n", "revision 5\nsystem 1\n"] {
+            std::fs::write(&path, damage).unwrap();
+            let mark = HighWaterMark::load(path.clone());
+            assert_eq!((mark.get(), mark.sighting()), (Revision(0), None), "{damage:?}");
+            mark.raise(Revision(3));
+            mark.save().unwrap();
+            assert_eq!(HighWaterMark::load(path.clone()).get(), Revision(3), "{damage:?}");
+        }
+    }
+
+    /// Two servers with one data directory, of which one was paused.
+    #[test]
+    fn a_lower_mark_never_replaces_a_higher_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mark");
+        let (ahead, behind) = (HighWaterMark::load(path.clone()), HighWaterMark::load(path.clone()));
+        ahead.raise(Revision(9));
+        ahead.sight(at(9, 90));
+        ahead.save().unwrap();
+        behind.raise(Revision(2));
+        behind.sight(at(2, 20));
+        behind.save().unwrap();
+        let found = HighWaterMark::load(path.clone());
+        assert_eq!((found.get(), found.sighting()), (Revision(9), Some(at(9, 90))));
+        // After a jump of the clock the log's position may be lower than before, and is believed.
+        behind.raise(Revision(1009));
+        behind.sight(at(1009, 30));
+        behind.save().unwrap();
+        ahead.sight(at(9, 91));
+        ahead.save().unwrap();
+        let found = HighWaterMark::load(path);
+        assert_eq!((found.get(), found.sighting()), (Revision(1009), Some(at(1009, 30))));
+    }
+
+    /// Builds before this one wrote a number, under another name.
+    #[test]
+    fn the_mark_of_earlier_builds_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mark-abc");
+        std::fs::write(dir.path().join("high-water-mark-abc"), "41\n").unwrap();
+        assert_eq!(HighWaterMark::load(path.clone()).get(), Revision(41));
+        let mark = HighWaterMark::load(path.clone());
+        mark.raise(Revision(42));
+        mark.save().unwrap();
+        assert_eq!(HighWaterMark::load(path).get(), Revision(42));
     }
 }

@@ -1,32 +1,41 @@
 //! PostgreSQL: any number of servers on one database, in step through the clock's row lock.
 
+mod address;
 mod batch;
 mod error;
 mod fate;
+mod lineage;
+mod link;
 mod listener;
 mod pool;
 mod reads;
 mod registration;
+mod session;
 mod stale;
-mod timeline;
+mod tls;
 mod transfer;
 mod upkeep;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Connection};
+use sqlx::Connection;
+use sqlx::postgres::PgConnection;
 use tokio::time::Instant;
 
+pub use self::address::Address;
 use self::batch::Failure;
 use self::fate::Fate;
+pub use self::lineage::ClusterId;
+use self::lineage::Lineage;
 use self::listener::{Channel, Listener};
 use self::pool::{Lent, Pool, long, short};
+use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, Mutation, OpenError, ResourceId, RowStream, Scan, Stale,
-    StaleRow, Swept, Terms, TokenKey, migrations,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -34,9 +43,9 @@ use crate::schema::names::GroupResource;
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 
 /// Two batches in flight, upkeep, and short reads; a database is shared with other replicas.
-const CONNECTIONS: u32 = 6;
+const CONNECTIONS: usize = 6;
 /// Lists from SQL have connections of their own: a slow client that reads one must not hold up a write.
-const SCANS: u32 = 4;
+const SCANS: usize = 4;
 /// A second batch gathers its lock while the first commits: about a fifth more throughput (measured).
 const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the outcome of a broken COMMIT is asked for before the writer is told that nobody knows.
@@ -45,6 +54,9 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
+    connector: Connector,
+    /// Its URL, without secrets.
+    shown: String,
     pool: Pool,
     scans: Pool,
     listener: Listener,
@@ -53,26 +65,32 @@ pub struct Postgres {
 
 impl Postgres {
     /// Connects and brings the schema up to date. The tables live in the connection's current schema.
-    pub async fn open(url: &str) -> Result<Self, OpenError> {
-        let shown = without_password(url);
-        let options: PgConnectOptions = url
-            .parse()
-            .map_err(|error: sqlx::Error| OpenError::Url { url: shown.clone(), reason: error.to_string() })?;
-        let options = options.application_name("rowplane").disable_statement_logging();
-        let unreachable = |source| OpenError::Unreachable { url: shown.clone(), source };
-        migrate(&options, &shown).await?;
-        let (pool, scans) = (Pool::new(options.clone(), CONNECTIONS), Pool::new(options.clone(), SCANS));
-        let mut connection = pool.try_acquire().await.map_err(unreachable)?;
+    pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
+        let (connector, shown) = connector(&address.into()).await?;
+        let mut connection =
+            connector.connect(Purpose::Whole).await.map_err(|error| unreachable(&shown, error))?;
+        migrate(&mut connection, &shown).await?;
+        warn_of_settings(&mut connection).await.map_err(|error| unreachable(&shown, error))?;
+        let _ = connection.close().await;
+        let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
+        let mut connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
         // By number, for a channel's name is limited to the length of a schema's.
         let channel: String = sqlx::query_scalar(
             "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
         )
         .fetch_one(&mut *connection)
         .await
-        .map_err(unreachable)?;
+        .map_err(|error| unreachable(&shown, error))?;
         drop(connection);
         let channel = Channel::new(&channel);
-        Ok(Self { listener: Listener::spawn(options, channel.clone()), pool, scans, channel })
+        Ok(Self {
+            listener: Listener::spawn(connector.clone(), channel.clone()),
+            connector,
+            shown,
+            pool,
+            scans,
+            channel,
+        })
     }
 
     /// Asks the database what became of a batch, until it answers.
@@ -100,39 +118,69 @@ impl Postgres {
 
     async fn fate(&self, transaction: &str, mutations: &[Mutation], writes: &[Write]) -> Result<Fate, Error> {
         let mut connection = self.pool.acquire().await?;
-        let fate = short(fate::of(&mut connection, transaction, mutations, writes)).await;
+        let fate = async {
+            let fate = fate::of(&mut connection, transaction, mutations, writes).await?;
+            if matches!(fate, Fate::Committed) {
+                fate::confirm(&mut connection).await?;
+            }
+            Ok(fate)
+        };
+        let fate = short(fate).await;
         checked(connection, fate)
     }
 }
 
-/// Brings the schema up to date.
-async fn migrate(options: &PgConnectOptions, shown: &str) -> Result<(), OpenError> {
-    let unreachable = |source| OpenError::Unreachable { url: shown.to_owned(), source };
-    let mut connection = pool::connect(options).await.map_err(unreachable)?;
-    // Only what really changes the schema may take its time.
-    let newest = pool::short(reads::newest_migration(&mut connection)).await.ok();
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
-    let applied = migrations::apply(&MIGRATIONS, &mut connection, shown);
-    if newest.is_some() && newest == known {
-        let silent = |_| unreachable(sqlx::Error::PoolTimedOut);
-        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)??;
-    } else {
-        applied.await?;
-    }
-    let _ = connection.close().await;
-    Ok(())
+/// The way to a database, and its URL as it may be shown.
+async fn connector(address: &Address) -> Result<(Connector, String), OpenError> {
+    let shown = address.to_string();
+    let route = address.resolve()?;
+    let connector = Connector::new(route, Lineage::new(address.accepted)).await;
+    Ok((connector.map_err(|error| unreachable(&shown, error))?, shown))
 }
 
-/// A URL that may be shown and logged.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((login, place)) => {
-            let user = login.split(':').next().unwrap_or(login);
-            format!("{scheme}://{user}@{place}")
+fn unreachable(shown: &str, source: sqlx::Error) -> OpenError {
+    OpenError::Unreachable { url: shown.to_owned(), source }
+}
+
+fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
+    match error {
+        lineage::Error::Sql(source) => unreachable(shown, source),
+        lineage::Error::Refused(refusal) => {
+            OpenError::Refused { url: shown.to_owned(), reason: refusal.to_string() }
         }
-        None => url.to_owned(),
     }
+}
+
+/// Brings the schema up to date.
+async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
+    // Only what really changes the schema may take its time.
+    let newest = pool::short(reads::newest_migration(connection)).await.ok();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let applied = migrations::apply(&MIGRATIONS, connection, shown);
+    if newest.is_some() && newest == known {
+        let silent = |_| unreachable(shown, sqlx::Error::PoolTimedOut);
+        tokio::time::timeout(pool::LONG, applied).await.map_err(silent)?
+    } else {
+        applied.await
+    }
+}
+
+/// What the operator may have switched off in a test, and must not in earnest.
+async fn warn_of_settings(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let off: Vec<String> = sqlx::query_scalar(
+        "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'data_checksums']) AS name \
+         WHERE current_setting(name, true) = 'off'",
+    )
+    .fetch_all(connection)
+    .await?;
+    for name in off {
+        let danger = match &*name {
+            "data_checksums" => "damage on the database's disk goes unnoticed",
+            _ => "a crash of the database's host may lose or damage everything",
+        };
+        tracing::warn!("{name} is off: {danger}");
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -151,7 +199,7 @@ impl Backend for Postgres {
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
         let floor = terms.floor;
-        let mut connection = self.pool.acquire_warm().await?;
+        let mut connection = self.pool.acquire().await?;
         let begun = match short(batch::begin(&mut connection)).await {
             Ok(begun) if begun.base >= floor => begun,
             other => {
@@ -159,6 +207,7 @@ impl Backend for Postgres {
                 return Err(other.map_or_else(|e| e, |begun| Error::Regressed { floor, found: begun.base }));
             }
         };
+        connection.observe(begun.base, begun.flushed);
         let mutations = batch.close();
         let judged = short(batch::look_up(&mut connection, mutations, terms.fence)).await.and_then(|found| {
             let judged = judge_under(mutations, begun.base, &found.live, found.registered, terms)?;
@@ -176,20 +225,35 @@ impl Backend for Postgres {
         let finished =
             batch::finish(&mut connection, &self.channel, mutations, (writes, format), registry).await;
         match finished {
-            Ok(()) => {
+            Ok(()) if connection.is_current() => {
                 self.pool.keep(connection);
                 Ok(commit)
+            }
+            // Another server has been promoted meanwhile, and may not have this.
+            Ok(()) => {
+                connection.discard();
+                let error = Error::Unavailable("the database has been promoted".into());
+                let settled = self.settle(&begun.transaction, mutations, writes, error).await;
+                settled.map(|()| commit)
             }
             Err(Failure::Before(error)) => {
                 connection.discard();
                 Err(error)
             }
             Err(Failure::During(error)) => {
-                connection.discard();
+                connection.leave();
                 let settled = self.settle(&begun.transaction, mutations, writes, error).await;
                 settled.map(|()| commit)
             }
         }
+    }
+
+    async fn hold_to(&self, mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
+        self.connector.hold_to(mark);
+        self.pool.forget_idle();
+        self.scans.forget_idle();
+        let looked = self.pool.try_acquire().await;
+        looked.map(drop).map_err(|error| not_opened(&self.shown, error))
     }
 
     async fn clock(&self) -> Result<Clock, Error> {
@@ -200,6 +264,18 @@ impl Backend for Postgres {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        long(reads::live_revisions(&self.scans, resources, at)).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        reads::rows_of(&self.scans, revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

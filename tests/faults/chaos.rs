@@ -38,8 +38,8 @@ enum Fault {
     DatabaseRestarted,
     /// Somebody else holds the lock that every write needs.
     ClockLocked,
-    /// Statements are given a few milliseconds.
-    StatementTimeout,
+    /// Whatever takes more than a few milliseconds is cancelled. (Sessions of rowplane's have no `statement_timeout`.)
+    StatementsCancelled,
     /// A standby takes over.
     Failover(Replication),
     /// Somebody asks for a migration of stored objects.
@@ -149,7 +149,7 @@ fn draw(random: &mut StdRng, database: &Database) -> Fault {
             true => Fault::Failover(Replication::Synchronous),
             false => Fault::Failover(Replication::Stalled),
         },
-        (Database::Postgres(_), _) => Fault::StatementTimeout,
+        (Database::Postgres(_), _) => Fault::StatementsCancelled,
     }
 }
 
@@ -191,7 +191,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
         | Fault::DatabaseStoppedImmediately
         | Fault::DatabaseRestarted
         | Fault::ClockLocked
-        | Fault::StatementTimeout
+        | Fault::StatementsCancelled
         | Fault::Failover(_) => disturb_database(replicas, fault, lasts).await,
     }
 }
@@ -239,13 +239,14 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
                 tokio::time::sleep(lasts).await;
             }
         }
-        Fault::StatementTimeout => {
-            cluster.execute("ALTER SYSTEM SET statement_timeout = '5ms'").await;
-            cluster.execute("SELECT pg_reload_conf()").await;
-            tokio::time::sleep(lasts).await;
-            while !cluster.try_execute("ALTER SYSTEM RESET statement_timeout").await
-                || !cluster.try_execute("SELECT pg_reload_conf()").await
-            {}
+        Fault::StatementsCancelled => {
+            // Not COMMIT: it would be answered though it has not waited for the standby.
+            let cancel = "SELECT COUNT(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane' \
+                 AND state = 'active' AND query <> 'COMMIT' AND query_start < now() - interval '5 ms'";
+            let until = Instant::now() + lasts;
+            while Instant::now() < until {
+                cluster.try_execute(cancel).await;
+            }
         }
         Fault::DatabaseKilled => {
             cluster.kill().await;

@@ -11,6 +11,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpSocket;
 use tokio::process::{Child, Command};
 
+pub use crate::support::cluster::pause;
+use crate::support::cluster::signal;
+
 /// What outlives the processes of one server.
 pub struct Installation {
     dir: TempDir,
@@ -178,15 +181,4 @@ impl Process {
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("wait for the server").is_some()
     }
-}
-
-pub async fn signal(child: &Child, name: &str) {
-    let Some(id) = child.id() else { return };
-    let sent = Command::new("kill").args(["-s", name, &id.to_string()]).status().await.expect("run kill");
-    assert!(sent.success());
-}
-
-/// Before something is tried again.
-pub async fn pause() {
-    tokio::time::sleep(Duration::from_millis(20)).await;
 }

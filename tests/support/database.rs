@@ -43,7 +43,7 @@ impl Database {
     pub fn datastore(&self) -> Datastore {
         match self {
             Database::Sqlite(_) => Datastore::Sqlite(self.file()),
-            Database::Postgres(schema) => Datastore::Postgres(schema.url()),
+            Database::Postgres(schema) => Datastore::Postgres(schema.url().into()),
         }
     }
 

@@ -21,6 +21,7 @@ macro_rules! on_both_databases {
 }
 
 pub mod client;
+pub mod cluster;
 pub mod database;
 pub mod faulty;
 pub mod object;

@@ -19,6 +19,11 @@ impl Schema {
         Self { name }
     }
 
+    /// Of the schema, and of the role that owns it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A URL whose connections find and make their tables in this schema.
     pub fn url(&self) -> String {
         format!("{}?user={}&options=-csearch_path%3D{}", cluster(), self.name, self.name)
@@ -51,7 +56,12 @@ impl Schema {
 impl Drop for Schema {
     /// On a thread of its own: the test's runtime may be the thing that is being torn down.
     fn drop(&mut self) {
-        let statement = format!("DROP SCHEMA {0} CASCADE; DROP ROLE {0}", self.name);
+        // Who is still at work there would hold it up.
+        let statement = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{0}'; \
+             DROP SCHEMA {0} CASCADE; DROP OWNED BY {0}; DROP ROLE {0}",
+            self.name
+        );
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(execute(&cluster(), &statement));
@@ -62,8 +72,8 @@ impl Drop for Schema {
     }
 }
 
-/// The cluster's URL, without options.
-fn cluster() -> String {
+/// The cluster's URL, without options: its administrator's.
+pub fn cluster() -> String {
     std::env::var("ROWPLANE_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("ROWPLANE_TEST_POSTGRES is not set: run ./test, which starts a PostgreSQL")
     })

@@ -36,9 +36,10 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")).expect("a new mark"));
+    let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let tasks = Tasks::new();
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
+    let (cache, sink) =
+        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &tasks),
         cache,

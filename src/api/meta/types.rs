@@ -2,6 +2,7 @@
 
 use super::Metadata;
 use crate::api::{ObjectMap, metadata};
+use crate::gotext::{Fraction, json_kind, time_complaint};
 use crate::tree::Value;
 
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
@@ -15,7 +16,7 @@ pub fn check(object: &ObjectMap) -> Result<(), String> {
         (_, Some(metadata)) => check_fields(metadata),
         (None | Some(Value::Null), None) => Ok(()),
         (Some(other), None) => {
-            let found = crate::gotext::json_kind(other);
+            let found = json_kind(other);
             Err(format!(
                 "json: cannot unmarshal {found} into Go struct field .metadata of type v1.ObjectMeta"
             ))
@@ -77,7 +78,7 @@ fn each<'a>(
     match values.find(|value| !value.is_null() && !fits(value)) {
         None => Ok(()),
         Some(value) => {
-            let found = crate::gotext::json_kind(value);
+            let found = json_kind(value);
             Err(format!(
                 "json: cannot unmarshal {found} into Go struct field ObjectMeta.metadata.{field} of type {kind}"
             ))
@@ -88,10 +89,8 @@ fn each<'a>(
 fn check_time(metadata: &Metadata, field: &str) -> Result<(), String> {
     match metadata.get(field).and_then(Value::as_str) {
         Some(text) if !is_rfc3339(text) => {
-            let text = crate::gotext::quote(text);
-            Err(format!(
-                "parsing time {text} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text} as \"2006\""
-            ))
+            let unusual = || format!("parsing time {text:?}: not a time of RFC 3339");
+            Err(time_complaint(text, Fraction::Any).unwrap_or_else(unusual))
         }
         _ => Ok(()),
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::Tracking;
+use crate::api::apply::first_managers;
 use crate::api::error::Error;
 use crate::api::part::Part;
 use crate::api::resource::Resource;
@@ -13,6 +14,7 @@ use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
 use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
 use crate::patch::apply::schema::Schema;
 use crate::schema::types::Types;
+use crate::tree::json;
 
 const API_VERSION: &str = "autoscaling/v1";
 
@@ -79,9 +81,20 @@ pub fn apply(
 ) -> Result<Applied, Refusal> {
     let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
     let acting = acting(manager, Operation::Apply);
-    let applied = ownership::apply(&Scale::new(), live, config, &of_parent(&managers), &acting, conflicts)?;
+    let scale = Scale::new();
+    let seen = of_parent(&managers);
+    let seen = if seen.0.is_empty() { first_managers(&scale, live, &acting, &zero()) } else { seen };
+    let applied = ownership::apply(&scale, live, config, &seen, &acting, conflicts)?;
     let managers = to_parent(resource, managers, &applied.managers);
     Ok(Applied { object: applied.object, managers })
+}
+
+/// A Scale of which nothing was said.
+fn zero() -> ObjectMap {
+    let scale = json!({
+        "kind": "Scale", "apiVersion": API_VERSION, "metadata": {}, "spec": {}, "status": {"replicas": 0},
+    });
+    scale.as_object().cloned().unwrap_or_default()
 }
 
 /// What an apply of a Scale says of itself in errors.

@@ -86,9 +86,11 @@ impl Api {
         match want {
             Want::This(claim) => {
                 self.check_range(claim).await?;
-                let taken = match dry_run {
-                    DryRun::Yes => self.is_claimed(&self.cache.any(), claim),
-                    DryRun::No => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
+                let taken = match (dry_run, claim) {
+                    // Upstream does not look who has an address.
+                    (DryRun::Yes, Claim::Address(_)) => false,
+                    (DryRun::Yes, Claim::Port(_)) => self.is_claimed(&self.cache.any(), claim),
+                    (DryRun::No, _) => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
                 };
                 if taken { Err(Refusal::Taken(claim)) } else { Ok(claim) }
             }

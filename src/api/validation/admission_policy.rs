@@ -39,7 +39,11 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
     for annotation in annotations.items() {
         let (key, expression) = (annotation.get("key"), annotation.get("valueExpression"));
         let whole = format!("{name}/{}", key.text());
-        errors.invalid_each(&key, &whole, label_key(&whole));
+        if name.is_empty() {
+            errors.invalid(&key, key.text(), "requires metadata.name be non-empty");
+        } else {
+            errors.invalid_each(&key, &whole, label_key(&whole));
+        }
         match expression.text().trim().len() {
             0 => errors.required(&expression, "valueExpression is not specified"),
             length if length > AUDIT_EXPRESSION => {

@@ -9,6 +9,7 @@ use super::format::{dns1035_label, dns1123_subdomain};
 use super::selector;
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
+use crate::gotext::quote;
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const HARMLESS: [&str; 2] = ["None", "NoneOnDryRun"];
@@ -211,6 +212,10 @@ pub(super) fn client(at: &At<'_, '_>, errors: &mut Errors) {
 fn url(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+    if let Some(why) = url_complaint(text) {
+        let why = format!("url must be a valid URL: parse {}: {why}{form}", quote(text));
+        return errors.required(at, &why);
+    }
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -235,6 +240,18 @@ fn url(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     }
     if !query.is_empty() {
         errors.invalid(at, query, "query parameters are not permitted in the URL");
+    }
+}
+
+/// What `url.Parse` says of a text whose first colon does not follow a scheme.
+fn url_complaint(text: &str) -> Option<&'static str> {
+    let path = text.split('?').next().unwrap_or_default();
+    let (before, _) = path.split('/').next()?.split_once(':')?;
+    let letters = before.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    match before.chars().next() {
+        None => Some("missing protocol scheme"),
+        Some(first) if first.is_ascii_alphabetic() && letters.is_empty() => None,
+        Some(_) => Some("first path segment in URL cannot contain colon"),
     }
 }
 

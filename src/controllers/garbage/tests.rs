@@ -26,9 +26,10 @@ async fn api(directory: &std::path::Path) -> Api {
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
-    let mark = Arc::new(HighWaterMark::load(directory.join("mark")).expect("a new mark"));
+    let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let tasks = Tasks::new();
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
+    let (cache, sink) =
+        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     Api {
         store: Store::start(backend, sink, mark, &tasks),

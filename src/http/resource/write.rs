@@ -42,8 +42,8 @@ impl Context<'_> {
             let namespace = self.path.namespace.as_deref();
             let review = Reviewer {
                 user: &self.user,
-                authorizer: &*self.app.authorizer,
-                authenticator: &self.app.authenticator,
+                authorizer: &*self.app.door.authorizer,
+                authenticator: &self.app.door.authenticator,
             };
             let answer = review.answer(self.definition, namespace, object)?;
             return self.value(&negotiated, StatusCode::CREATED, Value::Object(answer));

@@ -1,5 +1,7 @@
 //! What changed between two versions of an object.
 
+use std::cell::Cell;
+
 use super::fields::FieldSet;
 use super::items::{self, Group, Step};
 use super::path::{PathElement, same};
@@ -13,6 +15,9 @@ pub struct Comparison {
     pub added: FieldSet,
     pub removed: FieldSet,
     pub modified: FieldSet,
+    /// Whether a list of keyed elements has some without a key. Upstream cannot read such an object by its schema, and
+    /// nobody's fields are tracked any more.
+    pub keyless: bool,
 }
 
 impl Comparison {
@@ -34,14 +39,23 @@ impl Comparison {
 
     /// Every set passed through `change`.
     pub fn mapped(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
-        Self { added: change(self.added), removed: change(self.removed), modified: change(self.modified) }
+        Self {
+            added: change(self.added),
+            removed: change(self.removed),
+            modified: change(self.modified),
+            keyless: self.keyless,
+        }
     }
 }
 
 /// Compares two objects of the schema's kind.
 pub fn compare(schema: &Schema, old: &Map, new: &Map) -> Comparison {
     match &schema.atom(schema.root()).map {
-        Some(map) => Walk { schema }.members(map, Some(old), Some(new)).collect(),
+        Some(map) => {
+            let keyless = Cell::new(false);
+            let found = Walk { schema, keyless: &keyless }.members(map, Some(old), Some(new)).collect();
+            Comparison { keyless: keyless.get(), ..found }
+        }
         None => Comparison::default(),
     }
 }
@@ -69,6 +83,7 @@ impl Found {
             added: self.below.added.union(&other.below.added),
             removed: self.below.removed.union(&other.below.removed),
             modified: self.below.modified.union(&other.below.modified),
+            keyless: false,
         };
         Self {
             added: self.added || other.added,
@@ -109,6 +124,7 @@ impl Level {
             added: self.added.into_iter().collect(),
             removed: self.removed.into_iter().collect(),
             modified: self.modified.into_iter().collect(),
+            keyless: false,
         }
     }
 }
@@ -116,9 +132,10 @@ impl Level {
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     schema: &'a Schema,
+    keyless: &'a Cell<bool>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn node(self, id: TypeId, old: Option<&Value>, new: Option<&Value>) -> Found {
         match (old, new) {
             (None, None) => Found::default(),
@@ -157,7 +174,7 @@ impl Walk<'_> {
                     };
                     (step.element(), true, below)
                 };
-                items::index(self.schema, list, items).into_iter().map(element).collect()
+                self.index(list, items).into_iter().map(element).collect()
             }
             _ => FieldSet::default(),
         }
@@ -214,8 +231,8 @@ impl Walk<'_> {
                 level.add(step.element(), found);
             }
         };
-        let mut after = items::index(self.schema, list, new).into_iter().peekable();
-        for (step, before) in items::index(self.schema, list, old) {
+        let mut after = self.index(list, new).into_iter().peekable();
+        for (step, before) in self.index(list, old) {
             while let Some((step, after)) = after.next_if(|(next, _)| *next < step) {
                 add(step, &[], after.as_slice());
             }
@@ -226,6 +243,17 @@ impl Walk<'_> {
             add(step, &[], after.as_slice());
         }
         level
+    }
+
+    fn index<'v>(self, list: &'v ListType, items: &'v [Value]) -> Vec<(Step<'v>, Group<'v>)>
+    where
+        'a: 'v,
+    {
+        let index = items::index(self.schema, list, items);
+        if items::leaves_out(&index, items) {
+            self.keyless.set(true);
+        }
+        index
     }
 
     /// All elements of one key. Duplicates are compared as one value, which has nothing below it.

@@ -106,7 +106,11 @@ impl<'a> Writer<'a> {
     }
 
     fn items(&mut self, list: &'a ListType, items: &'a [Value]) -> Result<(), Unusual> {
-        for (step, group) in items::index(self.schema, list, items) {
+        let index = items::index(self.schema, list, items);
+        if items::leaves_out(&index, items) {
+            return Err(Unusual);
+        }
+        for (step, group) in index {
             let start = self.text.len();
             self.separate();
             fields_v1::write_item(&mut self.text, &step);

@@ -148,6 +148,11 @@ impl<'v> Group<'v> {
     }
 }
 
+/// Whether some element has no step.
+pub fn leaves_out(index: &[(Step<'_>, Group<'_>)], items: &[Value]) -> bool {
+    index.iter().map(|(_, group)| group.as_slice().len()).sum::<usize>() < items.len()
+}
+
 /// The elements of a list by their steps, in the order of these. What has no step is left out: nobody can own it.
 pub fn index<'v>(schema: &'v Schema, list: &'v ListType, items: &'v [Value]) -> Vec<(Step<'v>, Group<'v>)> {
     let with_step = |item| Some((step(schema, list, item).ok()?, item));

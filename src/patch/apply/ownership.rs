@@ -135,7 +135,7 @@ pub fn encoded_first(
 /// The only manager of an object that had none.
 fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) -> Option<Managers> {
     let comparisons = Comparisons { versions, old, new, known: Vec::new() };
-    let all = comparisons.into_one(&acting.identity.api_version)?;
+    let all = comparisons.into_one(&acting.identity.api_version).filter(|all| !all.keyless)?;
     let fields = all.into_written().difference(&NEVER_OWNED);
     let manager = Manager { identity: acting.identity.clone(), time: Some(acting.now.clone()), fields };
     (!manager.fields.is_empty()).then(|| Managers(vec![manager]))
@@ -156,6 +156,11 @@ impl<'a, V: Versions> Update<'a, V> {
         let own = comparisons.of(&acting.identity.api_version)?.clone();
         let own = own.mapped(|set| set.difference(&NEVER_OWNED));
         Some(Self { comparisons, acting, own })
+    }
+
+    /// Whether nobody's fields can be tracked any more.
+    pub fn ends_tracking(&self) -> bool {
+        self.own.keyless
     }
 
     /// The encoded managers, closed, without decoding them, where the write changes no set: it wrote only what its manager

@@ -335,6 +335,7 @@ fn go_syntax(value: &Value) -> String {
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
         Value::Null => "interface {}(nil)".to_owned(),
+        Value::Number(_) => gotext::display(value),
         scalar => gotext::json(scalar),
     }
 }

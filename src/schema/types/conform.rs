@@ -1,17 +1,16 @@
 //! JSON made into what Go makes of it: read into the structs of its kind and printed again.
 //!
-//! What has the wrong type is refused, in the words of Go's decoder; names of named scalars are not known here: where
-//! upstream says `v1.PodPhase`, this says `string`. What is unknown goes, and so does what means the same as absence;
-//! members come into the order of the struct, and quantities and times into their one form.
+//! What has the wrong type is refused, in the words of Go's decoder. What is unknown goes, and so does what means the same
+//! as absence; members come into the order of the struct, and quantities and times into their one form.
 
 use std::collections::HashMap;
 
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
 use crate::codec::json::{Node, whole};
-use crate::gotext::json_kind;
+use crate::gotext::{encode_base64, json_kind};
 use crate::tree::{Map, Number, Text, Value};
 
-mod form;
+pub(super) mod form;
 
 /// How well an object fitted its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,8 @@ pub struct Fit {
     pub respelled: bool,
 }
 
-/// Conforms an object of a kind that is known, and leaves others as they are. After an error the object is in pieces.
+/// Conforms an object of a kind that is known, and leaves others as they are. After an error all that did not fit is
+/// still there.
 pub fn conform(api_version: &str, kind: &str, object: &mut Map) -> Result<Fit, String> {
     conform_read_from(None, api_version, kind, object)
 }
@@ -41,10 +41,16 @@ fn conform_read_from(
 ) -> Result<Fit, String> {
     let types = Types::built_in();
     let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
-    let mut conformer =
-        Conformer { types, path: Vec::new(), places: Vec::with_capacity(64), text, fit: Fit::default() };
+    let mut conformer = Conformer {
+        types,
+        path: Vec::new(),
+        places: Vec::with_capacity(64),
+        text,
+        misfit: None,
+        fit: Fit::default(),
+    };
     conformer.members(id, object)?;
-    Ok(conformer.fit)
+    conformer.misfit.map_or(Ok(conformer.fit), Err)
 }
 
 struct Conformer<'a, 't> {
@@ -55,6 +61,9 @@ struct Conformer<'a, 't> {
     places: Vec<Place>,
     /// Where the value stands in the text that it was read from.
     text: Option<&'t Node>,
+    /// The first value of the wrong type. Go's decoder goes on after it, and what types say that read their own JSON
+    /// comes before it.
+    misfit: Option<String>,
     fit: Fit,
 }
 
@@ -146,49 +155,47 @@ impl<'a, 't> Conformer<'a, 't> {
         self.path.push(&field.json_name);
         self.field(field, &message.name, value)?;
         self.path.truncate(depth);
-        Ok(!value.is_null() && self.is_printed(field, value))
+        Ok(!value.is_null() && (self.misfit.is_some() || self.is_printed(field, value)))
     }
 
     fn field(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {
         match (field.cardinality, value) {
             (_, Value::Null) => Ok(()),
-            (Cardinality::Single, value) => self.one(field.kind, owner, value),
-            (Cardinality::List, Value::Array(items)) => self.items(field.kind, owner, items),
+            (Cardinality::Single, value) => self.one(field, owner, value),
+            (Cardinality::List, Value::Array(items)) => self.items(field, owner, items),
             (Cardinality::Map, Value::Object(entries)) => {
                 if !entries.keys().is_sorted() {
                     entries.sort_keys();
                 }
-                self.entries(field.kind, owner, entries)
+                self.entries(field, owner, entries)
             }
-            (Cardinality::List, value) => {
-                Err(self.misfit(owner, json_kind(value), &format!("[]{}", self.go_type(field.kind))))
-            }
-            (Cardinality::Map, value) => {
-                Err(self.misfit(owner, json_kind(value), &format!("map[string]{}", self.go_type(field.kind))))
+            (Cardinality::List | Cardinality::Map, value) => {
+                self.refuse(self.misfit(owner, json_kind(value), &self.types.go_collection(field)));
+                Ok(())
             }
         }
     }
 
-    fn items(&mut self, kind: FieldKind, owner: &str, items: &mut [Value]) -> Result<(), String> {
+    fn items(&mut self, field: &'a Field, owner: &str, items: &mut [Value]) -> Result<(), String> {
         let text = self.text;
         items.iter_mut().enumerate().try_for_each(|(index, item)| {
             self.text = text.and_then(|text| text.item(index));
-            self.element(kind, owner, item)
+            self.element(field, owner, item)
         })?;
         self.text = text;
         Ok(())
     }
 
-    fn entries(&mut self, kind: FieldKind, owner: &str, entries: &mut Map) -> Result<(), String> {
+    fn entries(&mut self, field: &'a Field, owner: &str, entries: &mut Map) -> Result<(), String> {
         let Some(text @ Node::Object(spelled)) = self.text else {
-            return entries.values_mut().try_for_each(|entry| self.element(kind, owner, entry));
+            return entries.values_mut().try_for_each(|entry| self.element(field, owner, entry));
         };
         // A map may have any number of entries.
         let spelled: HashMap<&str, &Node> =
             spelled.iter().map(|(name, value)| (name.as_str(), value)).collect();
         entries.iter_mut().try_for_each(|(name, entry)| {
             self.text = spelled.get(name.as_str()).copied();
-            self.element(kind, owner, entry)
+            self.element(field, owner, entry)
         })?;
         self.text = Some(text);
         Ok(())
@@ -202,20 +209,32 @@ impl<'a, 't> Conformer<'a, 't> {
     }
 
     /// Null is the zero value.
-    fn element(&mut self, kind: FieldKind, owner: &str, value: &mut Value) -> Result<(), String> {
+    fn element(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {
         if value.is_null() {
-            *value = self.zero(kind);
+            *value = self.zero(field.kind);
             return Ok(());
         }
-        self.one(kind, owner, value)
+        self.one(field, owner, value)
     }
 
-    fn one(&mut self, kind: FieldKind, owner: &str, value: &mut Value) -> Result<(), String> {
-        let fits = match (kind, &mut *value) {
+    fn one(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {
+        let fits = match (field.kind, &mut *value) {
             (FieldKind::Message(id), value) => return self.message(id, owner, value),
-            (FieldKind::Bytes, Value::String(text)) => return form::bytes(text),
+            (FieldKind::Bytes, Value::String(text)) => {
+                if let Err(why) = form::bytes(text) {
+                    self.refuse(why);
+                }
+                return Ok(());
+            }
+            (FieldKind::Bytes, value @ Value::Array(_)) => {
+                self.numbered_bytes(owner, value);
+                return Ok(());
+            }
             (FieldKind::Int32 | FieldKind::Int64, Value::Number(number)) => {
-                return self.integer(kind, owner, number);
+                if let Err(found) = self.integer(field.kind, number) {
+                    self.refuse(self.misfit(owner, &found, &self.types.go_type(field)));
+                }
+                return Ok(());
             }
             (FieldKind::Double, Value::Number(number)) => {
                 whole(number);
@@ -225,10 +244,23 @@ impl<'a, 't> Conformer<'a, 't> {
             (FieldKind::String, value) => value.is_string(),
             (FieldKind::Bytes | FieldKind::Int32 | FieldKind::Int64 | FieldKind::Double, _) => false,
         };
-        if fits { Ok(()) } else { Err(self.misfit(owner, json_kind(value), &self.go_type(kind))) }
+        if !fits {
+            self.refuse(self.misfit(owner, json_kind(value), &self.types.go_type(field)));
+        }
+        Ok(())
     }
 
-    fn integer(&self, kind: FieldKind, owner: &str, number: &mut Number) -> Result<(), String> {
+    /// To Go, bytes may also be a list of numbers.
+    fn numbered_bytes(&mut self, owner: &str, value: &mut Value) {
+        let items = value.as_array().map_or(&[][..], Vec::as_slice);
+        match items.iter().map(form::byte).collect::<Result<Vec<u8>, _>>() {
+            Ok(bytes) => *value = encode_base64(&bytes).into(),
+            Err(found) => self.refuse(self.misfit(owner, &found, "uint8")),
+        }
+    }
+
+    /// The error is what was found instead.
+    fn integer(&self, kind: FieldKind, number: &mut Number) -> Result<(), String> {
         let spelling = self.spelling();
         // There is one integer that is not read as such: -0.
         if let Some(integer) = spelling.and_then(|spelling| spelling.parse::<i64>().ok()) {
@@ -239,7 +271,7 @@ impl<'a, 't> Conformer<'a, 't> {
             return Ok(());
         }
         let found = spelling.map_or_else(|| number.to_string(), str::to_owned);
-        Err(self.misfit(owner, &format!("number {found}"), &self.go_type(kind)))
+        Err(format!("number {found}"))
     }
 
     fn message(&mut self, id: MessageId, owner: &str, value: &mut Value) -> Result<(), String> {
@@ -247,7 +279,10 @@ impl<'a, 't> Conformer<'a, 't> {
         match (message.format, value) {
             (Format::Raw, _) => Ok(()),
             (Format::Object, Value::Object(members)) => self.members(id, members),
-            (Format::Object, value) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
+            (Format::Object, value) => {
+                self.refuse(self.misfit(owner, json_kind(value), &message.go_name()));
+                Ok(())
+            }
             (Format::Time | Format::MicroTime, value) => {
                 let Value::String(text) = value else {
                     return Err(self.misfit(owner, json_kind(value), "string"));
@@ -262,12 +297,25 @@ impl<'a, 't> Conformer<'a, 't> {
                 form::quantity(value, self.spelling())
             }
             (Format::IntOrString, Value::String(_)) => Ok(()),
-            (Format::IntOrString, value) => self.one(FieldKind::Int32, owner, value),
-            (Format::List, Value::Array(items)) => self.items(message.fields[0].kind, owner, items),
-            (Format::List, value) => Err(self.misfit(owner, json_kind(value), &message.go_name())),
+            (Format::IntOrString, value) => {
+                let fits = match value {
+                    Value::Number(number) => self.integer(FieldKind::Int32, number),
+                    value => Err(json_kind(value).to_owned()),
+                };
+                fits.map_err(|found| self.misfit(owner, &found, "int32"))
+            }
+            (Format::List, Value::Array(items)) => self.items(&message.fields[0], owner, items),
+            (Format::List, value) => {
+                self.refuse(self.misfit(owner, json_kind(value), &message.go_name()));
+                Ok(())
+            }
             (Format::SchemaOrBool, Value::Bool(_)) => Ok(()),
             (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
-                self.alternative(id, owner, value)
+                // It is read apart.
+                let before = self.misfit.take();
+                let read = self.alternative(id, owner, value);
+                let found = std::mem::replace(&mut self.misfit, before);
+                read.and_then(|()| found.map_or(Ok(()), Err))
             }
         }
     }
@@ -348,16 +396,8 @@ impl<'a, 't> Conformer<'a, 't> {
         fields.filter_map(|field| Some((field.json_name.clone(), self.absent(field)?))).collect()
     }
 
-    fn go_type(&self, kind: FieldKind) -> String {
-        match kind {
-            FieldKind::Bool => "bool".to_owned(),
-            FieldKind::Int32 => "int32".to_owned(),
-            FieldKind::Int64 => "int64".to_owned(),
-            FieldKind::Double => "float64".to_owned(),
-            FieldKind::String => "string".to_owned(),
-            FieldKind::Bytes => "[]uint8".to_owned(),
-            FieldKind::Message(id) => self.types.message(id).go_name(),
-        }
+    fn refuse(&mut self, misfit: String) {
+        self.misfit.get_or_insert(misfit);
     }
 
     fn misfit(&self, owner: &str, found: &str, want: &str) -> String {

@@ -326,6 +326,8 @@ impl RawField {
             merging: self.markers.merging(),
             strategic: self.markers.strategic().map(Box::new),
             allowed: self.markers.allowed.as_slice().into(),
+            go_type: self.markers.go_type.clone(),
+            go_collection: self.markers.go_collection.clone(),
         }
     }
 

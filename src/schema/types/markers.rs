@@ -1,4 +1,4 @@
-//! What `proto/options.proto` says of merging, defaults and values.
+//! What `proto/options.proto` says of merging, defaults, values and the names of Go's types.
 
 use super::load::{Value, each};
 use super::{Merging, Strategic, Union};
@@ -22,6 +22,8 @@ pub(super) struct FieldMarkers {
     patch_strategy: String,
     patch_merge_key: String,
     pub allowed: Vec<Box<str>>,
+    pub go_type: Option<Box<str>>,
+    pub go_collection: Option<Box<str>>,
 }
 
 impl MessageMarkers {
@@ -50,6 +52,8 @@ impl FieldMarkers {
             50010 => self.patch_strategy = value.text(),
             50011 => self.patch_merge_key = value.text(),
             50012 => self.allowed.push(value.text().into()),
+            50013 => self.go_type = Some(value.text().into()),
+            50014 => self.go_collection = Some(value.text().into()),
             _ => {}
         }
     }

@@ -16,23 +16,30 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// The problems of an object; of a kind that is not known, its duplicates.
 pub fn problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
-    let types = Types::built_in();
-    let expected = types.kind(api_version, kind).map_or(Expected::Anything, Expected::Message);
-    let mut walker = Walker { types, path: String::new(), found: Vec::new(), bytes: 0 };
-    walker.value(expected, object);
+    let mut walker = Walker::new(MapKeys::Told);
+    walker.object_of(api_version, kind, object);
+    walker.found
+}
+
+/// As [`problems`], of an object that upstream's converter reads (`FromUnstructured`): sorted, and keys of maps are not
+/// told.
+pub fn converter_problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
+    let mut walker = Walker::new(MapKeys::LeftOut);
+    walker.object_of(api_version, kind, object);
+    walker.found.sort();
     walker.found
 }
 
 /// The problems of a list of objects that know these members, whose values are not looked into any closer.
 pub fn list_problems(known: &'static [&'static str], list: &Node) -> Vec<String> {
-    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new(), bytes: 0 };
+    let mut walker = Walker::new(MapKeys::Told);
     walker.value(Expected::ListOf(known), list);
     walker.found
 }
 
 /// Members that are there twice, whatever they mean.
 pub fn duplicates(value: &Node) -> Vec<String> {
-    let mut walker = Walker { types: Types::built_in(), path: String::new(), found: Vec::new(), bytes: 0 };
+    let mut walker = Walker::new(MapKeys::Told);
     walker.value(Expected::Anything, value);
     walker.found
 }
@@ -40,8 +47,16 @@ pub fn duplicates(value: &Node) -> Vec<String> {
 struct Walker<'a> {
     types: &'a Types,
     path: String,
+    map_keys: MapKeys,
     found: Vec<String>,
     bytes: usize,
+}
+
+/// Whether paths have the keys of maps of a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MapKeys {
+    Told,
+    LeftOut,
 }
 
 /// What upstream decodes a value into.
@@ -66,6 +81,15 @@ impl<'a> Expected<'a> {
 }
 
 impl<'a> Walker<'a> {
+    fn new(map_keys: MapKeys) -> Self {
+        Self { types: Types::built_in(), path: String::new(), map_keys, found: Vec::new(), bytes: 0 }
+    }
+
+    fn object_of(&mut self, api_version: &str, kind: &str, object: &Node) {
+        let expected = self.types.kind(api_version, kind).map_or(Expected::Anything, Expected::Message);
+        self.value(expected, object);
+    }
+
     fn value(&mut self, expected: Expected<'a>, node: &Node) {
         match (expected, node) {
             (_, Node::Scalar | Node::Number(_)) => {}
@@ -135,7 +159,10 @@ impl<'a> Walker<'a> {
             if !seen.insert(name) {
                 self.tell("duplicate", name);
             }
-            self.below(name, expected, value);
+            match self.map_keys {
+                MapKeys::Told => self.below(name, expected, value),
+                MapKeys::LeftOut => self.value(expected, value),
+            }
         }
     }
 
@@ -210,6 +237,16 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(found(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn the_converter_sorts_and_leaves_out_keys_of_maps() {
+        let text =
+            br#"{"zoo":1,"spec":{"devices":[{"attributes":{"a":{"x":1}},"capacity":{"b":{"VALUE":"1"}}}]}}"#;
+        let node = Node::parse(text).expect("JSON");
+        let found = converter_problems("resource.k8s.io/v1", "ResourceSlice", &node);
+        let want = ["spec.devices[0].attributes.x", "spec.devices[0].capacity.VALUE", "zoo"];
+        assert_eq!(found, want.map(|path| format!("unknown field {path:?}")));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Begun {
     pub base: Revision,
     /// The transaction's id, by which its fate can be learned later.
     pub transaction: String,
+    /// What of the log was on the disk: everything that was committed before.
+    pub flushed: u64,
 }
 
 /// What a batch is judged by.
@@ -44,11 +46,16 @@ pub enum Failure {
 /// Opens a transaction and takes the clock's lock.
 pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
     let clock = connection
-        .fetch_one(sqlx::raw_sql("BEGIN; SELECT revision, pg_current_xact_id()::text FROM clock FOR UPDATE"))
+        .fetch_one(sqlx::raw_sql(
+            "BEGIN; SELECT revision, pg_current_xact_id()::text, \
+             (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint FROM clock FOR UPDATE",
+        ))
         .await
         .map_err(unavailable)?;
     let base: i64 = clock.try_get(0).map_err(corrupt)?;
-    Ok(Begun { base: Revision(base as u64), transaction: clock.try_get(1).map_err(corrupt)? })
+    let flushed: i64 = clock.try_get(2).map_err(corrupt)?;
+    let transaction = clock.try_get(1).map_err(corrupt)?;
+    Ok(Begun { base: Revision(base as u64), transaction, flushed: flushed as u64 })
 }
 
 /// Reads under the lock. The read must not share the lock's snapshot, or it would miss what was committed while the

@@ -40,6 +40,14 @@ pub async fn of(
     }
 }
 
+/// Returns once what this session's cluster has committed is where `synchronous_standby_names` wants it. Rows that are
+/// visible prove less: a backend that was ended while it waited for a standby shows them at once. The message is in
+/// nobody's way and makes a commit that waits behind all before it; one that only takes an id would not wait.
+pub async fn confirm(connection: &mut PgConnection) -> Result<(), Error> {
+    let message = sqlx::query("SELECT pg_logical_emit_message(true, 'rowplane', '')");
+    message.execute(connection).await.map(drop).map_err(unavailable)
+}
+
 /// Whether the rows at the batch's revisions are the batch's.
 async fn written(
     connection: &mut PgConnection,

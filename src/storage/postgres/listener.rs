@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Executor;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::session::{Connector, Purpose, prepare};
+
 /// A hint comes at least this often, so a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
-const RECONNECT: Duration = Duration::from_millis(250);
+/// Between attempts to connect: twice as long after each that failed.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 /// After so long without a notification the connection is asked whether it is still there.
 const QUIET: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(5);
@@ -42,9 +45,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn spawn(options: PgConnectOptions, channel: Channel) -> Self {
+    pub fn spawn(connector: Connector, channel: Channel) -> Self {
         let notified = Arc::new(Notify::new());
-        let task = tokio::spawn(listen(options, channel, notified.clone())).abort_handle();
+        let task = tokio::spawn(listen(connector, channel, notified.clone())).abort_handle();
         Self { notified, task }
     }
 
@@ -64,25 +67,33 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(options: PgConnectOptions, channel: Channel, notified: Arc<Notify>) {
+async fn listen(connector: Connector, channel: Channel, notified: Arc<Notify>) {
+    let mut pause = RECONNECT.0;
     loop {
-        if let Err(error) = listen_once(&options, &channel, &notified).await {
+        let mut listened = false;
+        if let Err(error) = listen_once(&connector, &channel, &notified, &mut listened).await {
             tracing::debug!(%error, "LISTEN connection lost, polling until it is back");
         }
-        tokio::time::sleep(RECONNECT).await;
+        pause = if listened { RECONNECT.0 } else { RECONNECT.1.min(pause * 2) };
+        tokio::time::sleep(pause).await;
     }
 }
 
 async fn listen_once(
-    options: &PgConnectOptions,
+    connector: &Connector,
     channel: &Channel,
     notified: &Notify,
+    listened: &mut bool,
 ) -> Result<(), sqlx::Error> {
     // A pool for this connection alone: sqlx gives a listener's connection back without any limit of time.
-    let pool =
-        PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER).connect_lazy_with(options.clone());
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(ANSWER)
+        .after_connect(|connection, _| Box::pin(prepare(connection, Purpose::Store)))
+        .connect_lazy_with(connector.options().clone());
     let mut listener = PgListener::connect_with(&pool).await?;
     timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+    *listened = true;
     // Something may have been committed before LISTEN took effect.
     notified.notify_one();
     loop {

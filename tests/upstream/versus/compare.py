@@ -24,6 +24,7 @@ class Normalizer:
         if isinstance(answer.body, dict) and answer.body.get("kind") == "Status":
             before = repr(answer.body)
             structs(answer.body)
+            unsorted_errors(answer.body)
             self.shortened = before != repr(answer.body)
         return {
             "status": answer.status,
@@ -77,6 +78,13 @@ def structs(status):
         short = short.split("\n@@")[0]
         status["message"] = status["message"].replace(cause["message"], short)
         cause["message"] = short
+
+
+def unsorted_errors(status):
+    """What does not fit the schema of apply is told in the order of Go's maps."""
+    start, mark, errors = (status.get("message") or "").partition(": errors:\n  ")
+    if mark:
+        status["message"] = start + mark + "\n  ".join(sorted(errors.split("\n  ")))
 
 
 def same_order(reference, other):

@@ -19,6 +19,9 @@ def scenarios(comparison, seed, count):
     if count == 0:
         return
     for place, resource, document in pool:
+        if document["kind"] == "Namespace":
+            # That of its life never goes from a kube-apiserver that has no controllers beside it.
+            document["metadata"]["name"] += "-random"
         steps = [{f"POST {lives.short(resource)}?fieldManager=m": document}]
         one = f"{lives.short(resource)}/{document['metadata']['name']}"
         steps += [step(chosen, resource, document) for _ in range(count // len(pool) + 1)]
@@ -62,6 +65,11 @@ def body(chosen, changed):
     return text
 
 
+def junk(chosen):
+    """A value of its own: what is put into one object may be changed there, and must not become part of others, or of itself."""
+    return copy.deepcopy(chosen.choice(JUNK))
+
+
 def change(chosen, value):
     """Changes something somewhere within, and says what."""
     parents = list(containers(value, ""))
@@ -69,9 +77,9 @@ def change(chosen, value):
     keys = list(parent) if isinstance(parent, dict) else list(range(len(parent)))
     if not keys:
         if isinstance(parent, dict):
-            parent["unknownField"] = chosen.choice(JUNK)
+            parent["unknownField"] = junk(chosen)
         else:
-            parent.append(chosen.choice(JUNK))
+            parent.append(junk(chosen))
         return f"{path} filled"
     key = chosen.choice(keys)
     what = chosen.choice(["junk", "junk", "junk", "junk", "remove", "remove", "rename", "unknown", "repeat", "text"])
@@ -80,13 +88,13 @@ def change(chosen, value):
     elif what == "rename" and isinstance(parent, dict):
         parent[str(key).swapcase()] = parent.pop(key)
     elif what == "unknown" and isinstance(parent, dict):
-        parent["unknownField"] = chosen.choice(JUNK)
+        parent["unknownField"] = junk(chosen)
     elif what == "repeat" and isinstance(parent, list):
         parent.append(copy.deepcopy(parent[key]))
     elif what == "text":
         parent[key] = str(parent[key]) + chosen.choice(["", "-", "!", "A", " "])
     else:
-        parent[key] = chosen.choice(JUNK)
+        parent[key] = junk(chosen)
     return f"{path}.{key} {what}"
 
 

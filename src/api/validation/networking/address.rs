@@ -11,7 +11,10 @@ use crate::api::meta::format::path_segment;
 /// The name of an address is the address.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
-    ip::canonical(&metadata.get("name"), metadata.get("name").text(), errors);
+    let name = metadata.get("name");
+    if !name.text().is_empty() {
+        ip::canonical(&name, name.text(), errors);
+    }
     let spec = At::member(object, "spec");
     let parent = spec.get("parentRef");
     if !parent.is_set() {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::super::Format;
-use crate::gotext::{decode_base64, quote};
+use crate::gotext::{Fraction, decode_base64, json_kind, time_complaint};
 use crate::quantity as quantities;
 use crate::tree::{Text, Value};
 
@@ -19,8 +19,20 @@ pub(super) fn bytes(text: &mut Text) -> Result<(), String> {
     Ok(())
 }
 
+/// A byte as a number; null is zero. The error is what is there instead.
+pub(super) fn byte(value: &Value) -> Result<u8, String> {
+    match value {
+        Value::Null => Ok(0),
+        Value::Number(number) => {
+            let byte = number.as_u64().and_then(|number| u8::try_from(number).ok());
+            byte.ok_or_else(|| format!("number {number}"))
+        }
+        other => Err(json_kind(other).to_owned()),
+    }
+}
+
 /// `spelling` is that of a number, where it is known.
-pub(super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), String> {
+pub(in super::super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), String> {
     let text = match &*value {
         Value::String(text) => quantities::normalize(text.trim()),
         Value::Number(_) if let Some(spelling) = spelling => quantities::normalize(spelling),
@@ -34,14 +46,14 @@ pub(super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), 
 }
 
 /// In UTC and in whole seconds, or with six digits of fraction; `None` if it is so already.
-pub(super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> {
+pub(in super::super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> {
     let micro = format == Format::MicroTime;
-    let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let parsed =
         (is_rfc3339(text) && (!micro || has_micros(text))).then(|| text.parse::<Timestamp>().ok()).flatten();
     let Some(time) = parsed else {
-        let (layout, text) = (quote(layout), quote(text));
-        return Err(format!("parsing time {text} as {layout}: cannot parse {text} as \"2006\""));
+        let fraction = if micro { Fraction::Micros } else { Fraction::Any };
+        let unusual = || format!("parsing time {text:?}: not a time of RFC 3339");
+        return Err(time_complaint(text, fraction).unwrap_or_else(unusual));
     };
     let micros = time.as_microsecond();
     let (second, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
@@ -57,11 +69,11 @@ pub(super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> 
     Ok(Some(printed.into()))
 }
 
-/// The parser also takes a blank or a small `t`, and offsets in other forms.
+/// The parser also takes a blank or a small `t`, leap seconds, and offsets in other forms.
 fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let offset = matches!(bytes, [.., b'+' | b'-', _, _, b':', _, _]);
-    bytes.get(10) == Some(&b'T') && (bytes.ends_with(b"Z") || offset)
+    bytes.get(10) == Some(&b'T') && bytes.get(17) != Some(&b'6') && (bytes.ends_with(b"Z") || offset)
 }
 
 fn has_micros(text: &str) -> bool {

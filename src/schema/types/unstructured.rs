@@ -1,0 +1,193 @@
+//! An object read as upstream's converter reads maps into structs (`FromUnstructured`), for patches that it reads so:
+//! strategic merge and apply.
+//!
+//! The converter has its own words for values of the wrong type, cuts integers to the size of their field, and takes
+//! integers that are written as fractions. In all else it agrees with [`super::conform`], so that only what does not
+//! conform need be read.
+
+use super::conform::form;
+use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
+use crate::codec::json::{whole, whole_numbers};
+use crate::gotext::{decode_base64, json_kind};
+use crate::tree::{Map, Value};
+
+/// Gives numbers the form that their fields can hold; the error is the converter's.
+pub fn from_unstructured(api_version: &str, kind: &str, object: &mut Map) -> Result<(), String> {
+    let types = Types::built_in();
+    types.kind(api_version, kind).map_or(Ok(()), |id| Converter { types }.members(id, object))
+}
+
+struct Converter<'a> {
+    types: &'a Types,
+}
+
+impl Converter<'_> {
+    /// In the order of the struct: the first error counts.
+    fn members(&self, id: MessageId, object: &mut Map) -> Result<(), String> {
+        self.types.message(id).members.iter().try_for_each(|member| {
+            let field = self.types.field(member);
+            object.get_mut(&field.json_name).map_or(Ok(()), |value| self.field(field, value))
+        })
+    }
+
+    fn field(&self, field: &Field, value: &mut Value) -> Result<(), String> {
+        match (field.cardinality, value) {
+            (_, Value::Null) => Ok(()),
+            (Cardinality::Single, value) => self.one(field, value),
+            (Cardinality::List, Value::Array(items)) => self.items(field, items),
+            (Cardinality::Map, Value::Object(entries)) => {
+                entries.values_mut().try_for_each(|entry| self.one(field, entry))
+            }
+            (Cardinality::List, value) => Err(format!("cannot restore slice from {}", go_kind(value))),
+            (Cardinality::Map, value) => Err(format!("cannot restore map from {}", go_kind(value))),
+        }
+    }
+
+    fn items(&self, field: &Field, items: &mut [Value]) -> Result<(), String> {
+        items.iter_mut().try_for_each(|item| self.one(field, item))
+    }
+
+    /// A value of the field's type, or of that of its elements.
+    fn one(&self, field: &Field, value: &mut Value) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
+        let is_fraction = value.as_f64().is_some_and(|number| value.is_f64() && number.fract() != 0.0);
+        match (field.kind, value) {
+            (FieldKind::Message(id), value) => self.message(self.types.message(id), id, value),
+            (FieldKind::Bytes, Value::String(text)) => {
+                decode_base64(text).map(drop).map_err(|why| format!("error decoding from json: {why}"))
+            }
+            (FieldKind::Bytes, Value::Array(items)) => items.iter_mut().try_for_each(byte),
+            (FieldKind::Bytes, value) => Err(format!("cannot restore slice from {}", go_kind(value))),
+            (FieldKind::Bool, Value::Bool(_))
+            | (FieldKind::String, Value::String(_))
+            | (FieldKind::Double, Value::Number(_)) => Ok(()),
+            (FieldKind::Int32 | FieldKind::Int64, Value::Number(number)) if !is_fraction => {
+                whole(number);
+                if let (FieldKind::Int32, Some(integer)) = (field.kind, number.as_i64()) {
+                    *number = (integer as i32).into();
+                }
+                Ok(())
+            }
+            (FieldKind::Int32 | FieldKind::Int64, Value::Number(_)) => {
+                Err(format!("cannot convert float64 to {}", self.types.go_type(field)))
+            }
+            // To Go, an integer could be a letter.
+            (FieldKind::String, value @ Value::Number(_)) if !value.is_f64() => {
+                Err(format!("cannot convert int64 to {}", self.types.go_type(field)))
+            }
+            (kind, _) => Err(format!("unrecognized type: {}", Types::go_kind(kind))),
+        }
+    }
+
+    fn message(&self, message: &Message, id: MessageId, value: &mut Value) -> Result<(), String> {
+        match (message.format, value) {
+            (Format::Object, Value::Object(members)) => self.members(id, members),
+            (Format::Object, value) => Err(format!("cannot restore struct from: {}", go_kind(value))),
+            (Format::List, Value::Array(items)) => self.items(&message.fields[0], items),
+            (Format::List, value) => Err(format!("cannot restore slice from {}", go_kind(value))),
+            // The others read JSON of their own.
+            (Format::Time | Format::MicroTime, Value::String(text)) => {
+                form::time(text, message.format).map(drop)
+            }
+            (Format::Time | Format::MicroTime, value) => Err(misfit(json_kind(value), "string")),
+            (Format::Quantity, value) => form::quantity(value, None),
+            (Format::IntOrString, Value::String(_)) => Ok(()),
+            (Format::IntOrString, value @ Value::Number(_)) => {
+                whole_numbers(value);
+                let fits = value.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+                if fits { Ok(()) } else { Err(misfit(&format!("number {value}"), "int32")) }
+            }
+            (Format::IntOrString, value) => Err(misfit(json_kind(value), "int32")),
+            (Format::Raw | Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
+                whole_numbers(value);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// An element of a list that is read as bytes.
+fn byte(value: &mut Value) -> Result<(), String> {
+    match value {
+        Value::Null => Ok(()),
+        Value::Number(number) => {
+            whole(number);
+            let integer = number.as_i64().ok_or("cannot convert float64 to uint8")?;
+            *number = i64::from(integer as u8).into();
+            Ok(())
+        }
+        _ => Err("unrecognized type: uint8".to_owned()),
+    }
+}
+
+fn misfit(found: &str, want: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go value of type {want}")
+}
+
+/// What `reflect` calls a decoded value.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::json;
+
+    fn read(mut object: Value) -> Result<Value, String> {
+        let Value::Object(members) = &mut object else { panic!("an object") };
+        from_unstructured("v1", "Pod", members).map(|()| object)
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_in_the_words_of_the_converter() {
+        let container = |member: &str, value: Value| {
+            let mut container = Map::new();
+            container.insert(member, value);
+            json!({"spec": {"containers": [Value::Object(container)]}})
+        };
+        let cases = [
+            (json!({"spec": 1}), "cannot restore struct from: int64"),
+            (json!({"spec": {"containers": "x"}}), "cannot restore slice from string"),
+            (json!({"metadata": {"labels": []}}), "cannot restore map from slice"),
+            (json!({"metadata": {"labels": {"a": 1}}}), "cannot convert int64 to string"),
+            (json!({"metadata": {"labels": {"a": 1.5}}}), "unrecognized type: string"),
+            (json!({"metadata": {"labels": {"a": true}}}), "unrecognized type: string"),
+            (json!({"spec": {"dnsPolicy": 1}}), "cannot convert int64 to v1.DNSPolicy"),
+            (json!({"spec": {"priority": "1"}}), "unrecognized type: int32"),
+            (json!({"spec": {"priority": 1.5}}), "cannot convert float64 to int32"),
+            (json!({"spec": {"hostPID": 1}}), "unrecognized type: bool"),
+            (json!({"spec": {"hostPID": "x"}}), "unrecognized type: bool"),
+            (
+                container("livenessProbe", json!({"httpGet": {"port": true}})),
+                "json: cannot unmarshal bool into Go value of type int32",
+            ),
+            (
+                json!({"metadata": {"creationTimestamp": 1}}),
+                "json: cannot unmarshal number into Go value of type string",
+            ),
+        ];
+        for (object, want) in cases {
+            assert_eq!(read(object.clone()), Err(want.to_owned()), "{object}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_made_to_fit() {
+        let read = |value: Value| read(json!({"spec": {"priority": value}}));
+        let priority = |value: i64| Ok(json!({"spec": {"priority": value}}));
+        assert_eq!(read(json!(3.0)), priority(3));
+        assert_eq!(read(json!(2_147_483_648_i64)), priority(-2_147_483_648));
+        assert_eq!(read(json!(null)), Ok(json!({"spec": {"priority": null}})));
+    }
+}

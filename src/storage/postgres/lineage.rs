@@ -1,0 +1,304 @@
+//! Whether this is still the database that this server knows: looked at on every new connection, since a crash, a
+//! promotion or a restore ends all that there are, and costs nothing later.
+//!
+//! - **Another cluster, or a lower timeline** (an old primary that is back, a proxy that points to the wrong one) is
+//!   refused: both histories would go on. The operator may say that it is the database now.
+//! - **A higher timeline**: a standby has been promoted. What it had not received of the old primary's commits is lost,
+//!   acknowledged or not, and its clock would give their revisions out again; so the clock jumps before anything else is
+//!   done. The same if the clock's row says that it has come from another cluster, by a dump.
+//! - **The same timeline, and the log ends before where it has been seen**: a snapshot of the volume was simply started. The
+//!   clock jumps too. A clean or crashed restart never goes back, for only flushed positions are remembered.
+//!
+//! The clock's row tells everybody, once, of the first two; of the last only what servers remember outside the database.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Executor as _, Row as _};
+
+use crate::revision::Revision;
+use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
+
+/// The SQLSTATE of what a role may not do.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// A cluster's system identifier, which `initdb` makes, and the timeline it is on: `7711040465732606656/1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterId {
+    pub system: Option<u64>,
+    pub timeline: u32,
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.system {
+            Some(system) => write!(f, "{system}/{}", self.timeline),
+            None => write!(f, "unknown/{}", self.timeline),
+        }
+    }
+}
+
+impl FromStr for ClusterId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = || {
+            let (system, timeline) = text.split_once('/')?;
+            let system = if system == "unknown" { None } else { Some(system.parse().ok()?) };
+            Some(Self { system, timeline: timeline.parse().ok()? })
+        };
+        parse().ok_or_else(|| "must be <system identifier>/<timeline>".to_owned())
+    }
+}
+
+impl From<&Sighting> for ClusterId {
+    fn from(sighting: &Sighting) -> Self {
+        Self { system: sighting.system, timeline: sighting.timeline }
+    }
+}
+
+/// Why a connection is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the database is a standby, and nothing can be written to it until it is promoted")]
+    Standby,
+    #[error(
+        "the database is the cluster {present}, and this server knows {known} (system identifier/timeline): a connection to the \
+         wrong one, or to an old primary that is back; if it has been restored or moved on purpose, start the servers with \
+         --datastore-accept={present}"
+    )]
+    Stranger { known: ClusterId, present: ClusterId },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Sql(#[from] sqlx::Error),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// What a look at a cluster means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// As far as this server can tell; the clock's row may know more.
+    Whole,
+    SetBack,
+    /// Unknown, and accepted by the operator.
+    Successor,
+}
+
+fn judge(
+    known: Option<Sighting>,
+    present: &Sighting,
+    accepted: Option<ClusterId>,
+) -> Result<Verdict, Refusal> {
+    let Some(known) = known else { return Ok(Verdict::Whole) };
+    let elsewhere = known.system.zip(present.system).is_some_and(|(known, present)| known != present);
+    if elsewhere || present.timeline < known.timeline {
+        let present = ClusterId::from(present);
+        return match accepted == Some(present) {
+            true => Ok(Verdict::Successor),
+            false => Err(Refusal::Stranger { known: (&known).into(), present }),
+        };
+    }
+    match present.timeline == known.timeline && present.flushed < known.flushed {
+        true => Ok(Verdict::SetBack),
+        false => Ok(Verdict::Whole),
+    }
+}
+
+/// What this server knows of the database's identity, shared by all its connections.
+#[derive(Default)]
+pub struct Lineage {
+    accepted: Option<ClusterId>,
+    known: Mutex<Option<Sighting>>,
+    /// Where this is kept while no server runs; none for a store that is only read or filled.
+    mark: OnceLock<Arc<HighWaterMark>>,
+}
+
+/// A backend as `pg_stat_activity` names it: process ids are used again.
+#[derive(Clone, Debug)]
+pub struct BackendId {
+    pub process: i32,
+    pub started: Option<String>,
+}
+
+impl Lineage {
+    pub fn new(accepted: Option<ClusterId>) -> Self {
+        Self { accepted, ..Self::default() }
+    }
+
+    /// From now on connections are compared with what the mark remembers.
+    pub fn hold_to(&self, mark: &Arc<HighWaterMark>) {
+        let mut known = self.known();
+        match mark.sighting() {
+            Some(sighting) => *known = Some(sighting),
+            None => known.iter().for_each(|known| mark.sight(*known)),
+        }
+        let _ = self.mark.set(mark.clone());
+    }
+
+    /// To be called on every new connection before it is used. Tells whose it is, and on which timeline.
+    pub async fn follow(&self, connection: &mut PgConnection) -> Result<(BackendId, u32), Error> {
+        // Before the look: what is remembered meanwhile may be younger than what is seen.
+        let known = *self.known();
+        let system = system_identifier(connection).await?;
+        let look = Look::take(connection, system).await?;
+        let verdict = judge(known, &look.present, self.accepted)?;
+        let mut present = look.present;
+        if verdict == Verdict::SetBack {
+            tracing::error!(
+                "the database has been set back, as by an old snapshot that was started, and may have lost acknowledged commits: \
+                 its log ends at {:X}, and has been at {:X}",
+                present.flushed,
+                known.map_or(0, |known| known.flushed),
+            );
+        }
+        if verdict != Verdict::Whole || look.is_news() {
+            let floor = self.mark.get().map(|mark| mark.get()).max(known.map(|known| known.revision));
+            if let Some(revision) = self.move_clock(connection, &look, verdict, floor).await? {
+                present.revision = revision;
+            }
+        }
+        self.remember(present, verdict);
+        Ok((look.backend, present.timeline))
+    }
+
+    /// What a batch saw under the clock's lock.
+    pub fn observe(&self, timeline: u32, revision: Revision, flushed: u64) {
+        let mut known = self.known();
+        if let Some(last) = &mut *known
+            && last.timeline == timeline
+            && (revision, flushed) > (last.revision, last.flushed)
+        {
+            (last.revision, last.flushed) = (revision, flushed);
+            if let Some(mark) = self.mark.get() {
+                mark.sight(*last);
+            }
+        }
+    }
+
+    /// Whether connections on this timeline are still to be used.
+    pub fn is_current(&self, timeline: u32) -> bool {
+        self.known().is_none_or(|known| timeline >= known.timeline)
+    }
+
+    fn remember(&self, present: Sighting, verdict: Verdict) {
+        let mut known = self.known();
+        if verdict != Verdict::Whole || known.is_none_or(|known| present > known) {
+            *known = Some(present);
+            if let Some(mark) = self.mark.get() {
+                mark.sight(present);
+            }
+        }
+    }
+
+    /// The new revision, if the row has changed.
+    async fn move_clock(
+        &self,
+        connection: &mut PgConnection,
+        look: &Look,
+        verdict: Verdict,
+        floor: Option<Revision>,
+    ) -> Result<Option<Revision>, sqlx::Error> {
+        let moved: Option<(i64, bool)> = sqlx::query_as(include_str!("../sql/postgres/follow.sql"))
+            .bind(SAFETY_GAP as i64)
+            .bind(i64::from(look.present.timeline))
+            .bind(look.present.system.map(|system| system as i64))
+            .bind(floor.unwrap_or_default().0 as i64)
+            .bind(verdict != Verdict::Whole)
+            .fetch_optional(connection)
+            .await?;
+        if let Some((revision, true)) = moved {
+            tracing::error!(
+                cluster = %ClusterId::from(&look.present),
+                before = ?look.row,
+                revision,
+                "the database has been promoted or restored and may have lost acknowledged commits; its clock is moved \
+                 ahead and older history is given up"
+            );
+        }
+        Ok(moved.map(|(revision, _)| Revision(revision as u64)))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Sighting>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A cluster as it is, and what the clock's row says that it was: timeline and system identifier.
+struct Look {
+    backend: BackendId,
+    present: Sighting,
+    row: (Option<i64>, Option<i64>),
+}
+
+impl Look {
+    async fn take(connection: &mut PgConnection, system: Option<u64>) -> Result<Self, Error> {
+        let row: PgRow =
+            connection.fetch_one(sqlx::raw_sql(include_str!("../sql/postgres/sight.sql"))).await?;
+        let timeline: Option<i64> = row.try_get(2)?;
+        let timeline = timeline.ok_or(Refusal::Standby)?;
+        let present = Sighting {
+            revision: Revision(row.try_get::<i64, _>(4)? as u64),
+            timeline: timeline as u32,
+            flushed: row.try_get::<i64, _>(3)? as u64,
+            system,
+        };
+        let backend = BackendId { process: row.try_get(0)?, started: row.try_get(1)? };
+        Ok(Self { backend, present, row: (row.try_get(5)?, row.try_get(6)?) })
+    }
+
+    fn is_news(&self) -> bool {
+        let (timeline, system) = self.row;
+        timeline != Some(i64::from(self.present.timeline))
+            || self.present.system.is_some_and(|present| system != Some(present as i64))
+    }
+}
+
+/// `None` where the role may not ask.
+async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>, sqlx::Error> {
+    let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
+    match connection.fetch_one(asked).await {
+        Ok(row) => Ok(Some(row.try_get::<i64, _>(0)? as u64)),
+        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(system: u64, timeline: u32, flushed: u64) -> Sighting {
+        Sighting { revision: Revision(1), timeline, flushed, system: Some(system) }
+    }
+
+    #[test]
+    fn what_a_look_means() {
+        let known = at(7, 3, 100);
+        let cases = [
+            (at(7, 3, 100), Ok(Verdict::Whole)),
+            (at(7, 3, 99), Ok(Verdict::SetBack)),
+            // A promoted standby had received less.
+            (at(7, 4, 50), Ok(Verdict::Whole)),
+            (Sighting { system: None, ..at(0, 3, 101) }, Ok(Verdict::Whole)),
+        ];
+        for (present, verdict) in cases {
+            assert_eq!(judge(Some(known), &present, None), verdict, "{present:?}");
+        }
+        assert_eq!(judge(None, &at(8, 1, 1), None), Ok(Verdict::Whole));
+        for present in [at(7, 2, 200), at(8, 3, 200), at(8, 4, 1)] {
+            let id = ClusterId::from(&present);
+            let refused = judge(Some(known), &present, Some((&known).into())).unwrap_err();
+            assert!(refused.to_string().ends_with(&format!("--datastore-accept={id}")), "{refused}");
+            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(judge(Some(known), &present, Some(id)), Ok(Verdict::Successor));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What sessions rely on, and what stays behind when work is given up.
+
+use std::time::Duration;
+
+use rowplane::revision::Revision;
+use rowplane::storage::postgres::Postgres;
+use rowplane::storage::{Backend, Error, Key, ResourceId};
+use sqlx::{AssertSqlSafe, Connection as _};
+
+use crate::support::client::PATIENCE;
+use crate::support::database::Database;
+use crate::support::object::{create, pass, resource};
+use crate::support::postgres;
+use crate::support::proxy::Proxy;
+
+/// Whatever the role says of these, sessions have the values here.
+const SETTINGS: [(&str, &str, &str); 12] = [
+    ("synchronous_commit", "local", "on"),
+    ("statement_timeout", "'1h'", "0"),
+    ("idle_session_timeout", "'1h'", "0"),
+    ("idle_in_transaction_session_timeout", "'1h'", "5s"),
+    ("lock_timeout", "'1h'", "8s"),
+    ("default_transaction_isolation", "serializable", "read committed"),
+    ("default_transaction_read_only", "on", "off"),
+    ("default_transaction_deferrable", "on", "off"),
+    ("client_connection_check_interval", "0", "2s"),
+    ("enable_indexscan", "off", "on"),
+    ("standard_conforming_strings", "off", "on"),
+    ("transaction_isolation", "", "read committed"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
+    let database = Database::postgres().await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    // Weaker than `on` in more than one way.
+    for durability in ["off", "local", "remote_write", "remote_apply"] {
+        for (name, theirs, _) in SETTINGS.iter().filter(|(_, theirs, _)| !theirs.is_empty()) {
+            let theirs = if *name == "synchronous_commit" { durability } else { theirs };
+            postgres::execute(
+                &postgres::cluster(),
+                &format!("ALTER ROLE {} SET {name} = {theirs}", schema.name()),
+            )
+            .await;
+        }
+        let backend = database.open().await;
+        let resource = resource(&*backend, "things").await;
+        // As the database sees them, in the middle of a batch.
+        let names: Vec<_> = SETTINGS.iter().map(|(name, ..)| format!("'{name}'")).collect();
+        postgres::execute(
+            &postgres::cluster(),
+            &format!(
+                "SET search_path = {schema}; DROP TABLE IF EXISTS seen; CREATE TABLE seen (name text, setting text); \
+                 GRANT ALL ON seen TO {schema}; \
+                 CREATE OR REPLACE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                   INSERT INTO {schema}.seen SELECT n, current_setting(n) FROM unnest(ARRAY[{}]) AS n; RETURN NULL; END $$; \
+                 CREATE OR REPLACE TRIGGER see AFTER INSERT ON objects EXECUTE FUNCTION see()",
+                names.join(", "),
+                schema = schema.name(),
+            ),
+        )
+        .await;
+        pass(&*backend, create(&Key::new(resource, "ns", durability), 1)).await;
+        for (name, _, ours) in SETTINGS {
+            let stronger = (name, durability) == ("synchronous_commit", "remote_apply");
+            let ours = if stronger { "remote_apply" } else { ours };
+            let seen = format!(
+                "SELECT COUNT(*) FROM {}.seen WHERE name = '{name}' AND setting = '{ours}'",
+                schema.name()
+            );
+            assert_eq!(number(&seen).await, 1, "{name} after {durability}");
+        }
+        backend.close().await;
+    }
+}
+
+/// Asked by the administrator, to whom the role's defaults do not apply.
+async fn number(query: &str) -> i64 {
+    let mut connection = postgres::connect(&postgres::cluster()).await;
+    sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
+}
+
+async fn try_to_write(backend: &dyn Backend, resource: ResourceId, name: &str) -> Result<(), Error> {
+    backend.commit(&[create(&Key::new(resource, "ns", name), 1)], Revision(0)).await.map(drop)
+}
+
+/// Backends end, though what they do or wait for goes on.
+async fn none_left(database: &Database, count: &str) {
+    let ended = async {
+        while database.number(count).await > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("backends that nobody waits for are ended");
+}
+
+/// Somebody holds the clock's row for longer than anybody waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_is_held_leaves_no_backends_behind() {
+    const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+         WHERE usename = current_user AND wait_event_type = 'Lock'";
+    const ALL: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE usename = current_user";
+    let database = Database::postgres().await;
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let mut other = postgres::connect(&schema.url()).await;
+    let mut transaction = other.begin().await.expect("begin");
+    sqlx::query("SELECT FROM clock FOR UPDATE").execute(&mut *transaction).await.expect("the lock");
+    for _ in 0..2 {
+        let (one, two, three) = tokio::join!(
+            try_to_write(&*backend, resource, "one"),
+            try_to_write(&*backend, resource, "two"),
+            backend.advance_clock(Revision(1000)),
+        );
+        for error in [one.err(), two.err(), three.err()] {
+            assert!(matches!(error, Some(Error::Unavailable(_))), "{error:?}");
+        }
+        // A wait for the row may be two waits, for its queue and for its lock: then the server is the first to give up.
+        none_left(&database, WAITING).await;
+        // Six, four and one of the store's, who asks, and who holds the lock.
+        assert!(database.number(ALL).await <= 13);
+    }
+    transaction.rollback().await.expect("rollback");
+    try_to_write(&*backend, resource, "one").await.expect("all is well");
+}
+
+/// The database is at work and the link is lost, so nothing tells it that nobody waits any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_is_given_up_is_ended_in_the_database() {
+    const AT_WORK: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+         WHERE usename = current_user AND wait_event = 'PgSleep'";
+    let database = Database::postgres().await;
+    let Database::Postgres(schema) = &database else { unreachable!("made above") };
+    let proxy = Proxy::start(schema.target()).await;
+    let url = schema.url_through(proxy.address().port());
+    let backend = std::sync::Arc::new(Postgres::open(&url).await.expect("open"));
+    let resource = resource(&*backend, "things").await;
+    database
+        .execute(
+            "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS \
+               $$ BEGIN PERFORM pg_sleep(36000); RETURN NULL; END $$; \
+             CREATE TRIGGER sleep AFTER INSERT ON objects EXECUTE FUNCTION sleep()",
+        )
+        .await;
+    let write = tokio::spawn({
+        let backend = backend.clone();
+        async move { try_to_write(&*backend, resource, "stuck").await }
+    });
+    while database.number(AT_WORK).await == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    proxy.lose();
+    let error = write.await.expect("the writer").expect_err("no answer");
+    assert!(error.to_string().contains("no answer within"), "{error}");
+    none_left(&database, AT_WORK).await;
+    database.execute("DROP TRIGGER sleep ON objects").await;
+    try_to_write(&*backend, resource, "stuck").await.expect("all is well");
+}
