@@ -135,7 +135,7 @@ impl Api {
         let (effort, mut turn) = (request.selection.effort(), Turn::default());
         let mut page = Vec::with_capacity(limit.min(1024));
         let mut items = objects.range(&range);
-        while let Some(object) = items.next() {
+        for object in items.by_ref() {
             if request.resource.selects(&request.selection, object)? {
                 page.push(object.clone());
                 if page.len() == limit {

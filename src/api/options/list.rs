@@ -56,7 +56,7 @@ impl Selection {
 
     /// What looking at an object takes.
     pub fn effort(&self) -> Effort {
-        let requirements = self.labels.requirements().iter().map(Requirement::len);
+        let requirements = self.labels.requirements().iter().map(Requirement::comparisons);
         let steps = 1 + requirements.chain([self.fields.terms().len()]).sum::<usize>() / 4;
         Effort { steps, decodes: self.decodes() }
     }

@@ -55,7 +55,7 @@ impl LabelSelector {
 
 impl Requirement {
     /// How many texts it compares a label with.
-    pub fn len(&self) -> usize {
+    pub fn comparisons(&self) -> usize {
         match &self.operator {
             Operator::In(values) | Operator::NotIn(values) => values.len(),
             _ => 1,

@@ -142,10 +142,10 @@ pub(super) fn share_ports(spec: &mut ObjectMap) {
     // Of equal numbers the first counts.
     let numbers: HashMap<Value, u16> = list.rev().filter_map(lender).collect();
     for port in ports_mut(spec) {
-        if number(port.get("nodePort")).is_none() {
-            if let Some(number) = port.get("port").and_then(|own| numbers.get(own)) {
-                port.insert("nodePort", (*number).into());
-            }
+        if number(port.get("nodePort")).is_none()
+            && let Some(number) = port.get("port").and_then(|own| numbers.get(own))
+        {
+            port.insert("nodePort", (*number).into());
         }
     }
 }
