@@ -10,7 +10,7 @@ use super::datastore::Datastore;
 use crate::private_files;
 
 /// Files whose names begin so are the server's own. (The store looks after its files itself.)
-const OWN: [&str; 2] = ["high-water-mark", "admin.kubeconfig"];
+const OWN: [&str; 3] = ["mark-", "high-water-mark", "admin.kubeconfig"];
 const KEY: &str = ".key";
 
 /// From now on whatever this process makes is its owner's alone, unless it says otherwise.
