@@ -33,6 +33,7 @@ use crate::revision::Revision;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
 use crate::tasks::Tasks;
 
+pub use self::load::LoadProgress;
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
 
@@ -75,15 +76,16 @@ pub enum Exact {
 }
 
 impl Cache {
-    /// Loads the current state and starts the feed, which ends with the writer or a while after `tasks` are stopped.
-    /// Returns the channel through which the writer publishes commits.
+    /// Loads the current state, telling how far that is, and starts the feed, which ends with the writer or a while after
+    /// `tasks` are stopped. Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
         mark: Arc<HighWaterMark>,
         tasks: &Tasks,
+        progress: &LoadProgress,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
-        let state = load::load(&*backend, resources).await?;
+        let state = load::load(&backend, resources, progress).await?;
         let revision = state.revision;
         mark.raise(revision);
         let shared = Shared {

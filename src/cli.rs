@@ -11,9 +11,11 @@ pub mod feature_gates;
 mod logging;
 mod open_files;
 mod private;
+mod progress;
 mod replica;
 pub mod serve;
 mod signals;
+mod startup;
 pub mod status;
 pub mod transfer;
 
@@ -73,7 +75,8 @@ where
             runtime(give_back)?.block_on(transfer::restore(&file, &datastore))?.print()
         }
         Command::Status(arguments) => {
-            let inventory = runtime(give_back)?.block_on(status::inventory(&arguments.datastore()?))?;
+            let (datastore, wait) = arguments.into_config()?;
+            let inventory = runtime(give_back)?.block_on(status::inventory(&datastore, wait))?;
             status::print(&inventory).map_err(Error::Output)
         }
         Command::Migrate(arguments) => {

@@ -272,6 +272,9 @@ pub enum OpenError {
 /// A stream of rows; an error ends it, and what came before is then not the whole answer.
 pub type RowStream = BoxStream<'static, Result<Row, Error>>;
 
+/// Rows in blocks of bounded size, for whoever reads many; an error ends it.
+pub type BlockStream = BoxStream<'static, Result<Vec<Row>, Error>>;
+
 /// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit_under`] is the one
 /// exception and must be driven to its end (the writer does).
 #[async_trait]
@@ -304,6 +307,17 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
+
+    /// The revisions of the live rows of each resource as of `at`, in key order, all from one snapshot.
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error>;
+
+    /// The rows of these revisions. A revision's row never changes, so this needs no snapshot; one that has been swept
+    /// meanwhile is missing.
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error>;
 
     /// How many live rows `scan` has as of `at`; its limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;

@@ -67,7 +67,7 @@ async fn raced(
             }
         })
     };
-    let backend = Arc::new(Raced { inner, race: Box::new(race) });
+    let backend = Arc::new(Raced { inner, race: Box::new(race), blocks: None });
     let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await.expect("a namespace");
     (api, done)
@@ -207,7 +207,7 @@ async fn an_object_that_goes_while_it_is_applied_is_not_made_anew(setup: Setup) 
             }
         })
     };
-    let backend = Arc::new(Raced { inner, race: Box::new(race) });
+    let backend = Arc::new(Raced { inner, race: Box::new(race), blocks: None });
     let api = api_over(backend, |prefix| generate_name(prefix, &mut rand::rng())).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await.expect("a namespace");
     post(&api, "a").await.expect("created");

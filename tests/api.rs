@@ -25,6 +25,8 @@ mod bad_bodies;
 mod bad_urls;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
+#[path = "api/bounded_work.rs"]
+mod bounded_work;
 #[path = "api/certificates.rs"]
 mod certificates;
 #[path = "api/credentials.rs"]
@@ -85,6 +87,8 @@ mod protobuf;
 mod representation;
 #[path = "api/services.rs"]
 mod services;
+#[path = "api/startup.rs"]
+mod startup;
 #[path = "api/statuses.rs"]
 mod statuses;
 #[path = "api/system_objects.rs"]

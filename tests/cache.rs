@@ -4,6 +4,8 @@ mod support;
 
 #[path = "cache/faults.rs"]
 mod faults;
+#[path = "cache/turns.rs"]
+mod turns;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +39,9 @@ impl Server {
         let pods = resource(&*backend, "pods").await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks).await.expect("load");
+        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
+            .await
+            .expect("load");
         let store = Store::start(backend.clone(), sink, mark, tasks);
         Self { backend, cache, store, pods }
     }

@@ -56,6 +56,7 @@ on_both_databases! {
     }
     reads {
         lists_at_every_past_revision,
+        what_is_live_is_read_by_revision,
         lists_are_in_the_order_of_bytes,
         the_future_is_refused,
         a_list_is_one_snapshot,

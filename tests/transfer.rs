@@ -2,11 +2,16 @@
 
 mod support;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use rowplane::cli::transfer::{Summary, backup, migrate, restore};
+use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
+use rowplane::storage::backup as format;
+use rowplane::storage::transfer::{Export, Length, Meter, Record, StoredObject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -135,6 +140,62 @@ async fn what_is_wrong_is_refused(target: Database) {
     assert_ne!(target.number(objects).await, 0);
 }
 
+/// Of a store that is larger than what any database keeps in memory before it writes.
+const LARGE_VALUE: usize = 512 << 10;
+const LARGE_VALUES: usize = 240;
+
+async fn large_backup(path: &Path) {
+    let object = |n: usize| {
+        Record::Object(StoredObject {
+            resource: GroupResource::new("", "configmaps"),
+            namespace: "t".to_owned(),
+            name: format!("c-{n:03}"),
+            revision: Revision(2 + n as u64),
+            uid: n.to_string(),
+            stored_version: "v1".to_owned(),
+            value: vec![n as u8; LARGE_VALUE],
+        })
+    };
+    let batches = futures_util::stream::iter(0..LARGE_VALUES).map(move |n| Ok(vec![object(n)]));
+    let revision = Revision(2 + LARGE_VALUES as u64);
+    let export = Export { revision, length: Length::Unknown, batches: Box::pin(batches) };
+    let file = std::fs::File::create(path).expect("create");
+    format::write(export, file, &Meter::default()).await.expect("records").expect("written");
+}
+
+/// `kill -9` when most of the objects have been written, and nothing has been committed.
+async fn an_interrupted_restore_leaves_nothing(target: Database) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (good, pipe) = (file(&dir), dir.path().join("pipe"));
+    large_backup(&good).await;
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("run mkfifo").success());
+    let datastore = match &target {
+        Database::Sqlite(_) => format!("sqlite:{}", target.file().display()),
+        Database::Postgres(schema) => schema.url(),
+    };
+    let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    let mut program =
+        program.arg("restore").arg(&pipe).arg("--datastore").arg(datastore).spawn().expect("start");
+    let bytes = std::fs::read(&good).expect("read");
+    let most = bytes[..bytes.len() - 20 * LARGE_VALUE].to_vec();
+    // What a pipe has taken has been read, but for its last 64 KiB; and nobody reads far ahead of the database.
+    let fed = tokio::task::spawn_blocking(move || {
+        let mut pipe = std::fs::File::options().write(true).open(pipe).expect("open the pipe");
+        pipe.write_all(&most).expect("it goes on reading");
+        pipe
+    });
+    let _open = fed.await.expect("fed");
+    if let Database::Sqlite(_) = &target {
+        let written = std::fs::metadata(target.file()).expect("a file").len();
+        assert!(written > 20 * LARGE_VALUE as u64, "{written}");
+    }
+    program.kill().await.expect("kill");
+
+    let restored = restore(&good, &target.datastore()).await.expect("nothing was there");
+    assert_eq!(config_maps(&restored), LARGE_VALUES as u64);
+    assert_eq!(target.number("SELECT COUNT(*) FROM objects").await, LARGE_VALUES as i64);
+}
+
 fn only_file(dir: &Path, file: &Path) -> bool {
     let mut entries = std::fs::read_dir(dir).expect("read the directory");
     entries.all(|entry| entry.expect("an entry").path() == file)
@@ -174,4 +235,14 @@ async fn what_is_wrong_is_refused_by_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_is_refused_by_postgres() {
     what_is_wrong_is_refused(Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_restore_leaves_nothing_in_sqlite() {
+    an_interrupted_restore_leaves_nothing(Database::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_restore_leaves_nothing_in_postgres() {
+    an_interrupted_restore_leaves_nothing(Database::postgres().await).await;
 }

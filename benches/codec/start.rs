@@ -70,8 +70,9 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     }
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let begin = Instant::now();
-    let (cache, _sink) =
-        Cache::start(backend.clone(), &[resource], mark, &Tasks::new()).await.expect("a cache");
+    let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark, &Tasks::new(), &Default::default())
+        .await
+        .expect("a cache");
     let elapsed = begin.elapsed().as_secs_f64() * 1e3;
     assert_eq!(cache.any().objects(resource).len(), PODS);
     backend.close().await;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::Cache;
 use super::event::Event;
-use super::{Cache, load};
+use super::load::{LoadProgress, load};
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAFETY_GAP};
@@ -170,7 +171,7 @@ impl Feed {
 
     /// Starts over: history between the state and the store is gone. Watchers behind it learn so from the store.
     async fn reload(&self) -> Result<(), Error> {
-        let state = load::load(&*self.cache.shared.backend, &self.resources).await?;
+        let state = load(&self.cache.shared.backend, &self.resources, &LoadProgress::default()).await?;
         let revision = state.revision;
         let shared = &self.cache.shared;
         let floor = self.cache.revision();

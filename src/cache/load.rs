@@ -1,35 +1,185 @@
 //! The state as the store has it now: at the start, and when a replica has slept through more than history.
+//!
+//! First come the revisions of all live rows, in the order of lists, from an index alone: then it is known how much
+//! there is to read. The rows follow in the order of the table, by several readers, each of which decodes what it reads.
+//! Where an object belongs is known before it is read, so nothing is sorted by its key.
 
+use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt;
+use indicatif::HumanCount;
+use tokio::task::JoinSet;
 
 use super::state::{Objects, State};
-use crate::codec::object::Draft;
+use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
-use crate::storage::{Backend, Error, ResourceId, Scan};
+use crate::storage::{Backend, Error, ResourceId, Row};
+
+/// Rows are read and decoded by so many at a time, or by as many as there are processors: each keeps a connection.
+const MOST_READERS: usize = 4;
+/// Rows that a reader takes before it passes over those of the others: together they read the table once, in its order.
+const PIECE: usize = 2000;
+/// What is compacted away while it is being read is read again, so many times in all.
+const ATTEMPTS: usize = 5;
+/// A load that takes long says so as often as this.
+const REPORTS: Duration = Duration::from_secs(2);
+
+/// How far loading is. Clones tell the same.
+#[derive(Clone, Debug, Default)]
+pub struct LoadProgress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    loaded: AtomicUsize,
+    /// 0 until it is known.
+    all: AtomicUsize,
+}
+
+impl LoadProgress {
+    fn begin(&self, all: usize) {
+        self.0.loaded.store(0, Ordering::Relaxed);
+        self.0.all.store(all, Ordering::Relaxed);
+    }
+
+    fn add(&self, loaded: usize) {
+        self.0.loaded.fetch_add(loaded, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for LoadProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |count: &AtomicUsize| HumanCount(count.load(Ordering::Relaxed) as u64);
+        write!(f, "loading: {} of {} objects", count(&self.0.loaded), count(&self.0.all))
+    }
+}
 
 /// Reads every resource at one revision.
-pub async fn load(backend: &dyn Backend, resources: &[ResourceId]) -> Result<State, Error> {
-    let revision = backend.clock().await?.revision;
-    let mut state = State::at(revision);
-    for resource in resources {
-        state.load(*resource, load_resource(backend, *resource, revision).await?);
+pub async fn load(
+    backend: &Arc<dyn Backend>,
+    resources: &[ResourceId],
+    progress: &LoadProgress,
+) -> Result<State, Error> {
+    let mut loading = pin!(load_patiently(backend, resources, progress));
+    loop {
+        match tokio::time::timeout(REPORTS, &mut loading).await {
+            Ok(loaded) => return loaded,
+            Err(_) => tracing::info!("{progress}"),
+        }
+    }
+}
+
+async fn load_patiently(
+    backend: &Arc<dyn Backend>,
+    resources: &[ResourceId],
+    progress: &LoadProgress,
+) -> Result<State, Error> {
+    for _ in 1..ATTEMPTS {
+        match load_once(backend, resources, progress).await {
+            Err(Error::Compacted { .. }) => {}
+            loaded => return loaded,
+        }
+    }
+    load_once(backend, resources, progress).await
+}
+
+async fn load_once(
+    backend: &Arc<dyn Backend>,
+    resources: &[ResourceId],
+    progress: &LoadProgress,
+) -> Result<State, Error> {
+    let at = backend.clock().await?.revision;
+    let live = backend.live_revisions(resources, at).await?;
+    let lengths: Vec<usize> = live.iter().map(Vec::len).collect();
+    let mut objects = read(backend, Places::of(live), at, progress).await?.into_iter();
+    let mut state = State::at(at);
+    for (resource, length) in resources.iter().zip(lengths) {
+        state.load(*resource, Objects::of_sorted(objects.by_ref().take(length)));
+        tokio::task::yield_now().await;
     }
     Ok(state)
 }
 
-async fn load_resource(backend: &dyn Backend, resource: ResourceId, at: Revision) -> Result<Objects, Error> {
-    let mut objects = Objects::default();
-    let mut rows = backend.scan(Scan::all(resource), at).await?;
-    while let Some(row) = rows.next().await {
-        let row = row?;
-        let draft = Draft::parse(&row.namespace, &row.name, row.value);
-        let object = draft.into_object(row.revision);
-        if let Err(error) = object.json() {
-            tracing::error!(%error, "kept as it is; reading it fails, deleting it works");
+/// The revisions to be read, in the order of the table, each with its place in the order of lists.
+struct Places(Vec<(Revision, usize)>);
+
+impl Places {
+    fn of(live: Vec<Vec<Revision>>) -> Self {
+        let revisions = live.into_iter().flatten().enumerate();
+        let mut places: Vec<_> = revisions.map(|(place, revision)| (revision, place)).collect();
+        places.sort_unstable();
+        Self(places)
+    }
+
+    /// What one of the readers is to read.
+    fn share(&self, reader: usize, readers: usize) -> Vec<Revision> {
+        let pieces = self.0.chunks(PIECE).skip(reader).step_by(readers);
+        pieces.flatten().map(|(revision, _)| *revision).collect()
+    }
+
+    fn find(&self, revision: Revision) -> Result<usize, Error> {
+        let found = self.0.binary_search_by_key(&revision, |(revision, _)| *revision);
+        let found =
+            found.map_err(|_| Error::Corrupt(format!("a row of revision {revision} came unasked").into()));
+        found.map(|at| self.0[at].1)
+    }
+}
+
+/// The objects in the order of lists.
+async fn read(
+    backend: &Arc<dyn Backend>,
+    places: Places,
+    at: Revision,
+    progress: &LoadProgress,
+) -> Result<Vec<Arc<Object>>, Error> {
+    let mut objects = vec![None; places.0.len()];
+    progress.begin(objects.len());
+    let places = Arc::new(places);
+    // They end with this call, also if it fails.
+    let mut readers = JoinSet::new();
+    let most =
+        std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));
+    for share in (0..most).map(|reader| places.share(reader, most)).filter(|share| !share.is_empty()) {
+        readers.spawn(read_share(backend.clone(), share, places.clone(), progress.clone()));
+    }
+    while let Some(read) = readers.join_next().await {
+        for (place, object) in read.map_err(|died| Error::Unavailable(died.to_string().into()))?? {
+            objects[place] = Some(object);
         }
-        objects.insert(Arc::new(object));
+    }
+    let objects: Option<Vec<_>> = objects.into_iter().collect();
+    match (objects, backend.clock().await?.compacted) {
+        (Some(objects), _) => Ok(objects),
+        (None, oldest) if oldest > at => Err(Error::Compacted { oldest }),
+        (None, _) => Err(Error::Corrupt("rows are missing that an index names".into())),
+    }
+}
+
+async fn read_share(
+    backend: Arc<dyn Backend>,
+    share: Vec<Revision>,
+    places: Arc<Places>,
+    progress: LoadProgress,
+) -> Result<Vec<(usize, Arc<Object>)>, Error> {
+    let mut objects = Vec::with_capacity(share.len());
+    let mut blocks = backend.rows_of(share).await?;
+    while let Some(block) = blocks.next().await {
+        let block = block?;
+        progress.add(block.len());
+        for row in block {
+            objects.push((places.find(row.revision)?, Arc::new(decode(row))));
+        }
     }
     Ok(objects)
+}
+
+fn decode(row: Row) -> Object {
+    let object = Draft::parse(&row.namespace, &row.name, row.value).into_object(row.revision);
+    if let Err(error) = object.json() {
+        tracing::error!(%error, "kept as it is; reading it fails, deleting it works");
+    }
+    object
 }

@@ -19,7 +19,6 @@ use crate::api::meta::generate_name;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
-use crate::auth::authorizer::MastersOnly;
 use crate::cache::Cache;
 use crate::controllers::identity_lease::Claimant;
 use crate::controllers::kubernetes_service::Advertised;
@@ -32,6 +31,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::identity::{Instance, ServerIdentity};
+use crate::long_work::Lanes;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
@@ -61,8 +61,7 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
-    let Environment { config, address, authenticator, identity, metrics, mut health, shutdown, tasks } =
-        environment;
+    let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
@@ -75,7 +74,7 @@ pub async fn build_on(
     // Controllers and what a leaving server says are written before the writer ends.
     let (storing, controlling) = (tasks.group(), tasks.group());
     end_when_broken(&storing, &backend);
-    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing).await?;
+    let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
         store,
@@ -89,6 +88,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
+        lanes: Lanes::default(),
     });
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
@@ -122,8 +122,7 @@ pub async fn build_on(
     let app = App {
         api: api.clone(),
         gate,
-        authenticator,
-        authorizer: Arc::new(MastersOnly),
+        door,
         documents: Documents::build(&registry, &address.to_string()),
         openapi: Arc::new(OpenApi::new(registry)),
         metrics,
@@ -131,7 +130,6 @@ pub async fn build_on(
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
             in_flight: config.limits.in_flight,
-            goaway_chance: config.limits.goaway_chance,
         },
         bodies: BodyBudget::new(
             config.limits.max_request_body_bytes_inflight,
@@ -139,7 +137,7 @@ pub async fn build_on(
             config.limits.request_timeout,
         ),
         printing: Printing::default(),
-        shutdown,
+        lanes: Lanes::default(),
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {

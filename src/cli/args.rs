@@ -11,6 +11,7 @@ use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registratio
 use super::datastore::Datastore;
 use super::error::Error;
 use super::feature_gates::FeatureGates;
+use super::status::WaitMigrations;
 use crate::api::meta::format;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
@@ -50,7 +51,7 @@ pub enum Command {
     /// Fill a new store from a backup
     Restore(BackupArgs),
     /// Show in which versions objects are stored, and who writes them, also while servers run
-    Status(StoreArgs),
+    Status(StatusArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
 }
@@ -93,6 +94,24 @@ impl MigrateArgs {
             Ok::<_, Error>(datastore)
         };
         Ok((parse(&self.from)?, parse(&self.to)?))
+    }
+}
+
+/// Which store, and whether to wait.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// First wait until no StorageVersionMigration runs, and show how far they are; fails if one has failed. It is the
+    /// servers that migrate
+    #[arg(long)]
+    wait_migrations: bool,
+}
+
+impl StatusArgs {
+    pub fn into_config(self) -> Result<(Datastore, WaitMigrations), Error> {
+        let wait = if self.wait_migrations { WaitMigrations::Yes } else { WaitMigrations::No };
+        Ok((self.store.datastore()?, wait))
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Error {
     Transfer(#[from] transfer::Error),
     #[error("{}: {source}", path.display())]
     BackupFile { path: PathBuf, source: io::Error },
+    #[error("the migration {name} has failed: {why}")]
+    Migration { name: String, why: String },
     #[error("cannot start: {0}")]
     Build(BuildError),
     #[error("cannot set up metrics: {0}")]

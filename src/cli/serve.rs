@@ -1,6 +1,7 @@
 //! `rowplane serve`: the order of start-up and shutdown.
 //!
-//! Up: data directory, certificates, listener, application (store, cache, routes), serving, kubeconfig, banner.
+//! Up: data directory, certificates, listener, serving of health, application (store, cache, routes), serving of it,
+//! kubeconfig, banner.
 //! Down: readiness fails and watches end, requests drain for the grace period, the application stops.
 
 use std::net::SocketAddr;
@@ -21,14 +22,18 @@ use super::error::Error;
 use super::open_files;
 use super::private;
 use super::signals::Signals;
+use super::startup::{Startup, Unfinished, health};
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
+use crate::auth::authorizer::MastersOnly;
 use crate::auth::pki::{Pki, ServingNames, Sources};
 use crate::auth::token_file::Tokens;
+use crate::cache::LoadProgress;
+use crate::http::app::{Door, starting_router};
 use crate::http::discovery::version;
-use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::health::HealthChecks;
 use crate::http::metrics::Metrics;
-use crate::http::server;
+use crate::http::server::{self, Routes};
 use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
 use crate::tasks::{Failure, Tasks};
@@ -41,19 +46,18 @@ const ABANDONED: Duration = Duration::from_secs(5);
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What start-up gives to the application.
-#[derive(Debug)]
 pub struct Environment {
     pub config: ServeConfig,
     /// The address really bound.
     pub address: SocketAddr,
-    pub authenticator: Authenticator,
+    pub door: Arc<Door>,
     /// `None` if the configuration has none.
     pub identity: Option<ServerIdentity>,
     pub metrics: Arc<Metrics>,
-    /// With `ping` and `shutdown` in it; the application adds its own and mounts the routes.
+    /// What `/readyz` tells of the cache.
+    pub progress: LoadProgress,
+    /// With `ping`, `shutdown` and `startup` in it; the application adds its own and mounts the routes.
     pub health: HealthChecks,
-    /// Cancelled when the server begins to drain: watches end, new requests are refused.
-    pub shutdown: CancellationToken,
     /// What runs in the background, and how it ends the server when it cannot go on.
     pub tasks: Tasks,
 }
@@ -122,22 +126,36 @@ impl Server {
         let Pki { serving, client_roots, admin } = sources.ensure(clock.now())?;
         let tls = Tls::new(certificate(&serving), client_roots.clone(), clock.clone())?;
         let identity = config.identity.as_ref().map(identity).transpose()?;
+        let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
         let authenticator = Authenticator::new(tokens(&config)?);
+        let door = Arc::new(Door {
+            authenticator: authenticator.clone(),
+            authorizer: Arc::new(MastersOnly),
+            goaway_chance: config.limits.goaway_chance,
+            shutdown: shutdown.clone(),
+        });
         let listener = bind(config.listen_address()).await?;
         let address =
             listener.local_addr().map_err(|source| Error::of_bind(config.listen_address(), source))?;
 
-        let (shutdown, tasks) = (CancellationToken::new(), Tasks::new());
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
+        let unfinished = Unfinished::new(&tasks, &shutdown);
+        let startup = Startup::default();
+        let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
+        let limits = open_files::fit(config.connections, open_files::raise_limit());
+        let grace = config.shutdown_grace;
+        let connections =
+            server::serve(listener, tls.clone(), routes.clone(), limits, shutdown.clone(), grace);
+        tasks.run_to_end("connections", connections);
         let environment = Environment {
             config: config.clone(),
             address,
-            authenticator: authenticator.clone(),
+            door,
             identity,
             metrics: metrics.clone(),
-            health: health(&shutdown),
-            shutdown: shutdown.clone(),
+            progress: startup.progress.clone(),
+            health: health(&shutdown, &startup),
             tasks: tasks.clone(),
         };
         let application = tokio::select! {
@@ -147,14 +165,12 @@ impl Server {
 
         let announcement = Announcement::new(&config, admin.as_ref(), address);
         announcement.withdraw_outdated()?;
-        let grace = config.shutdown_grace;
-        let limits = open_files::fit(config.connections, open_files::raise_limit());
-        let router = application.router;
-        let connections = server::serve(listener, tls.clone(), router, limits, shutdown.clone(), grace);
-        tasks.run_to_end("connections", connections);
+        routes.open(application.router);
+        startup.finish();
         tasks.run("metrics", async move { metrics.run_upkeep().await });
         private::warn_of_wide_directories(&config);
         announcement.publish()?;
+        unfinished.finish();
         let token_file = config.token_auth_file.clone();
         let loaded = Loaded {
             sources,
@@ -251,15 +267,4 @@ fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
-}
-
-fn health(shutdown: &CancellationToken) -> HealthChecks {
-    let mut health = HealthChecks::default();
-    let shutdown = shutdown.clone();
-    health.add("shutdown", &[Endpoint::Readyz], move || {
-        let result =
-            if shutdown.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
-        async { result }
-    });
-    health
 }

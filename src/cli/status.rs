@@ -1,22 +1,80 @@
 //! `rowplane status`: which objects a store holds, in which encodings, and what its servers encode in.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use super::datastore::Datastore;
 use super::error::Error;
+use super::progress::Progress;
+use crate::codec::object::Draft;
+use crate::controllers::migration::{self, Account};
 use crate::storage::Format;
 use crate::storage::inventory::{Holdings, Inventory, Stored};
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
+use crate::storage::transfer::{Length, StoredObject};
 
 const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
 
+/// Between two looks at the migrations; servers report as often.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// Whether to wait for the migrations that have not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMigrations {
+    Yes,
+    No,
+}
+
 /// Reads a store that servers may be running on.
-pub async fn inventory(datastore: &Datastore) -> Result<Inventory, Error> {
+pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<Inventory, Error> {
+    if wait == WaitMigrations::Yes {
+        wait_for_migrations(datastore).await?;
+    }
     Ok(match datastore {
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
         Datastore::Postgres(address) => Postgres::inventory(address).await?,
     })
+}
+
+/// Returns once no migration runs or waits for its turn. Shows how far those are that it has waited for.
+async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
+    let shown = Progress::show("migrations");
+    let mut waited_for = BTreeSet::new();
+    loop {
+        let accounts = migrations(datastore).await?;
+        let running = accounts.iter().filter(|account| account.end.is_none());
+        let names: BTreeSet<String> = running.map(|account| account.name.clone()).collect();
+        if names.is_empty() {
+            let failed = accounts.into_iter().find_map(|account| {
+                let why = account.end?.err()?;
+                Some(Error::Migration { name: account.name, why })
+            });
+            return failed.map_or(Ok(()), Err);
+        }
+        waited_for.extend(names);
+        let waited = accounts.iter().filter(|account| waited_for.contains(&account.name));
+        let (all, left) = waited
+            .fold((0, 0), |(all, left), account| (all + account.progress.all, left + account.progress.left));
+        shown.meter().expect(Length::Objects(all));
+        shown.meter().reach(all.saturating_sub(left));
+        tokio::time::sleep(LOOKS).await;
+    }
+}
+
+async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
+    let resource = migration::migrations();
+    let stored = match datastore {
+        Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
+        Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
+    };
+    let account = |stored: StoredObject| {
+        let object =
+            Draft::parse(&stored.namespace, &stored.name, stored.value.into()).into_object(stored.revision);
+        Account::of(&object.to_map().ok()?)
+    };
+    Ok(stored.into_iter().filter_map(account).collect())
 }
 
 pub fn print(inventory: &Inventory) -> io::Result<()> {

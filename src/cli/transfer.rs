@@ -6,16 +6,18 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use futures_util::StreamExt as _;
-
 use super::datastore::Datastore;
 use super::error::Error;
+use super::progress::Progress;
 use super::serve::create_data_dir;
 use crate::revision::Revision;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
-use crate::storage::transfer::{Counts, Export};
+use crate::storage::transfer::{Counts, Export, Meter};
 use crate::storage::{Backend as _, backup as format};
+
+/// What is read from a file, or written to it, at a time.
+const FILE_BUFFER: usize = 1 << 20;
 
 /// What has been moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,32 +29,39 @@ pub struct Summary {
 
 /// Writes the newest state of a store to a file, which is there under its name only once it is whole and durable.
 pub async fn backup(datastore: &Datastore, path: &Path) -> Result<Summary, Error> {
+    let shown = Progress::show("backup");
     let export = export(datastore).await?;
     let revision = export.revision;
     let failed = |source| Error::BackupFile { path: path.to_owned(), source };
     let partial = Partial::create(path).map_err(failed)?;
-    let objects = format::write(export, BufWriter::new(&partial.file)).await?.map_err(failed)?;
+    let out = BufWriter::with_capacity(FILE_BUFFER, &partial.file);
+    let objects = format::write(export, out, shown.meter()).await?.map_err(failed)?;
     partial.publish(path).map_err(failed)?;
     Ok(Summary { revision, objects })
 }
 
 /// Fills a new store from a file. If anything is wrong with the file, the store stays empty.
 pub async fn restore(path: &Path, datastore: &Datastore) -> Result<Summary, Error> {
-    let open = || {
-        let file = File::open(path).map_err(|source| Error::BackupFile { path: path.to_owned(), source })?;
-        Ok::<_, Error>(format::read(BufReader::new(file))?)
-    };
-    // A damaged file is called so, whatever the database would have made of it.
-    let mut records = open()?.records;
-    while let Some(record) = records.next().await {
-        record?;
+    let failed = |source| Error::BackupFile { path: path.to_owned(), source };
+    let open = || File::open(path).map_err(failed);
+    let file = open()?;
+    let length = file.metadata().map_err(failed)?.len();
+    let export = format::read(BufReader::with_capacity(FILE_BUFFER, file), length)?;
+    let shown = Progress::show("restore");
+    match import(export, datastore, shown.meter()).await {
+        Ok(summary) => Ok(summary),
+        Err(error) => {
+            // A damaged file is called so, whatever the database has made of it.
+            format::check(BufReader::with_capacity(FILE_BUFFER, open()?))?;
+            Err(error)
+        }
     }
-    import(open()?, datastore).await
 }
 
 /// Fills a new store with the newest state of another.
 pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error> {
-    import(export(from).await?, to).await
+    let shown = Progress::show("migrate");
+    import(export(from).await?, to, shown.meter()).await
 }
 
 async fn export(datastore: &Datastore) -> Result<Export, Error> {
@@ -62,7 +71,7 @@ async fn export(datastore: &Datastore) -> Result<Export, Error> {
     })
 }
 
-async fn import(export: Export, datastore: &Datastore) -> Result<Summary, Error> {
+async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<Summary, Error> {
     let revision = export.revision;
     let imported = match datastore {
         Datastore::Sqlite(path) => {
@@ -70,13 +79,13 @@ async fn import(export: Export, datastore: &Datastore) -> Result<Summary, Error>
                 create_data_dir(dir)?;
             }
             let store = Sqlite::open(path).await?;
-            let imported = store.import(export).await;
+            let imported = store.import(export, meter).await;
             store.close().await;
             imported
         }
         Datastore::Postgres(address) => {
             let store = Postgres::open(address).await?;
-            let imported = store.import(export).await;
+            let imported = store.import(export, meter).await;
             store.close().await;
             imported
         }

@@ -10,10 +10,11 @@ mod escapes;
 mod octets;
 mod repeated;
 mod scalar;
+mod written;
 
 pub use repeated::repeated_keys;
 
-/// Reads a document: aliases and merge keys are resolved, and of a key that comes twice the last counts.
+/// Reads a document of a client's: aliases and merge keys are resolved, and of a key that comes twice the last counts.
 pub fn parse(document: &[u8]) -> Result<Value, String> {
     read(document).map(|parsed| parsed.value)
 }
@@ -39,6 +40,13 @@ pub fn read(document: &[u8]) -> Result<Parsed, String> {
             Err(error) => Err(format!("yaml: {error}")),
         },
     }
+}
+
+/// Reads what [`write`] has written, however deep and large it is: it was taken in once, so it has to be readable at any
+/// time. Any other document is read as a client's.
+pub fn parse_stored(document: &[u8]) -> Result<Value, String> {
+    let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
+    written::read(text).map_or_else(|| parse(document), Ok)
 }
 
 /// Writes a document in block style, keys sorted, with a line end.

@@ -26,6 +26,13 @@ use crate::cache::{Range, State};
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Verb;
 
+pub use self::svm::{Account, Progress};
+
+/// The resource of the StorageVersionMigrations.
+pub fn migrations() -> GroupResource {
+    GroupResource::new("storagemigration.k8s.io", "storageversionmigrations")
+}
+
 /// What cannot go on yet is looked at again after this.
 const RETRY: Duration = Duration::from_secs(1);
 

@@ -30,6 +30,7 @@ use crate::api::gate::Gate;
 use crate::api::options::query::Query;
 use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
+use crate::long_work::Lanes;
 use crate::user::User;
 
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -38,8 +39,7 @@ pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub struct App {
     pub api: Arc<Api>,
     pub gate: Gate,
-    pub authenticator: Authenticator,
-    pub authorizer: Arc<dyn Authorizer>,
+    pub door: Arc<Door>,
     pub documents: Documents,
     pub openapi: Arc<OpenApi>,
     pub metrics: Arc<Metrics>,
@@ -47,6 +47,17 @@ pub struct App {
     pub bodies: BodyBudget,
     /// For answers that take long to print.
     pub printing: Printing,
+    /// For requests with large bodies. A request may hold one of these lanes while it waits for one of the API's.
+    pub lanes: Lanes,
+}
+
+/// What decides who may come in, also while the server starts.
+pub struct Door {
+    pub authenticator: Authenticator,
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The share of requests of HTTP/2 after which a connection is told to go, so that replicas behind one address get
+    /// their share of connections.
+    pub goaway_chance: f64,
     /// Cancelled when the server begins to drain.
     pub shutdown: CancellationToken,
 }
@@ -59,24 +70,32 @@ pub struct Limits {
     /// For all requests but watches.
     pub request_time: Duration,
     pub in_flight: InFlightLimits,
-    /// The share of requests of HTTP/2 after which a connection is told to go, so that replicas behind one address get
-    /// their share of connections.
-    pub goaway_chance: f64,
 }
 
 /// The routes of the whole server.
 pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
-    health::routes(Arc::new(health))
-        .fallback(serve)
-        .with_state(app.clone())
-        .layer(middleware::from_fn_with_state(app, admit))
+    let door = app.door.clone();
+    let routes = health::routes(Arc::new(health)).fallback(serve).with_state(app);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+/// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
+/// handlers are there.
+pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
+    let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+async fn refuse_while_starting(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    response::failure(&Error::starting(), &parts)
 }
 
 /// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
-async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let mut response = match admitted(&app, &mut parts) {
+    let mut response = match admitted(&door, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, &parts),
     };
@@ -96,13 +115,13 @@ pub fn new_audit_id() -> Option<HeaderValue> {
 }
 
 /// Finds out who is asking and leaves it with the request.
-fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
+fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     let path = parts.uri.path();
     let open = is_open_path(path);
-    if app.shutdown.is_cancelled() && !open {
+    if door.shutdown.is_cancelled() && !open {
         return Err(Error::shutting_down());
     }
-    let user = match authenticated(app, parts)? {
+    let user = match authenticated(door, parts)? {
         Some(user) => user,
         None if open => Arc::new(User::anonymous()),
         None => return Err(Error::Unauthorized),
@@ -112,7 +131,7 @@ fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
     }
     // Health endpoints are routes of their own, so what is not open about them is decided here.
     if is_health(path) && !open {
-        authorize_path(app, &user, parts)?;
+        authorize_path(door, &user, parts)?;
     }
     parts.extensions.insert(user);
     Ok(())
@@ -121,18 +140,18 @@ fn admitted(app: &App, parts: &mut Parts) -> Result<(), Error> {
 /// Who the credentials name, and what that means for the connection: one on which nobody shows any may do little, and
 /// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
 /// `UnauthenticatedHTTP2DOSMitigation`).
-fn authenticated(app: &App, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
+fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
     let certificate = connection.and_then(|connection| connection.user());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    let user = app.authenticator.authenticate(certificate, authorization);
+    let user = door.authenticator.authenticate(certificate, authorization);
     let Some(connection) = connection else { return user };
     if matches!(user, Ok(Some(_))) {
         if !connection.authenticate() {
             connection.go_away();
             return Err(Error::too_many("connections"));
         }
-        let chance = app.limits.goaway_chance;
+        let chance = door.goaway_chance;
         if chance > 0.0 && parts.version == Version::HTTP_2 && rand::random_bool(chance) {
             connection.go_away();
         }
@@ -149,9 +168,9 @@ fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
 
-fn authorize_path(app: &App, user: &User, parts: &Parts) -> Result<(), Error> {
+fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
     let verb = parts.method.as_str().to_lowercase();
-    app.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
+    door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))
 }
 
 /// A health endpoint or one of its checks.
@@ -184,7 +203,7 @@ fn document_labels() -> RequestLabels {
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
     if !is_open_path(parts.uri.path()) {
-        authorize_path(app, &user(parts), parts)?;
+        authorize_path(&app.door, &user(parts), parts)?;
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return Err(Error::MethodNotAllowed);

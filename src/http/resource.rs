@@ -5,11 +5,14 @@ mod action;
 mod read;
 mod write;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use http_body::Body as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +24,7 @@ use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
 use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::request_body;
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
@@ -34,6 +38,7 @@ use crate::api::resource::Resource;
 use crate::api::strictness::Warnings;
 use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
+use crate::long_work::LONG;
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
@@ -48,6 +53,8 @@ struct Context<'a> {
     user: Arc<User>,
     pretty: bool,
     warnings: &'a Warnings,
+    /// Whether the body is so large that other requests should not wait for what is made of it.
+    is_long: AtomicBool,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -64,7 +71,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         Ok(action) => action,
         Err(error) => {
             let verb = Action::requested(&parts.method, &path, &query);
-            let allowed = app.authorizer.authorize(&attributes(&user, &path, verb));
+            let allowed = app.door.authorizer.authorize(&attributes(&user, &path, verb));
             return response::failure(&allowed.err().unwrap_or(error), &parts);
         }
     };
@@ -89,6 +96,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         user,
         pretty,
         warnings: &warnings,
+        is_long: AtomicBool::new(false),
     };
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
@@ -112,7 +120,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = app::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
-    if let Err(error) = app.authorizer.authorize(&attributes) {
+    if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error, parts);
     }
     if app.api.resources.registry().group(&path.group).is_some() {
@@ -167,7 +175,7 @@ impl Context<'_> {
         self.admit(action)?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let length = body.size_hint().exact();
-        let work = async {
+        let work = pin!(async {
             let _room = self.app.bodies.reserve(length).await?;
             match action {
                 Action::Get => self.get().await,
@@ -179,9 +187,20 @@ impl Context<'_> {
                 Action::DeleteCollection => self.delete_collection(body).await,
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
-        };
+        });
+        let work = self.app.lanes.drive(work, &self.is_long);
         let answer = tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(Error::deadline()))?;
         Ok((compress(&self.parts.headers, answer), until))
+    }
+
+    /// Reads the body. What follows a large one is done where no other request waits for it.
+    async fn read(&self, body: Body) -> Result<Bytes, Error> {
+        let bytes = request_body::read(body, self.app.limits.request_body).await?;
+        if bytes.len() >= LONG {
+            self.is_long.store(true, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+        Ok(bytes)
     }
 
     /// Holds up what would be stored before this server may write.
@@ -199,7 +218,7 @@ impl Context<'_> {
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {
-        self.app.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
+        self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
     }
 
     /// The stored resource; reviews have none.
@@ -248,6 +267,6 @@ impl Context<'_> {
     /// When the connection's server begins to drain.
     fn draining(&self) -> CancellationToken {
         let connection = self.parts.extensions.get::<Arc<ConnectionInfo>>();
-        connection.map_or_else(|| self.app.shutdown.clone(), |connection| connection.draining.clone())
+        connection.map_or_else(|| self.app.door.shutdown.clone(), |connection| connection.draining.clone())
     }
 }

@@ -12,7 +12,7 @@ mod streams;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -103,19 +103,44 @@ impl ConnectionInfo {
     }
 }
 
-/// Serves `router` until `shutdown` is cancelled, then lets requests finish for up to `grace`.
+/// What answers requests: at first the routes of a server that starts, and once there are any, those of the application,
+/// also on connections that are open by then. Clones are the same routes.
+#[derive(Clone)]
+pub struct Routes(Arc<Stages>);
+
+struct Stages {
+    starting: Router,
+    started: OnceLock<Router>,
+}
+
+impl Routes {
+    pub fn new(starting: Router) -> Self {
+        Self(Arc::new(Stages { starting, started: OnceLock::new() }))
+    }
+
+    /// From now on requests are answered by these routes. Only the first call counts.
+    pub fn open(&self, started: Router) {
+        let _ = self.0.started.set(started);
+    }
+
+    fn now(&self) -> Router {
+        self.0.started.get().unwrap_or(&self.0.starting).clone()
+    }
+}
+
+/// Serves `routes` until `shutdown` is cancelled, then lets requests finish for up to `grace`.
 ///
 /// Long-running requests must end by themselves when [`ConnectionInfo::draining`] is cancelled; whatever
 /// still runs after `grace` is dropped.
 pub async fn serve(
     listener: TcpListener,
     tls: Tls,
-    router: Router,
+    routes: Routes,
     limits: Limits,
     shutdown: CancellationToken,
     grace: Duration,
 ) {
-    let server = Arc::new(Server { tls, router, connections: Connections::new(limits), shutdown });
+    let server = Arc::new(Server { tls, routes, connections: Connections::new(limits), shutdown });
     tokio::select! {
         () = server.serve(listener, grace) => {}
         () = server.connections.watch_over() => {}
@@ -125,7 +150,7 @@ pub async fn serve(
 /// What connections share.
 struct Server {
     tls: Tls,
-    router: Router,
+    routes: Routes,
     connections: Arc<Connections>,
     /// Stop accepting and drain.
     shutdown: CancellationToken,

@@ -6,11 +6,15 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
 
-use super::transfer::{Counts, Error, Export, Record, StoredObject};
-use super::{Revision, TokenKey};
+use super::stream::stream;
+use super::transfer::{
+    BATCHES_AHEAD, Batch, Counts, Error, Export, Length, Meter, Record, Step, StoredObject,
+};
+use super::{Revision, TokenKey, transfer};
 use crate::schema::names::GroupResource;
 
 /// The last character is the version.
@@ -21,9 +25,16 @@ const OBJECT: u8 = b'O';
 const END: u8 = b'E';
 /// No value is as long; a damaged length must not take all memory.
 const LONGEST_FIELD: u32 = 1 << 28;
+/// So much memory is taken for a field before any of it has been read.
+const RESERVED: u32 = 64 << 10;
 
 /// Writes a store to `out`. Says how many objects there were.
-pub async fn write(mut export: Export, out: impl Write) -> Result<Result<Counts, io::Error>, Error> {
+pub async fn write(
+    mut export: Export,
+    out: impl Write,
+    meter: &Meter,
+) -> Result<Result<Counts, io::Error>, Error> {
+    meter.expect(export.length);
     let mut writer = Hashing { inner: out, hash: Sha256::new() };
     let mut counts = Counts::new();
     let begun =
@@ -31,33 +42,71 @@ pub async fn write(mut export: Export, out: impl Write) -> Result<Result<Counts,
     if let Err(error) = begun {
         return Ok(Err(error));
     }
-    while let Some(next) = export.records.next().await {
-        let next = next?;
-        if let Err(error) = put(&mut writer, &next) {
-            return Ok(Err(error));
-        }
-        if let Record::Object(object) = next {
-            *counts.entry(object.resource).or_default() += 1;
+    while let Some(batch) = export.batches.next().await {
+        for next in batch? {
+            if let Err(error) = put(&mut writer, &next) {
+                return Ok(Err(error));
+            }
+            meter.add(&next);
+            if let Record::Object(object) = next {
+                transfer::count(&mut counts, &object.resource);
+            }
         }
     }
+    meter.step(Step::Syncing);
     Ok(finish(writer).map(|()| counts))
 }
 
-/// Reads the head of a backup; the records are read as they are asked for. They end without an error only if the
-/// checksum is right.
-pub fn read(input: impl Read + Send + 'static) -> Result<Export, Error> {
+/// Reads the head of a backup of so many bytes; the records are read ahead, on a thread apart. They end without an error
+/// only if the checksum is right.
+pub fn read(input: impl Read + Send + 'static, length: u64) -> Result<Export, Error> {
     let mut reader = Hashing { inner: input, hash: Sha256::new() };
+    let revision = read_head(&mut reader)?;
+    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+    let batches = stream(receiver, async move {
+        let (records, batches) = (Records { reader: Some(reader) }, sender.clone());
+        if let Err(died) = tokio::task::spawn_blocking(move || send(records, &batches)).await {
+            let died = super::Error::Unavailable(died.to_string().into());
+            let _ = sender.send(Err(died.into())).await;
+        }
+    });
+    Ok(Export { revision, length: Length::Bytes(length), batches })
+}
+
+/// Reads a whole backup for nothing but its faults.
+pub fn check(input: impl Read) -> Result<(), Error> {
+    let mut reader = Hashing { inner: input, hash: Sha256::new() };
+    read_head(&mut reader)?;
+    Records { reader: Some(reader) }.try_for_each(|record| record.map(drop))
+}
+
+fn read_head(reader: &mut Hashing<impl Read>) -> Result<Revision, Error> {
     let mut magic = [0; MAGIC.len()];
     reader.read_exact(&mut magic).map_err(failed)?;
     if magic != MAGIC {
         return Err(Error::Damaged("it does not begin as a backup of this version does".to_owned()));
     }
-    let revision = match tag(&mut reader)? {
-        REVISION => Revision(read_number(&mut reader)?),
-        other => return Err(unknown(other)),
-    };
-    let records = stream::iter(Records { reader: Some(reader) });
-    Ok(Export { revision, records: Box::pin(records) })
+    match tag(reader)? {
+        REVISION => Ok(Revision(read_number(reader)?)),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Sends records until they end or nobody listens.
+fn send(records: Records<impl Read>, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
+    let mut batch = Batch::default();
+    for record in records {
+        let full = match record {
+            Ok(record) => batch.add(record),
+            Err(error) => return drop(batches.blocking_send(Err(error))),
+        };
+        if let Some(full) = full
+            && batches.blocking_send(Ok(full)).is_err()
+        {
+            return;
+        }
+    }
+    let _ = batches.blocking_send(Ok(batch.rest()));
 }
 
 /// The records of a backup; ends after an error.
@@ -80,8 +129,13 @@ impl<R: Read> Iterator for Records<R> {
 
 /// `None` at the end of a backup that is whole.
 fn next(reader: &mut Hashing<impl Read>) -> Result<Option<Record>, Error> {
-    let computed = reader.hash.clone().finalize();
-    let record = match tag(reader)? {
+    let mut tag = [0];
+    reader.inner.read_exact(&mut tag).map_err(failed)?;
+    if tag[0] == END {
+        return end(reader).map(|()| None);
+    }
+    reader.hash.update(tag);
+    let record = match tag[0] {
         TOKEN_KEY => Record::TokenKey(TokenKey {
             id: read_number(reader)? as u32,
             created_at: read_number(reader)? as i64,
@@ -96,19 +150,22 @@ fn next(reader: &mut Hashing<impl Read>) -> Result<Option<Record>, Error> {
             stored_version: text(reader)?,
             value: field(reader)?,
         }),
-        END => {
-            if field(reader)? != computed[..] {
-                return Err(Error::Damaged("its checksum is wrong".to_owned()));
-            }
-            return match reader.inner.read(&mut [0]) {
-                Ok(0) => Ok(None),
-                Ok(_) => Err(Error::Damaged("it goes on after its end".to_owned())),
-                Err(error) => Err(failed(error)),
-            };
-        }
         other => return Err(unknown(other)),
     };
     Ok(Some(record))
+}
+
+/// What follows the last tag: the checksum of all that came before the tag, and nothing more.
+fn end(reader: &mut Hashing<impl Read>) -> Result<(), Error> {
+    let computed = reader.hash.clone().finalize();
+    if field(reader)? != computed[..] {
+        return Err(Error::Damaged("its checksum is wrong".to_owned()));
+    }
+    match reader.inner.read(&mut [0]) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(Error::Damaged("it goes on after its end".to_owned())),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 fn put(writer: &mut impl Write, next: &Record) -> io::Result<()> {
@@ -167,8 +224,8 @@ fn field(reader: &mut impl Read) -> Result<Vec<u8>, Error> {
     if length > LONGEST_FIELD {
         return Err(Error::Damaged(format!("a field of {length} bytes")));
     }
-    // Grows as bytes arrive, so that a damaged length costs no more memory than the file has bytes.
-    let mut bytes = Vec::new();
+    // A long one grows as bytes arrive, so that a damaged length costs no more memory than the file has bytes.
+    let mut bytes = Vec::with_capacity(length.min(RESERVED) as usize);
     reader.take(length.into()).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() < length as usize {
         return Err(failed(ErrorKind::UnexpectedEof.into()));
@@ -224,6 +281,8 @@ impl<R: Read> Read for Hashing<R> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
+
     use super::*;
 
     fn object(name: &str, value: &[u8]) -> Record {
@@ -243,25 +302,48 @@ mod tests {
         vec![Record::TokenKey(key), object("a", b"{}"), object("b", b"\xff no JSON")]
     }
 
+    fn export(
+        batches: impl IntoIterator<Item = Result<Vec<Record>, Error>, IntoIter: Send + 'static>,
+    ) -> Export {
+        Export { revision: Revision(9), length: Length::Objects(2), batches: Box::pin(stream::iter(batches)) }
+    }
+
     async fn written() -> Vec<u8> {
-        let records = stream::iter(records().into_iter().map(Ok));
         let mut file = Vec::new();
-        let counts = write(Export { revision: Revision(9), records: Box::pin(records) }, &mut file).await;
+        let counts = write(export([Ok(records())]), &mut file, &Meter::default()).await;
         let counts = counts.expect("records").expect("written");
         assert_eq!(counts, Counts::from([(GroupResource::new("apps", "deployments"), 2)]));
         file
     }
 
     async fn read_all(file: &[u8]) -> Result<(Revision, Vec<Record>), Error> {
-        let export = read(io::Cursor::new(file.to_vec()))?;
-        let records: Vec<_> = export.records.collect().await;
-        Ok((export.revision, records.into_iter().collect::<Result<_, _>>()?))
+        let checked = check(file);
+        let export = read(io::Cursor::new(file.to_vec()), file.len() as u64)?;
+        let (revision, batches): (_, Vec<_>) = (export.revision, export.batches.collect().await);
+        let batches = batches.into_iter().collect::<Result<Vec<_>, _>>();
+        assert_eq!(
+            checked.map_err(|e| e.to_string()).err(),
+            batches.as_ref().map_err(|e| e.to_string()).err()
+        );
+        Ok((revision, batches?.concat()))
     }
 
     #[tokio::test]
     async fn what_was_written_is_read() {
         let (revision, read) = read_all(&written().await).await.expect("whole");
         assert_eq!((revision, read), (Revision(9), records()));
+    }
+
+    /// What a progress bar goes by.
+    #[tokio::test]
+    async fn records_are_as_long_as_the_meter_says() {
+        let (file, meter) = (written().await, Meter::default());
+        records().iter().for_each(|record| meter.add(record));
+        meter.expect(Length::Bytes(file.len() as u64));
+        // The head, and the end: a tag, a length and a digest.
+        let around = MAGIC.len() + 1 + 4 + 8 + 1 + 4 + 32;
+        assert_eq!(meter.share(), Some(((file.len() - around) as u64, file.len() as u64)));
+        assert_eq!(meter.objects(), 2);
     }
 
     #[tokio::test]
@@ -282,10 +364,9 @@ mod tests {
     #[tokio::test]
     async fn a_store_that_breaks_off_is_no_backup() {
         let broken = Err(Error::Store(crate::storage::Error::Unavailable("gone".into())));
-        let records = stream::iter(records().into_iter().map(Ok).chain([broken]));
         let mut file = Vec::new();
-        let export = Export { revision: Revision(9), records: Box::pin(records) };
-        assert!(matches!(write(export, &mut file).await, Err(Error::Store(_))));
+        let written = write(export([Ok(records()), broken]), &mut file, &Meter::default()).await;
+        assert!(matches!(written, Err(Error::Store(_))));
         assert!(read_all(&file).await.is_err());
     }
 }

@@ -63,7 +63,8 @@ fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Op
             verdict.outcomes.push(Outcome::Fenced);
             continue;
         }
-        let found = *current.entry(&mutation.key).or_insert(live[index]);
+        let slot = current.entry(&mutation.key).or_insert(live[index]);
+        let found = *slot;
         let kind = match (&mutation.change, mutation.expect) {
             (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,
             (Change::Put { .. }, Expect::At(_)) => ChangeKind::Modified,
@@ -74,15 +75,19 @@ fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Op
             verdict.outcomes.push(Outcome::Conflict { found });
             continue;
         }
-        if let Some(unmet) = first_unmet(&mutation.requires, &current) {
+        let revision = Revision(next);
+        let after = (kind != ChangeKind::Deleted).then_some(revision);
+        if mutation.requires.is_empty() {
+            *slot = after;
+        } else if let Some(unmet) = first_unmet(&mutation.requires, &current) {
             verdict.outcomes.push(unmet);
             continue;
+        } else {
+            current.insert(&mutation.key, after);
         }
-        let revision = Revision(next);
         next += 1;
         verdict.writes.push(Write { index, revision, kind, previous: found });
         verdict.outcomes.push(Outcome::Committed(revision));
-        current.insert(&mutation.key, (kind != ChangeKind::Deleted).then_some(revision));
     }
     verdict
 }

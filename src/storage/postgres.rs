@@ -34,8 +34,8 @@ use self::pool::{Lent, Pool, long, short};
 use self::session::{Connector, Purpose};
 use super::judge::{Write, judge_under};
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError, ResourceId, RowStream,
-    Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, HighWaterMark, Mutation, OpenError,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey, migrations,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -264,6 +264,18 @@ impl Backend for Postgres {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        long(reads::live_revisions(&self.scans, resources, at)).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        reads::rows_of(&self.scans, revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

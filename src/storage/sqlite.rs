@@ -40,8 +40,8 @@ use self::files::Files;
 use super::judge::judge_under;
 use super::migrations;
 use super::{
-    Backend, Batch, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Swept, Terms, TokenKey,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, OpenError, ResourceId, RowStream, Scan,
+    Stale, StaleRow, Swept, Terms, TokenKey,
 };
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -188,6 +188,18 @@ impl Backend for Sqlite {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         reads::scan(&self.scans, self.desk.durable(), scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        reads::live_revisions(&self.scans, self.desk.durable(), resources, at).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        reads::rows_of(&self.scans, revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

@@ -7,10 +7,56 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
 
-use super::Error;
+use super::{Error, Row};
 
 /// Rows read ahead of the consumer; bounds a scan's memory.
 pub const ROWS_AHEAD: usize = 256;
+/// A block is sent when it has as many rows, or bytes of values; to send each row by itself costs more than to read it.
+const BLOCK_ROWS: usize = 256;
+const BLOCK_BYTES: usize = 512 << 10;
+/// Blocks read ahead of the consumer.
+const BLOCKS_AHEAD: usize = 2;
+/// Revisions whose rows are asked for in one statement.
+pub const REVISIONS_AT_ONCE: usize = 2000;
+
+/// Gathers rows into blocks and sends these.
+pub struct Blocks {
+    rows: Vec<Row>,
+    bytes: usize,
+    sender: mpsc::Sender<Result<Vec<Row>, Error>>,
+}
+
+impl Blocks {
+    pub fn new() -> (Self, mpsc::Receiver<Result<Vec<Row>, Error>>) {
+        let (sender, receiver) = mpsc::channel(BLOCKS_AHEAD);
+        (Self { rows: Vec::new(), bytes: 0, sender }, receiver)
+    }
+
+    /// Fails once nobody listens any more.
+    pub async fn push(&mut self, row: Row) -> Result<(), Error> {
+        self.bytes += row.value.len();
+        self.rows.push(row);
+        if self.rows.len() < BLOCK_ROWS && self.bytes < BLOCK_BYTES {
+            return Ok(());
+        }
+        self.send().await
+    }
+
+    /// Sends what is left, or why there is no more.
+    pub async fn end(mut self, read: Result<(), Error>) {
+        // Nobody may be listening any more.
+        let _ = match read {
+            Ok(()) => self.send().await,
+            Err(error) => self.sender.send(Err(error)).await.map_err(|_| Error::Closed),
+        };
+    }
+
+    async fn send(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.rows);
+        self.sender.send(Ok(rows)).await.map_err(|_| Error::Closed)
+    }
+}
 
 /// How long a query waits, with its snapshot open, for a reader that takes no rows. What it holds up meanwhile is the
 /// reuse of the log in SQLite, and of dead rows in PostgreSQL.

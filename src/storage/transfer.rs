@@ -4,6 +4,8 @@
 //! that revision, and history before the clock counts as compacted: revisions never go back for anybody, and clients
 //! list anew. Objects keep their resourceVersions.
 
+mod meter;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,14 +15,21 @@ use tokio::sync::mpsc;
 use super::{OpenError, Revision, SAFETY_GAP, TokenKey};
 use crate::schema::names::GroupResource;
 
-/// Records written in one statement.
-pub(super) const RECORDS_AT_ONCE: usize = 500;
+pub use self::meter::{Length, Meter, Step};
+
+/// A batch is sent when it holds as many records, or bytes of values: each costs its receiver a wait or a statement.
+const BATCH_RECORDS: usize = 500;
+const BATCH_BYTES: usize = 2 << 20;
+/// Batches that wait for their receiver.
+pub(super) const BATCHES_AHEAD: usize = 4;
 
 /// The state of a store at one revision.
 pub struct Export {
     pub revision: Revision,
+    /// How much there is to come.
+    pub length: Length,
     /// An error ends it, and what came before is then not the whole state.
-    pub records: BoxStream<'static, Result<Record, Error>>,
+    pub batches: BoxStream<'static, Result<Vec<Record>, Error>>,
 }
 
 /// A piece of a store.
@@ -74,27 +83,63 @@ pub(super) type KeyRow = (i32, i64, Vec<u8>);
 pub(super) const LIVE_OBJECTS: &str = include_str!("sql/live_objects.sql");
 pub(super) type ObjectRow = (String, String, String, String, i64, String, String, Vec<u8>);
 
+/// Those of one resource.
+pub(super) const LIVE_OBJECTS_OF: &str = include_str!("sql/live_objects_of.sql");
+
+/// How many rows [`LIVE_OBJECTS`] gives.
+pub(super) const LIVE_COUNT: &str = include_str!("sql/live_count.sql");
+
 /// How many objects a store that has just been filled holds. Gives [`CountRow`]s.
-pub(super) const COUNTS: &str = "SELECT r.api_group, r.plural, COUNT(*) \
-     FROM objects o JOIN resources r ON r.id = o.resource GROUP BY 1, 2";
+pub(super) const COUNTS: &str = "SELECT r.api_group, r.plural, n.objects FROM \
+     (SELECT resource, COUNT(*) AS objects FROM objects GROUP BY resource) n JOIN resources r ON r.id = n.resource";
 pub(super) type CountRow = (String, String, i64);
 
 /// Sends what is in a store, until nobody listens.
 pub(super) async fn send(
     keys: Vec<KeyRow>,
     objects: impl Stream<Item = Result<ObjectRow, super::Error>>,
-    records: &mpsc::Sender<Result<Record, Error>>,
+    batches: &mpsc::Sender<Result<Vec<Record>, Error>>,
 ) {
     let keys = keys
         .into_iter()
         .map(|(id, created_at, secret)| Ok(Record::TokenKey(TokenKey { id: id as u32, created_at, secret })));
     let objects = objects.map(|row| Ok(Record::Object(row?.into())));
     let mut all = std::pin::pin!(futures_util::stream::iter(keys).chain(objects));
+    let mut batch = Batch::default();
     while let Some(record) = all.next().await {
-        let failed = record.is_err();
-        if records.send(record).await.is_err() || failed {
+        let full = match record {
+            Ok(record) => batch.add(record),
+            Err(error) => return drop(batches.send(Err(error)).await),
+        };
+        if let Some(full) = full
+            && batches.send(Ok(full)).await.is_err()
+        {
             return;
         }
+    }
+    let _ = batches.send(Ok(batch.rest())).await;
+}
+
+/// Gathers records into batches.
+#[derive(Default)]
+pub(super) struct Batch {
+    records: Vec<Record>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// The batch if it is full now.
+    pub fn add(&mut self, record: Record) -> Option<Vec<Record>> {
+        if let Record::Object(object) = &record {
+            self.bytes += object.value.len();
+        }
+        self.records.push(record);
+        let full = self.records.len() >= BATCH_RECORDS || self.bytes >= BATCH_BYTES;
+        full.then(|| std::mem::take(self).rest())
+    }
+
+    pub fn rest(self) -> Vec<Record> {
+        self.records
     }
 }
 
@@ -103,6 +148,37 @@ impl From<ObjectRow> for StoredObject {
         let (group, plural, namespace, name, revision, uid, stored_version, value) = row;
         let resource = GroupResource::new(&group, &plural);
         Self { resource, namespace, name, revision: Revision(revision as u64), uid, stored_version, value }
+    }
+}
+
+/// What arrives in a store, counted.
+pub(super) struct Arrivals {
+    pub keys: Vec<TokenKey>,
+    pub objects: Vec<StoredObject>,
+}
+
+impl Arrivals {
+    pub fn of(batch: Vec<Record>, read: &mut Counts, meter: &Meter) -> Self {
+        let mut arrivals = Self { keys: Vec::new(), objects: Vec::with_capacity(batch.len()) };
+        for record in batch {
+            meter.add(&record);
+            match record {
+                Record::TokenKey(key) => arrivals.keys.push(key),
+                Record::Object(object) => {
+                    count(read, &object.resource);
+                    arrivals.objects.push(object);
+                }
+            }
+        }
+        arrivals
+    }
+}
+
+/// Counts an object.
+pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
+    match counts.get_mut(resource) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(resource.clone(), 1)),
     }
 }
 

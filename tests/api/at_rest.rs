@@ -21,6 +21,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 on_both_databases! {
     every_server_reads_what_every_other_has_written,
     values_are_in_the_form_of_the_flag,
+    what_is_deep_or_large_is_read_out_of_yaml,
     what_is_packed_is_read_beside_what_is_not,
     clients_cannot_send_what_is_packed,
     what_is_not_of_its_types_is_read_and_deleted,
@@ -159,6 +160,37 @@ async fn values_are_in_the_form_of_the_flag(mut setup: Setup) {
         assert_eq!(setup.database.number(&in_form).await, 5, "{media:?}");
         let versions = "stored_version IN ('v1', 'apps/v1', 'autoscaling/v2', 'apiextensions.k8s.io/v1')";
         assert_eq!(setup.database.number(&format!("{of_it} AND {versions}")).await, 5);
+    }
+}
+
+/// A CustomResourceDefinition of 70 levels and more, and a ConfigMap of 130,000 keys: more than the parser takes by itself.
+async fn what_is_deep_or_large_is_read_out_of_yaml(mut setup: Setup) {
+    setup.storage_media_type = StorageMediaType::Yaml;
+    let server = setup.start().await;
+    let mut schema = json!({"type": "object"});
+    for _ in 0..35 {
+        schema = json!({"type": "object", "properties": {"p": schema}});
+    }
+    let definition = json!({"metadata": {"name": "deeps.example.com"}, "spec": {"group": "example.com",
+        "scope": "Namespaced", "names": {"plural": "deeps", "kind": "Deep"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definition = server.post(DEFINITIONS, &definition).await.expect(201);
+    let data = (0..130_000).map(|n| (format!("k{n}"), Value::from(""))).collect();
+    let large = server.create("large", Value::Object(data)).await;
+    server.stop().await;
+    let in_yaml =
+        if setup.is_sqlite() { "hex(substr(value, 1, 4))" } else { "encode(substr(value, 1, 4), 'hex')" };
+    let in_yaml = format!(
+        "SELECT count(*) FROM objects WHERE name IN ('large', 'deeps.example.com') AND lower({in_yaml}) = '61706956'"
+    );
+    assert_eq!(setup.database.number(&in_yaml).await, 2);
+
+    let server = setup.start().await;
+    for (path, object, shown) in [(DEFINITIONS, definition, "spec"), (CONFIGMAPS, large, "data")] {
+        let list = server.get(path).await.ok();
+        let items = list["items"].as_array().expect("items");
+        let found = items.iter().find(|item| item["metadata"]["uid"] == object["metadata"]["uid"]);
+        assert!(found.is_some_and(|found| found[shown] == object[shown]), "{path}");
     }
 }
 

@@ -190,7 +190,7 @@ async fn a_long_backlog_is_removed_without_waiting_for_the_disk() {
     let compactor = tokio::spawn(compact_regularly(backend.clone(), config));
     while backend.oldest_change().await.expect("readable").is_some() {}
     compactor.abort();
-    // 500 at a time were 50, and then one that finds nothing.
+    // 500 at a time would be 50, and then one that finds nothing.
     let slices = database.number("SELECT COUNT(*) FROM slices").await;
     assert!((1..=26).contains(&slices), "{slices} slices");
     assert_eq!(database.number("SELECT COUNT(*) FROM slices WHERE setting <> 'off'").await, 0);

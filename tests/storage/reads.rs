@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
-use rowplane::storage::{Backend, Error, Key, Mutation, ResourceId, Scan};
+use rowplane::storage::{Backend, Error, Key, Mutation, ResourceId, Row, Scan};
 
 use crate::support::database::Database;
 use crate::support::object::{Item, create, delete, list, names, pass, resource, update, value};
@@ -28,6 +28,47 @@ pub async fn lists_at_every_past_revision(database: &Database) {
             assert_eq!(count, self::expected(state, &unlimited).len() as u64, "{unlimited:?} at {at}");
         }
     }
+}
+
+/// What a cache is loaded by says what lists say: first the revisions, in the order of lists, then their rows.
+pub async fn what_is_live_is_read_by_revision(database: &Database) {
+    let backend = database.open().await;
+    let things = resource(&*backend, "things").await;
+    let others = resource(&*backend, "others").await;
+    let nothing = resource(&*backend, "nothing").await;
+    let history = write_history(&*backend, things, others).await;
+    for (at, state) in &history {
+        let live = backend.live_revisions(&[nothing, things], *at).await.expect("revisions");
+        let expected = expected(state, &Scan::all(things));
+        let versions: Vec<Revision> = expected.iter().map(|(_, _, version, _)| Revision(*version)).collect();
+        assert_eq!(live, [vec![], versions], "{at}");
+        let mut rows = rows_of(&*backend, live.concat()).await;
+        rows.sort_unstable();
+        assert_eq!(rows, expected, "{at}");
+    }
+    // Once something has been swept it is missing, and nobody is told that it is live.
+    let (first, end) = (history[0].0, history[history.len() - 1].0);
+    let all = backend.live_revisions(&[things, others], end).await.expect("revisions").concat();
+    backend.compact(end).await.expect("compact");
+    while backend.sweep(1000).await.expect("sweep").changes > 0 {}
+    let early = backend.live_revisions(&[things], first).await;
+    assert!(matches!(early, Err(Error::Compacted { oldest }) if oldest == end), "{early:?}");
+    let mut left: Vec<u64> = rows_of(&*backend, (first.0..=end.0).map(Revision).collect())
+        .await
+        .into_iter()
+        .map(|row| row.2)
+        .collect();
+    left.sort_unstable();
+    let mut all: Vec<u64> = all.into_iter().map(|revision| revision.0).collect();
+    all.sort_unstable();
+    assert_eq!(left, all);
+}
+
+async fn rows_of(backend: &dyn Backend, revisions: Vec<Revision>) -> Vec<Item> {
+    let blocks = backend.rows_of(revisions).await.expect("rows");
+    let blocks: Vec<_> = blocks.try_collect().await.expect("rows");
+    let item = |row: Row| (row.namespace.into(), row.name.into(), row.revision.0, row.value);
+    blocks.into_iter().flatten().map(item).collect()
 }
 
 type State = BTreeMap<(String, String), (u64, u64)>;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::config::Kubeconfig;
-use rowplane::cli::status::inventory;
+use rowplane::cli::status::{WaitMigrations, inventory};
 use rowplane::schema::names::GroupResource;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ on_both_databases! {
     s46_what_changes_meanwhile_does_not_fail_it,
     s49_reviews_cannot_be_migrated,
     s40_a_list_in_an_impossible_namespace,
+    somebody_waits_for_migrations,
     an_object_that_cannot_be_read_fails_it,
     a_disagreement_in_the_middle_aborts_it,
     a_kill_in_the_middle_costs_nothing,
@@ -156,7 +157,7 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
 
 /// What `rowplane status` would print of autoscalers while the server runs, which alone encodes them.
 async fn stored(setup: &Setup) -> Vec<(String, u64)> {
-    let inventory = inventory(&setup.database.datastore()).await.expect("an inventory");
+    let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
     let holdings = &inventory.resources[&GroupResource::new("autoscaling", "horizontalpodautoscalers")];
     assert_eq!(holdings.common_encoding(), Some("autoscaling/v1"));
     assert_eq!(inventory.servers(), [id("rowplane-0")]);
@@ -202,6 +203,27 @@ async fn s49_reviews_cannot_be_migrated(mut setup: Setup) {
          does not support discovery operations: [update patch list]"
     );
     cleaned(&mut watch).await;
+    server.stop().await;
+}
+
+/// As `rowplane status --wait-migrations` does.
+async fn somebody_waits_for_migrations(mut setup: Setup) {
+    filled(&mut setup, 300).await;
+    autoscalers_in(&mut setup, "autoscaling/v1");
+    setup.limits.migration_rate = 300;
+    let server = setup.start().await;
+    let datastore = setup.database.datastore();
+    let mut watch = migrate(&server, "slow").await;
+    inventory(&datastore, WaitMigrations::Yes).await.expect("an inventory");
+    assert_eq!(setup.database.number(STALE).await, 0);
+    until(&mut watch, "Succeeded").await;
+
+    let body = migration("reviews", "authentication.k8s.io", "tokenreviews");
+    server.post(MIGRATIONS, &body).await.expect(201);
+    let error = inventory(&datastore, WaitMigrations::Yes).await.expect_err("it fails").one_line();
+    assert!(error.starts_with("the migration reviews has failed: resource \"authentication"), "{error}");
+    server.delete(format!("{MIGRATIONS}/reviews")).await.ok();
+    inventory(&datastore, WaitMigrations::Yes).await.expect("an inventory");
     server.stop().await;
 }
 

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    Backend, Batch, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow, Swept,
-    Terms, TokenKey,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, ResourceId, RowStream, Scan, Stale, StaleRow,
+    Swept, Terms, TokenKey,
 };
 
 pub struct Faulty {
@@ -58,6 +58,18 @@ impl Backend for Faulty {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         self.inner.scan(scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        self.inner.live_revisions(resources, at).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        self.inner.rows_of(revisions).await
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

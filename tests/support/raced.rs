@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{
-    Backend, Batch, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale, StaleRow,
-    Swept, Terms, TokenKey,
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Mutation, ResourceId, RowStream, Scan, Stale,
+    StaleRow, Swept, Terms, TokenKey,
 };
+use tokio::sync::{Notify, Semaphore};
 
 /// Runs before each commit, with the store below and the mutations that are about to be judged.
 pub type Race = dyn Fn(Arc<dyn Backend>, Vec<Mutation>) -> BoxFuture<'static, ()> + Send + Sync;
@@ -17,6 +19,28 @@ pub type Race = dyn Fn(Arc<dyn Backend>, Vec<Mutation>) -> BoxFuture<'static, ()
 pub struct Raced {
     pub inner: Arc<dyn Backend>,
     pub race: Box<Race>,
+    /// Whether blocks of rows have to be let through.
+    pub blocks: Option<Arc<Blocks>>,
+}
+
+/// Lets blocks of rows through, as many as there are permits.
+pub struct Blocks {
+    pub permits: Semaphore,
+    /// A block waits for a permit.
+    pub stalled: Notify,
+}
+
+impl Blocks {
+    pub fn new(permits: usize) -> Self {
+        Self { permits: Semaphore::new(permits), stalled: Notify::new() }
+    }
+
+    async fn pass(&self) {
+        if self.permits.available_permits() == 0 {
+            self.stalled.notify_one();
+        }
+        self.permits.acquire().await.expect("never closed").forget();
+    }
 }
 
 #[async_trait]
@@ -40,6 +64,26 @@ impl Backend for Raced {
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
         self.inner.scan(scan, at).await
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        self.inner.live_revisions(resources, at).await
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        let blocks = self.inner.rows_of(revisions).await?;
+        let Some(gate) = self.blocks.clone() else { return Ok(blocks) };
+        Ok(Box::pin(blocks.then(move |block| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                block
+            }
+        })))
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {

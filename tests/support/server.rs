@@ -134,7 +134,7 @@ impl Setup {
         self.data.path().join(name)
     }
 
-    fn config(&self) -> ServeConfig {
+    pub fn config(&self) -> ServeConfig {
         ServeConfig {
             data_dir: self.data.path().to_owned(),
             bind_address: [127, 0, 0, 1].into(),

@@ -38,7 +38,8 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let tasks = Tasks::new();
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
+    let (cache, sink) =
+        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &tasks),
         cache,
@@ -52,6 +53,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
             Vec::new(),
         )),
         port_claims,
+        lanes: Default::default(),
         unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),

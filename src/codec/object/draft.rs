@@ -45,10 +45,7 @@ impl Draft {
                 at_rest::of_message(api_version, kind, &message)
             }
             StorageMediaType::Json => at_rest::of_json(&json),
-            StorageMediaType::Yaml => match serde_json::from_slice(&json) {
-                Ok(object) => yaml::write(&object).into(),
-                Err(_) => json.clone(),
-            },
+            StorageMediaType::Yaml => yaml_of(&json).unwrap_or_else(|| at_rest::of_json(&json)),
         };
         let layout = Layout::find(&json);
         Self { key: joined_key(namespace, name), value, json, layout, message: Some(message) }
@@ -123,6 +120,14 @@ impl Draft {
     }
 }
 
+/// An object as YAML; `None` if it would not be read back as it is. YAML has so many rules that this is tried out each
+/// time, and what fails is stored as JSON.
+fn yaml_of(json: &Bytes) -> Option<Bytes> {
+    let object: Value = serde_json::from_slice(json).ok()?;
+    let text = yaml::write(&object);
+    (yaml::parse_stored(text.as_bytes()).as_ref() == Ok(&object)).then(|| text.into())
+}
+
 fn is_json(text: &Bytes) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
@@ -152,7 +157,7 @@ fn json_of_old(value: &Bytes) -> Option<Bytes> {
 
 /// YAML is sorted; what has types is printed in their order.
 fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
-    let Ok(Value::Object(object)) = yaml::parse(value) else { return None };
+    let Ok(Value::Object(object)) = yaml::parse_stored(value) else { return None };
     object.get("metadata").filter(|metadata| metadata.is_object())?;
     Some(completed(object.clone()).unwrap_or_else(|| tree::encode(&object).into()))
 }

@@ -1,5 +1,9 @@
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
 use super::*;
-use crate::tree::json;
+use crate::codec::depth::MAX_DEPTH;
+use crate::tree::{Map, json};
 
 /// Assertion 64 of `docs/spec/wire.md`.
 #[test]
@@ -99,8 +103,51 @@ fn what_is_no_yaml_is_refused() {
         assert!(parse(text.as_bytes()).is_err(), "{text}");
     }
     assert!(parse("[".repeat(100_000).as_bytes()).is_err());
-    let bomb: String = std::iter::once("a0: &a0 [x]\n".to_owned())
-        .chain((1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1)))
-        .collect();
-    assert!(parse(bomb.as_bytes()).is_err());
+    assert!(parse(bomb().as_bytes()).is_err());
+}
+
+/// Each line stands for twice what the one before stands for.
+fn bomb() -> String {
+    let lines = (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
+    std::iter::once("a0: &a0 [x]\n".to_owned()).chain(lines).collect()
+}
+
+#[test]
+fn what_is_stored_is_read_however_deep_and_large() {
+    let mut deep = json!({});
+    for _ in 1..MAX_DEPTH {
+        deep = json!({"a": deep});
+    }
+    let mut wide = Map::new();
+    for n in 0..260_000 {
+        wide.insert(format!("k{n}"), Value::Null);
+    }
+    let mut long_key = Map::new();
+    long_key.insert("k".repeat(5000), "v".into());
+    for value in [deep, Value::Object(wide), Value::Object(long_key)] {
+        let text = write(&value);
+        assert!(parse_stored(text.as_bytes()) == Ok(value));
+        // Clients stay within the parser's own limits.
+        assert!(parse(text.as_bytes()).is_err());
+    }
+    assert!(parse_stored("[".repeat(100_000).as_bytes()).is_err());
+    assert!(parse_stored(bomb().as_bytes()).is_err());
+}
+
+/// No text needs the reader of clients' documents, or could not be read at all.
+#[test]
+fn what_is_written_is_read_back_without_the_limits() {
+    let seed = 1;
+    println!("seed {seed}");
+    let mut random = SmallRng::seed_from_u64(seed);
+    let odd = "ab01.-+eEx_:#'\"\\\n\t\r ,[]{}&*!|>%@`?=<~\u{85}\u{2028}\u{feff}\u{7f}\u{0}\u{a0}\u{10ffff}";
+    let odd: Vec<char> = odd.chars().collect();
+    for _ in 0..20_000 {
+        let length = random.random_range(0..7);
+        let text: String = (0..length).map(|_| odd[random.random_range(0..odd.len())]).collect();
+        let mut members = Map::new();
+        members.insert(text.clone(), json!([text.clone(), {"k": text.clone()}, 1.5e20, -0.5, null, true]));
+        let value = Value::Object(members);
+        assert_eq!(written::read(&write(&value)), Some(value), "{text:?}");
+    }
 }

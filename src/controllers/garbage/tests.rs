@@ -26,9 +26,10 @@ async fn api(directory: &std::path::Path) -> Api {
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
-    let mark = Arc::new(HighWaterMark::load(directory.join("mark")).expect("a new mark"));
+    let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let tasks = Tasks::new();
-    let (cache, sink) = Cache::start(backend.clone(), &ids, mark.clone(), &tasks).await.expect("load");
+    let (cache, sink) =
+        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     Api {
         store: Store::start(backend, sink, mark, &tasks),
@@ -36,6 +37,7 @@ async fn api(directory: &std::path::Path) -> Api {
         resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
+        lanes: Default::default(),
         unreadable: Default::default(),
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),

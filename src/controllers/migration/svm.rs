@@ -11,6 +11,8 @@ use crate::tree::{Map, Value, json};
 /// So long a resource may take to be served.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
+const RUNS: &str = "The migration is running";
+
 const RUNNING: &str = "Running";
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
@@ -81,6 +83,33 @@ pub struct Progress {
     pub left: u64,
 }
 
+/// What somebody who waits for a migration reads in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub name: String,
+    /// Nothing before it has begun.
+    pub progress: Progress,
+    /// With the message of one that has failed; `None` as long as it runs or waits for its turn.
+    pub end: Option<Result<(), String>>,
+}
+
+impl Account {
+    /// `None` for one that cannot be understood, and for one that is being deleted.
+    pub fn of(object: &ObjectMap) -> Option<Self> {
+        let migration = Migration::of(object)?;
+        let message = |kind: &str| {
+            let found = conditions(object).iter().find(|condition| condition["type"] == kind);
+            found.and_then(|condition| condition["message"].as_str()).unwrap_or_default()
+        };
+        let end = match (is_true(object, FAILED), is_true(object, SUCCEEDED)) {
+            (true, _) => Some(Err(message(FAILED).to_owned())),
+            (false, true) => Some(Ok(())),
+            (false, false) => None,
+        };
+        Some(Self { name: migration.name, progress: progress_in(message(RUNNING)), end })
+    }
+}
+
 /// What becomes of the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -130,8 +159,17 @@ pub fn failure(progress: Progress, why: &str) -> String {
     }
 }
 
+/// What [`running`] says of the progress.
+fn progress_in(message: &str) -> Progress {
+    let counts = message.strip_prefix(RUNS).and_then(|rest| rest.strip_prefix(", "));
+    let counts = counts.and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+    let (left, all) = counts.split_once('/').unwrap_or(("0", counts));
+    let number = |text: &str| text.parse().unwrap_or_default();
+    Progress { all: number(all), left: number(left) }
+}
+
 fn running(progress: Option<Progress>, hindrance: Option<&str>) -> String {
-    let mut message = "The migration is running".to_owned();
+    let mut message = RUNS.to_owned();
     match progress {
         None | Some(Progress { all: 0, .. }) => {}
         Some(Progress { all, left: 0 }) => message.push_str(&format!(", {all} objects verified migrated")),
@@ -224,6 +262,30 @@ mod tests {
         let all = conditions(object).iter();
         all.map(|c| (text(c, "type"), text(c, "status"), text(c, "message"), text(c, "lastTransitionTime")))
             .collect()
+    }
+
+    #[test]
+    fn what_is_told_is_read() {
+        let mut object = ObjectMap::new();
+        object.insert("metadata", json!({"name": "a", "creationTimestamp": "2026-01-02T03:04:05Z"}));
+        object.insert("spec", json!({"resource": {"resource": "pods"}}));
+        let account = |object: &ObjectMap| {
+            let Account { progress, end, .. } = Account::of(object).expect("a migration");
+            (progress.all, progress.left, end)
+        };
+        assert_eq!(account(&object), (0, 0, None));
+        take(&mut object, &Step::Start, "t0");
+        assert_eq!(account(&object), (0, 0, None));
+        let progress = Progress { all: 50, left: 20 };
+        for hindrance in [None, Some("busy 3/4".to_owned())] {
+            take(&mut object, &Step::Report { progress, hindrance }, "t1");
+            assert_eq!(account(&object), (50, 20, None));
+        }
+        let mut failed = object.clone();
+        take(&mut failed, &Step::Fail("no".to_owned()), "t2");
+        assert_eq!(account(&failed), (50, 20, Some(Err("no".to_owned()))));
+        take(&mut object, &Step::Succeed(progress), "t2");
+        assert_eq!(account(&object), (50, 0, Some(Ok(()))));
     }
 
     #[test]

@@ -120,10 +120,10 @@ impl Server {
             info.authenticate();
         }
         let requests = Requests::of(connection.clone(), self.connections.clone());
-        let router = self.router.clone();
+        let routes = self.routes.clone();
         let service = service_fn(move |request| {
             requests.connection.note_request(requests.connections.now());
-            respond(router.clone(), info.clone(), requests.clone(), request)
+            respond(routes.now(), info.clone(), requests.clone(), request)
         });
         let limits = self.connections.limits();
         let http2 = is_http2(&stream);

@@ -104,7 +104,7 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, tls, router, limits, shutdown.clone(), grace));
+        let task = tokio::spawn(serve(listener, tls, Routes::new(router), limits, shutdown.clone(), grace));
         Self { address, shutdown, task }
     }
 

@@ -1,6 +1,8 @@
 //! Reads on PostgreSQL. Each checks the clock in the snapshot that it reads from: that of a read transaction, or of its one
 //! statement.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use futures_util::{TryFutureExt, TryStreamExt};
 use sqlx::postgres::{PgConnection, PgRow};
@@ -10,8 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::{corrupt, unavailable};
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
-use crate::storage::stream::{Offered, ROWS_AHEAD, give_up, offer, stream};
-use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
+use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
+use crate::storage::{
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
+};
 
 /// One snapshot for the check of the clock and for the rows.
 pub const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -78,6 +82,52 @@ pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Er
     // Whoever drops the sender has died.
     begun.await.map_err(|_| Error::Closed)??;
     Ok(rows)
+}
+
+pub async fn live_revisions(
+    pool: &Pool,
+    resources: &[ResourceId],
+    at: Revision,
+) -> Result<Vec<Vec<Revision>>, Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = snapshot(&mut connection, at).await?;
+    let found: Vec<(i32, Vec<i64>)> = sqlx::query_as(include_str!("../sql/postgres/live_revisions.sql"))
+        .bind(at.0 as i64)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(unavailable)?;
+    let mut found: HashMap<i32, Vec<i64>> = found.into_iter().collect();
+    let mut of = |resource: &ResourceId| found.remove(&resource.0).unwrap_or_default();
+    let revisions = |list: Vec<i64>| list.into_iter().map(|revision| Revision(revision as u64)).collect();
+    Ok(resources.iter().map(|resource| revisions(of(resource))).collect())
+}
+
+pub async fn rows_of(pool: &Pool, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+    let mut connection = pool.acquire().await?;
+    let (mut blocks, receiver) = Blocks::new();
+    Ok(stream(receiver, async move {
+        let read = read_rows(&mut connection, &revisions, &mut blocks).await;
+        if read.is_err() {
+            connection.discard();
+        }
+        blocks.end(read).await;
+    }))
+}
+
+async fn read_rows(
+    connection: &mut PgConnection,
+    revisions: &[Revision],
+    blocks: &mut Blocks,
+) -> Result<(), Error> {
+    for revisions in revisions.chunks(REVISIONS_AT_ONCE) {
+        let list: Vec<i64> = revisions.iter().map(|revision| revision.0 as i64).collect();
+        let mut rows =
+            sqlx::query(include_str!("../sql/postgres/rows_of.sql")).bind(list).fetch(&mut *connection);
+        while let Some(row) = long(rows.try_next().map_err(unavailable)).await? {
+            blocks.push(live_row(row)?).await?;
+        }
+    }
+    Ok(())
 }
 
 pub async fn count(pool: &Pool, scan: &Scan, at: Revision) -> Result<u64, Error> {

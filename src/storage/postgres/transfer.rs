@@ -1,5 +1,7 @@
 //! Moving a whole store out of PostgreSQL, beside servers that may be running, and into it.
 
+use std::collections::HashMap;
+
 use futures_util::{StreamExt, TryStreamExt};
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
@@ -9,12 +11,13 @@ use super::error::unavailable;
 use super::session::{Connector, Purpose};
 use super::{Address, MIGRATIONS, Postgres, connector, reads, unreachable};
 use crate::revision::Revision;
+use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
-use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    COUNTS, Counts, Error, Export, LIVE_OBJECTS, RECORDS_AT_ONCE, Record, StoredObject, TOKEN_KEYS,
-    clock_after, compare,
+    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
+    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
 use crate::storage::{self, TokenKey, migrations, transfer};
 
@@ -22,12 +25,14 @@ impl Postgres {
     /// The newest state of the store, from one snapshot. Takes no lock: servers go on writing.
     pub async fn export(address: &Address) -> Result<Export, Error> {
         let Snapshot { mut connection, revision, connector, .. } = snapshot(address).await?;
-        let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-        let records = stream(receiver, async move {
+        let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
+        let count: i64 = count.await.map_err(unavailable)?;
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let batches = stream(receiver, async move {
             send(&mut connection, &sender).await;
             drop(connector);
         });
-        Ok(Export { revision, records })
+        Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
     /// What is in the store, from one snapshot. Takes no lock either.
@@ -45,10 +50,25 @@ impl Postgres {
         Ok(Inventory::new(revision, stored, registered))
     }
 
+    /// The objects of a resource, from one snapshot. Takes no lock either.
+    pub async fn live_objects(
+        address: &Address,
+        resource: &GroupResource,
+    ) -> Result<Vec<StoredObject>, Error> {
+        let Snapshot { mut connection, connector: _connector, .. } = snapshot(address).await?;
+        let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
+        let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
+        Ok(rows.into_iter().map(StoredObject::from).collect())
+    }
+
     /// Fills this store, which has to be new. All of it is one transaction.
-    pub async fn import(&self, export: Export) -> Result<Counts, Error> {
+    pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
         let mut connection = self.pool.acquire().await?;
-        import(&mut connection, export).await
+        let counts = import(&mut connection, export, meter).await;
+        if counts.is_err() {
+            connection.discard();
+        }
+        counts
     }
 }
 
@@ -75,61 +95,60 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.
-async fn send(connection: &mut PgConnection, records: &mpsc::Sender<Result<Record, Error>>) {
+async fn send(connection: &mut PgConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
     let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
     let keys = match keys {
         Ok(keys) => keys,
-        Err(error) => return drop(records.send(Err(error.into())).await),
+        Err(error) => return drop(batches.send(Err(error.into())).await),
     };
     let objects = sqlx::query_as(LIVE_OBJECTS).fetch(connection).map_err(unavailable);
-    transfer::send(keys, objects, records).await;
+    transfer::send(keys, objects, batches).await;
 }
 
-async fn import(connection: &mut PgConnection, export: Export) -> Result<Counts, Error> {
+async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
+    let Export { revision, length, mut batches } = export;
+    meter.expect(length);
     let mut transaction = connection.begin().await.map_err(unavailable)?;
     // The records may be slow to come.
     sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
-    // The clock's lock comes first: a server that starts on this database now waits, and finds it filled.
-    let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(unavailable)?;
-    let used: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes)")
-            .fetch_one(&mut *transaction)
-            .await
-            .map_err(unavailable)?;
-    if used || clock > 1 {
-        return Err(Error::NotEmpty(Revision(clock as u64)));
-    }
+    refuse_used(&mut transaction).await?;
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
+    let mut ids = HashMap::new();
     let mut read = Counts::new();
-    let mut records = export.records.chunks(RECORDS_AT_ONCE);
-    while let Some(chunk) = records.next().await {
-        let mut objects = Vec::with_capacity(chunk.len());
-        for record in chunk {
-            match record? {
-                Record::TokenKey(key) => insert_key(&mut transaction, key).await?,
-                Record::Object(object) => {
-                    *read.entry(object.resource.clone()).or_default() += 1;
-                    objects.push(object);
-                }
-            }
+    while let Some(batch) = batches.next().await {
+        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut read, meter);
+        for key in keys {
+            insert_key(&mut transaction, key).await?;
         }
-        insert_objects(&mut transaction, &objects).await?;
+        copy_objects(&mut transaction, &objects, &mut ids).await?;
     }
     sqlx::query("UPDATE clock SET revision = $1, compacted = $1")
-        .bind(clock_after(export.revision).0 as i64)
+        .bind(clock_after(revision).0 as i64)
         .execute(&mut *transaction)
         .await
         .map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
     compare(&read, written)?;
+    meter.step(Step::Syncing);
     transaction.commit().await.map_err(unavailable)?;
     Ok(read)
+}
+
+/// Takes the clock's lock: a server that starts on this database now waits, and finds it filled.
+async fn refuse_used(connection: &mut PgConnection) -> Result<(), Error> {
+    let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(unavailable)?;
+    let used: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes)")
+            .fetch_one(connection)
+            .await
+            .map_err(unavailable)?;
+    if used || clock > 1 { Err(Error::NotEmpty(Revision(clock as u64))) } else { Ok(()) }
 }
 
 async fn insert_key(connection: &mut PgConnection, key: TokenKey) -> Result<(), storage::Error> {
@@ -143,39 +162,68 @@ async fn insert_key(connection: &mut PgConnection, key: TokenKey) -> Result<(), 
         .map_err(unavailable)
 }
 
-async fn insert_objects(
+/// `ids` are those of the resources that have been met before.
+async fn copy_objects(
     connection: &mut PgConnection,
     objects: &[StoredObject],
+    ids: &mut HashMap<GroupResource, i32>,
 ) -> Result<(), storage::Error> {
-    let groups = objects.iter().map(|object| &*object.resource.group).collect::<Vec<_>>();
-    let plurals = objects.iter().map(|object| &*object.resource.plural).collect::<Vec<_>>();
-    sqlx::query(
-        "INSERT INTO resources (api_group, plural) SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) \
-         ON CONFLICT DO NOTHING",
+    if objects.is_empty() {
+        return Ok(());
+    }
+    for object in objects {
+        if !ids.contains_key(&object.resource) {
+            let id = resource_id(connection, &object.resource).await?;
+            ids.insert(object.resource.clone(), id);
+        }
+    }
+    let mut copy = connection
+        .copy_in_raw(
+            "COPY objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
+             FROM STDIN (FORMAT binary)",
+        )
+        .await
+        .map_err(unavailable)?;
+    copy.send(copied(objects, ids)).await.map_err(unavailable)?;
+    copy.finish().await.map(drop).map_err(unavailable)
+}
+
+/// Rows in the binary format of COPY: a head, the number of each row's fields, each behind its length, and an end.
+fn copied(objects: &[StoredObject], ids: &HashMap<GroupResource, i32>) -> Vec<u8> {
+    let values: usize = objects.iter().map(|object| object.value.len()).sum();
+    let mut out = Vec::with_capacity(values + 256 * objects.len());
+    out.extend_from_slice(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0");
+    for object in objects {
+        let id = ids.get(&object.resource).copied().unwrap_or_default();
+        let revision = object.revision.0.to_be_bytes();
+        let fields: [&[u8]; 8] = [
+            &revision,
+            &id.to_be_bytes(),
+            object.namespace.as_bytes(),
+            object.name.as_bytes(),
+            &[0],
+            object.uid.as_bytes(),
+            object.stored_version.as_bytes(),
+            &object.value,
+        ];
+        out.extend_from_slice(&(fields.len() as i16).to_be_bytes());
+        for field in fields {
+            out.extend_from_slice(&(field.len() as i32).to_be_bytes());
+            out.extend_from_slice(field);
+        }
+    }
+    out.extend_from_slice(&(-1_i16).to_be_bytes());
+    out
+}
+
+async fn resource_id(connection: &mut PgConnection, resource: &GroupResource) -> Result<i32, storage::Error> {
+    sqlx::query_scalar(
+        "INSERT INTO resources (api_group, plural) VALUES ($1, $2) \
+         ON CONFLICT (api_group, plural) DO UPDATE SET plural = excluded.plural RETURNING id",
     )
-    .bind(&groups)
-    .bind(&plurals)
-    .execute(&mut *connection)
+    .bind(&*resource.group)
+    .bind(&*resource.plural)
+    .fetch_one(connection)
     .await
-    .map_err(unavailable)?;
-    let texts = |pick: fn(&StoredObject) -> &str| objects.iter().map(pick).collect::<Vec<_>>();
-    sqlx::query(
-        "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value)
-         SELECT o.revision, r.id, o.namespace, o.name, false, o.uid, o.stored_version, o.value
-         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[])
-             AS o (api_group, plural, revision, namespace, name, uid, stored_version, value)
-         JOIN resources r ON r.api_group = o.api_group AND r.plural = o.plural",
-    )
-    .bind(&groups)
-    .bind(&plurals)
-    .bind(objects.iter().map(|object| object.revision.0 as i64).collect::<Vec<_>>())
-    .bind(texts(|object| &object.namespace))
-    .bind(texts(|object| &object.name))
-    .bind(texts(|object| &object.uid))
-    .bind(texts(|object| &object.stored_version))
-    .bind(objects.iter().map(|object| &object.value[..]).collect::<Vec<_>>())
-    .execute(connection)
-    .await
-    .map(drop)
     .map_err(unavailable)
 }

@@ -52,6 +52,19 @@ pub struct Opened {
     pub failure: Failure,
 }
 
+impl Seat {
+    /// Closes what is open, so that nobody may write any more.
+    async fn let_go(&mut self) -> Option<Files> {
+        let (connection, ours) = (self.connection.take(), self.ours.take());
+        let Ours { anchor, files, .. } = ours?;
+        anchor.release().await;
+        if let Some(connection) = connection {
+            let _ = connection.close().await;
+        }
+        Some(files)
+    }
+}
+
 impl Desk {
     /// The connection was opened with `options`. Returns once all that it shows is on the disk.
     pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
@@ -94,6 +107,18 @@ impl Desk {
         Ok(Turn { desk: self, seat, connection })
     }
 
+    /// Closes the store and leaves its files with the caller, who writes them in a way of its own: no connection and no log
+    /// is left.
+    pub async fn hand_over(&self) -> Result<HandedOver, Error> {
+        let seat = self.seat().await?;
+        let (mut seat, folded) = self.fold(seat, Extent::Truncate).await?;
+        if !folded? {
+            return Err(Error::Unavailable("somebody reads the database".into()));
+        }
+        let files = seat.let_go().await.ok_or(Error::Closed)?;
+        Ok(HandedOver { options: self.options.clone(), files })
+    }
+
     /// Moves the log into the file and cuts it, as far as readers allow.
     pub async fn cut_log(&self) -> Result<(), Error> {
         let mut seat = self.seat().await?;
@@ -125,14 +150,7 @@ impl Desk {
         if let Err(error) = folded {
             tracing::warn!(%error, "the log stays for the next start");
         }
-        let (connection, ours) = (seat.connection.take(), seat.ours.take());
-        if let Some(Ours { anchor, files, .. }) = ours {
-            anchor.release().await;
-            if let Some(connection) = connection {
-                let _ = connection.close().await;
-            }
-            drop(files);
-        }
+        drop(seat.let_go().await);
     }
 
     /// As if the connection wrote its log to this file.
@@ -193,6 +211,14 @@ impl Desk {
 
 /// The seat again, and whether the whole log is in the file.
 type Folded = (OwnedMutexGuard<Seat>, Result<bool, Error>);
+
+/// A store without connections, and what keeps it this process's own.
+pub struct HandedOver {
+    /// Of a connection that writes.
+    pub options: SqliteConnectOptions,
+    /// To be dropped after the last connection.
+    pub files: Files,
+}
 
 /// The writing connection while somebody uses it.
 pub struct Turn<'a> {

@@ -9,8 +9,10 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
-use crate::storage::stream::{Offered, ROWS_AHEAD, give_up, offer, stream};
-use crate::storage::{ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan};
+use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
+use crate::storage::{
+    BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
+};
 
 pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
     let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")
@@ -64,6 +66,59 @@ pub async fn scan(
         drop(transaction);
         give_up(&sender).await;
     }))
+}
+
+pub async fn live_revisions(
+    pool: &SqlitePool,
+    durable: Revision,
+    resources: &[ResourceId],
+    at: Revision,
+) -> Result<Vec<Vec<Revision>>, Error> {
+    let mut transaction = snapshot(pool, durable, at).await?;
+    let mut live = Vec::with_capacity(resources.len());
+    for resource in resources {
+        let revisions: Option<String> = sqlx::query_scalar(include_str!("../sql/sqlite/live_revisions.sql"))
+            .bind(resource.0)
+            .bind(at.0 as i64)
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(unavailable)?;
+        live.push(revisions.as_deref().map_or_else(|| Ok(Vec::new()), revisions_of)?);
+    }
+    Ok(live)
+}
+
+/// Numbers parted by commas.
+fn revisions_of(list: &str) -> Result<Vec<Revision>, Error> {
+    let revision = |text: &str| text.parse().map(Revision);
+    let parsed: Result<_, std::num::ParseIntError> = list.split(',').map(revision).collect();
+    parsed.map_err(|error| Error::Corrupt(format!("objects.resource_version: {error}").into()))
+}
+
+pub async fn rows_of(pool: &SqlitePool, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+    let mut connection = pool.acquire().await.map_err(unavailable)?;
+    let (mut blocks, receiver) = Blocks::new();
+    Ok(stream(receiver, async move {
+        let read = read_rows(&mut connection, &revisions, &mut blocks).await;
+        blocks.end(read).await;
+    }))
+}
+
+async fn read_rows(
+    connection: &mut SqliteConnection,
+    revisions: &[Revision],
+    blocks: &mut Blocks,
+) -> Result<(), Error> {
+    for revisions in revisions.chunks(REVISIONS_AT_ONCE) {
+        let list: Vec<String> = revisions.iter().map(Revision::to_string).collect();
+        let mut rows = sqlx::query(include_str!("../sql/sqlite/rows_of.sql"))
+            .bind(format!("[{}]", list.join(",")))
+            .fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await.map_err(unavailable)? {
+            blocks.push(live_row(row)?).await?;
+        }
+    }
+    Ok(())
 }
 
 pub async fn count(pool: &SqlitePool, durable: Revision, scan: &Scan, at: Revision) -> Result<u64, Error> {

@@ -224,7 +224,7 @@ async fn counting() -> (tempfile::TempDir, Sqlite, Arc<AtomicUsize>) {
     (directory, store, syncs)
 }
 
-/// With 500 changes in each, and a sync for each, it took 52.
+/// With 500 changes in each, and a sync for each, that would be more than 50.
 #[tokio::test]
 async fn a_pass_of_compaction_through_25000_changes_waits_for_the_disk_a_few_times() {
     let (_directory, store, syncs) = counting().await;

@@ -1,32 +1,41 @@
 //! Moving a whole store out of SQLite, beside a server that may be running, and into it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
+use super::desk::HandedOver;
 use super::error::unavailable;
 use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::inventory::{self, Inventory};
 use crate::storage::stale::PROTOBUF;
-use crate::storage::stream::{ROWS_AHEAD, stream};
+use crate::storage::stream::stream;
 use crate::storage::transfer::{
-    COUNTS, Counts, Error, Export, LIVE_OBJECTS, RECORDS_AT_ONCE, Record, StoredObject, TOKEN_KEYS,
-    clock_after, compare,
+    Arrivals, BATCHES_AHEAD, COUNTS, Counts, Error, Export, LIVE_COUNT, LIVE_OBJECTS, LIVE_OBJECTS_OF,
+    Length, Meter, ObjectRow, Record, Step, StoredObject, TOKEN_KEYS, clock_after, compare,
 };
 use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations, transfer};
+
+/// Of the connection that fills a store, in KiB: what has been written and what sorts the keys.
+const IMPORT_CACHE: &str = "-65536";
+/// Objects inserted by one statement.
+const ROWS_AT_ONCE: usize = 100;
 
 impl Sqlite {
     /// The newest state of the store in this file, from one snapshot. Takes no lock: a server goes on writing.
     pub async fn export(path: &Path) -> Result<Export, Error> {
         let Snapshot { mut connection, revision, .. } = snapshot(path).await?;
-        let (sender, receiver) = mpsc::channel(ROWS_AHEAD);
-        let records = stream(receiver, async move { send(&mut connection, &sender).await });
-        Ok(Export { revision, records })
+        let count = sqlx::query_scalar(LIVE_COUNT).fetch_one(&mut connection);
+        let count: i64 = count.await.map_err(unavailable)?;
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let batches = stream(receiver, async move { send(&mut connection, &sender).await });
+        Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
     /// What is in the store, from one snapshot. Takes no lock either.
@@ -44,12 +53,31 @@ impl Sqlite {
         Ok(Inventory::new(revision, stored, registered))
     }
 
-    /// Fills this store, which has to be new. All of it is one transaction.
-    pub async fn import(&self, export: Export) -> Result<Counts, Error> {
-        let mut turn = self.desk.turn().await?;
-        let counts = import(&mut turn.connection, export).await?;
-        let revision = reads::clock(&mut turn.connection).await?.revision;
-        turn.finish(Some(revision)).await?.flush().await?;
+    /// The objects of a resource, from one snapshot. Takes no lock either.
+    pub async fn live_objects(path: &Path, resource: &GroupResource) -> Result<Vec<StoredObject>, Error> {
+        let Snapshot { mut connection, .. } = snapshot(path).await?;
+        let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
+        let rows: Vec<ObjectRow> = rows.fetch_all(&mut connection).await.map_err(unavailable)?;
+        Ok(rows.into_iter().map(StoredObject::from).collect())
+    }
+
+    /// Fills this store, which has to be new, and closes it. All of it is one transaction.
+    ///
+    /// Without a write-ahead log: of a file that was all but empty there is nothing to remember, so a rollback journal
+    /// stays small, and each page is written once instead of twice. SQLite syncs the file before it gives the journal up.
+    pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
+        let HandedOver { options, files } = self.desk.hand_over().await?;
+        let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Extra);
+        let options = options.pragma("cache_size", IMPORT_CACHE);
+        let mut connection = options.connect().await.map_err(unavailable)?;
+        let imported = import(&mut connection, export, meter).await;
+        // As servers leave it; a file that is still empty as they find it.
+        let log = sqlx::query("PRAGMA journal_mode = WAL").execute(&mut connection).await;
+        let closed = connection.close().await;
+        drop(files);
+        let counts = imported?;
+        log.map_err(unavailable)?;
+        closed.map_err(unavailable)?;
         Ok(counts)
     }
 }
@@ -78,42 +106,37 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
 }
 
 /// Sends everything in the snapshot that the connection holds, until nobody listens.
-async fn send(connection: &mut SqliteConnection, records: &mpsc::Sender<Result<Record, Error>>) {
+async fn send(connection: &mut SqliteConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
     let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
     let keys = match keys {
         Ok(keys) => keys,
-        Err(error) => return drop(records.send(Err(error.into())).await),
+        Err(error) => return drop(batches.send(Err(error.into())).await),
     };
     let objects = sqlx::query_as(LIVE_OBJECTS).fetch(connection).map_err(unavailable);
-    transfer::send(keys, objects, records).await;
+    transfer::send(keys, objects, batches).await;
 }
 
-async fn import(connection: &mut SqliteConnection, export: Export) -> Result<Counts, Error> {
+async fn import(connection: &mut SqliteConnection, export: Export, meter: &Meter) -> Result<Counts, Error> {
+    let Export { revision, length, mut batches } = export;
+    meter.expect(length);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)?;
-    let (used, clock): (bool, i64) = sqlx::query_as(
-        "SELECT revision > 1 OR EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes), revision FROM clock",
-    )
-    .fetch_one(&mut *transaction)
-    .await
-    .map_err(unavailable)?;
-    if used {
-        return Err(Error::NotEmpty(Revision(clock as u64)));
-    }
+    refuse_used(&mut transaction).await?;
     sqlx::query("DELETE FROM token_keys").execute(&mut *transaction).await.map_err(unavailable)?;
+    let indexes = drop_indexes(&mut transaction).await?;
+    let mut ids = HashMap::new();
     let mut read = Counts::new();
-    let mut records = export.records.chunks(RECORDS_AT_ONCE);
-    while let Some(chunk) = records.next().await {
-        for record in chunk {
-            match record? {
-                Record::TokenKey(key) => insert_key(&mut transaction, key).await?,
-                Record::Object(object) => {
-                    *read.entry(object.resource.clone()).or_default() += 1;
-                    insert_object(&mut transaction, object).await?;
-                }
-            }
+    while let Some(batch) = batches.next().await {
+        let Arrivals { keys, objects } = Arrivals::of(batch?, &mut read, meter);
+        for key in keys {
+            insert_key(&mut transaction, key).await?;
         }
+        insert_objects(&mut transaction, objects, &mut ids).await?;
     }
-    let clock = clock_after(export.revision).0 as i64;
+    meter.step(Step::Indexing);
+    for index in indexes {
+        sqlx::query(AssertSqlSafe(index)).execute(&mut *transaction).await.map_err(unavailable)?;
+    }
+    let clock = clock_after(revision).0 as i64;
     sqlx::query("UPDATE clock SET revision = ?, compacted = ?")
         .bind(clock)
         .bind(clock)
@@ -122,8 +145,35 @@ async fn import(connection: &mut SqliteConnection, export: Export) -> Result<Cou
         .map_err(unavailable)?;
     let written = sqlx::query_as(COUNTS).fetch_all(&mut *transaction).await.map_err(unavailable)?;
     compare(&read, written)?;
+    meter.step(Step::Syncing);
     transaction.commit().await.map_err(unavailable)?;
     Ok(read)
+}
+
+async fn refuse_used(connection: &mut SqliteConnection) -> Result<(), Error> {
+    let (used, clock): (bool, i64) = sqlx::query_as(
+        "SELECT revision > 1 OR EXISTS (SELECT 1 FROM objects) OR EXISTS (SELECT 1 FROM changes), revision FROM clock",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(unavailable)?;
+    if used { Err(Error::NotEmpty(Revision(clock as u64))) } else { Ok(()) }
+}
+
+/// Drops what finds objects by their keys and returns the statements that make it again: sorting all keys at the end
+/// takes a fraction of what it takes to find the place of each.
+async fn drop_indexes(connection: &mut SqliteConnection) -> Result<Vec<String>, storage::Error> {
+    let indexes: Vec<(String, String)> = sqlx::query_as(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'objects' AND sql IS NOT NULL",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(unavailable)?;
+    for (name, _) in &indexes {
+        let dropped = sqlx::query(AssertSqlSafe(format!("DROP INDEX \"{name}\"")));
+        dropped.execute(&mut *connection).await.map_err(unavailable)?;
+    }
+    Ok(indexes.into_iter().map(|(_, sql)| sql).collect())
 }
 
 async fn insert_key(connection: &mut SqliteConnection, key: TokenKey) -> Result<(), storage::Error> {
@@ -137,26 +187,48 @@ async fn insert_key(connection: &mut SqliteConnection, key: TokenKey) -> Result<
         .map_err(unavailable)
 }
 
-async fn insert_object(
+/// `ids` are those of the resources that have been met before.
+async fn insert_objects(
     connection: &mut SqliteConnection,
-    object: StoredObject,
+    objects: Vec<StoredObject>,
+    ids: &mut HashMap<GroupResource, ResourceId>,
 ) -> Result<(), storage::Error> {
-    let id = resource_id(connection, &object.resource).await?;
-    sqlx::query(
+    for object in &objects {
+        if !ids.contains_key(&object.resource) {
+            let id = resource_id(connection, &object.resource).await?;
+            ids.insert(object.resource.clone(), id);
+        }
+    }
+    let mut objects = objects.into_iter().peekable();
+    while objects.peek().is_some() {
+        let rows: Vec<_> = objects.by_ref().take(ROWS_AT_ONCE).collect();
+        insert_rows(connection, rows, ids).await?;
+    }
+    Ok(())
+}
+
+async fn insert_rows(
+    connection: &mut SqliteConnection,
+    rows: Vec<StoredObject>,
+    ids: &HashMap<GroupResource, ResourceId>,
+) -> Result<(), storage::Error> {
+    let values = vec!["(?, ?, ?, ?, 0, ?, ?, ?)"; rows.len()].join(", ");
+    let sql = format!(
         "INSERT INTO objects (resource_version, resource, namespace, name, deleted, uid, stored_version, value) \
-         VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
-    )
-    .bind(object.revision.0 as i64)
-    .bind(id.0)
-    .bind(object.namespace)
-    .bind(object.name)
-    .bind(object.uid)
-    .bind(object.stored_version)
-    .bind(object.value)
-    .execute(connection)
-    .await
-    .map(drop)
-    .map_err(unavailable)
+         VALUES {values}"
+    );
+    let mut insert = sqlx::query(AssertSqlSafe(sql));
+    for row in rows {
+        insert = insert
+            .bind(row.revision.0 as i64)
+            .bind(ids.get(&row.resource).map(|id| id.0))
+            .bind(row.namespace)
+            .bind(row.name)
+            .bind(row.uid)
+            .bind(row.stored_version)
+            .bind(row.value);
+    }
+    insert.execute(connection).await.map(drop).map_err(unavailable)
 }
 
 async fn resource_id(
