@@ -22,11 +22,13 @@ use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, rv, 
 const OBJECTS: usize = 1100;
 
 async fn fill(server: &TestServer) {
-    // Together, so that many share a commit.
-    join_all((0..OBJECTS).map(async |n| {
+    // Together, so that many share a commit; a server takes so many writes at once and no more.
+    let create = async |n: usize| {
         server.create(&format!("c-{n:04}"), json!({"n": n.to_string()})).await;
-    }))
-    .await;
+    };
+    for round in (0..OBJECTS).step_by(100) {
+        join_all((round..round + 100).map(create)).await;
+    }
     server.set("c-0000", json!({"n": "changed"})).await;
     server.remove("c-0001").await;
     server.remove("c-0002").await;
