@@ -86,7 +86,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let mut queue = Vec::new();
     take_in(&api, &mut graph, Report::Change { node: node.clone(), current, previous: None }, &mut queue);
     take_in(&api, &mut graph, Report::Reached(configmaps, at), &mut queue);
-    assert_eq!(queue, [node.clone()]);
+    assert_eq!(queue, std::slice::from_ref(&node));
     let collector = Collector { api: &api };
     assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Later)));
     assert!(api.cache.any().get(configmaps, "t", "owner").is_some(), "it waits");
