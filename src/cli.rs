@@ -15,6 +15,7 @@ mod progress;
 mod replica;
 pub mod serve;
 mod signals;
+mod startup;
 pub mod status;
 pub mod transfer;
 

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,6 +22,7 @@ use super::error::Error;
 use super::open_files;
 use super::private;
 use super::signals::Signals;
+use super::startup::{Startup, Unfinished, health};
 use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::MastersOnly;
@@ -31,7 +31,7 @@ use crate::auth::token_file::Tokens;
 use crate::cache::LoadProgress;
 use crate::http::app::{Door, starting_router};
 use crate::http::discovery::version;
-use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::health::HealthChecks;
 use crate::http::metrics::Metrics;
 use crate::http::server::{self, Routes};
 use crate::http::tls::Tls;
@@ -140,11 +140,11 @@ impl Server {
 
         let metrics = Arc::new(Metrics::new(&version::document())?);
         metrics.install();
-        let unfinished = Unfinished(Some((tasks.clone(), shutdown.clone())));
+        let unfinished = Unfinished::new(&tasks, &shutdown);
         let startup = Startup::default();
         let routes = Routes::new(starting_router(door.clone(), health(&shutdown, &startup)));
-        let grace = config.shutdown_grace;
         let limits = open_files::fit(config.connections, open_files::raise_limit());
+        let grace = config.shutdown_grace;
         let connections =
             server::serve(listener, tls.clone(), routes.clone(), limits, shutdown.clone(), grace);
         tasks.run_to_end("connections", connections);
@@ -267,55 +267,4 @@ fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
-}
-
-/// Stops a server that has not come to its end of the start, also if the start is not waited for any more.
-struct Unfinished(Option<(Tasks, CancellationToken)>);
-
-impl Unfinished {
-    fn finish(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some((tasks, shutdown)) = self.0.take() {
-            tasks.stop();
-            shutdown.cancel();
-        }
-    }
-}
-
-/// How far the start is.
-#[derive(Clone, Default)]
-struct Startup {
-    progress: LoadProgress,
-    finished: Arc<AtomicBool>,
-}
-
-impl Startup {
-    fn finish(&self) {
-        self.finished.store(true, Ordering::Release);
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if self.finished.load(Ordering::Acquire) { Ok(()) } else { Err(self.progress.to_string()) }
-    }
-}
-
-fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
-    let mut health = HealthChecks::default();
-    let startup = startup.clone();
-    health.add("startup", &[Endpoint::Readyz, Endpoint::Healthz], move || {
-        let result = startup.check();
-        async { result }
-    });
-    let shutdown = shutdown.clone();
-    health.add("shutdown", &[Endpoint::Readyz], move || {
-        let result =
-            if shutdown.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
-        async { result }
-    });
-    health
 }

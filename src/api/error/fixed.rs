@@ -101,6 +101,13 @@ impl Error {
         Self::Unavailable { message, retry_after: 0 }
     }
 
+    /// 503 while the server starts, in upstream's words. Upstream names five seconds; a start here is over sooner.
+    pub fn starting() -> Self {
+        let message =
+            "the request has been made before all known HTTP paths have been installed, please try again";
+        Self::Unavailable { message: message.to_owned(), retry_after: 1 }
+    }
+
     /// 403 of a request that is to be made as somebody else.
     pub fn impersonation() -> Self {
         let text = "impersonation is not supported by this server: a request with Impersonate headers (kubectl's --as, --as-group and --as-uid) is refused, as it would be made with all the rights of its own credential";
@@ -110,13 +117,6 @@ impl Error {
     /// 429 of a limit of this server's own.
     pub fn too_many(what: &str) -> Self {
         Self::TooManyRequests { message: format!("too many {what}, please try again later"), retry_after: 1 }
-    }
-
-    /// 503 while the server starts, in upstream's words. Upstream names five seconds; a start here is over sooner.
-    pub fn starting() -> Self {
-        let message =
-            "the request has been made before all known HTTP paths have been installed, please try again";
-        Self::Unavailable { message: message.to_owned(), retry_after: 1 }
     }
 
     /// 503 while the server goes down.

@@ -1,0 +1,66 @@
+//! A server between its listener and its application.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::LoadProgress;
+use crate::http::health::{Endpoint, HealthChecks};
+use crate::tasks::Tasks;
+
+/// Stops a server that has not come to its end of the start, also if the start is not waited for any more.
+pub struct Unfinished(Option<(Tasks, CancellationToken)>);
+
+impl Unfinished {
+    pub fn new(tasks: &Tasks, shutdown: &CancellationToken) -> Self {
+        Self(Some((tasks.clone(), shutdown.clone())))
+    }
+
+    pub fn finish(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some((tasks, shutdown)) = self.0.take() {
+            tasks.stop();
+            shutdown.cancel();
+        }
+    }
+}
+
+/// How far the start is.
+#[derive(Clone, Default)]
+pub struct Startup {
+    pub progress: LoadProgress,
+    finished: Arc<AtomicBool>,
+}
+
+impl Startup {
+    pub fn finish(&self) {
+        self.finished.store(true, Ordering::Release);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.finished.load(Ordering::Acquire) { Ok(()) } else { Err(self.progress.to_string()) }
+    }
+}
+
+/// What a server tells of itself from the first request on.
+pub fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
+    let mut health = HealthChecks::default();
+    let startup = startup.clone();
+    health.add("startup", &[Endpoint::Readyz, Endpoint::Healthz], move || {
+        let result = startup.check();
+        async { result }
+    });
+    let shutdown = shutdown.clone();
+    health.add("shutdown", &[Endpoint::Readyz], move || {
+        let result =
+            if shutdown.is_cancelled() { Err("process is shutting down".to_owned()) } else { Ok(()) };
+        async { result }
+    });
+    health
+}
