@@ -53,6 +53,7 @@ use crate::cache::Cache;
 use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
 pub use crate::gotext::now;
+use crate::long_work::Lanes;
 use crate::storage::{Key, ResourceId, Store};
 use crate::tree::{Map, Value};
 
@@ -66,6 +67,8 @@ pub struct Api {
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
     pub config: Config,
+    /// For work on stored objects that are large, whoever asked for it.
+    pub lanes: Lanes,
 }
 
 /// Settings of the verbs.

@@ -15,6 +15,10 @@ mod source;
 mod substitution;
 mod types;
 
+use std::io;
+use std::marker::PhantomData;
+use std::thread;
+
 pub use environment::Environment;
 pub use escape::{escape, is_reserved};
 pub use types::{Generic, Type};
@@ -37,18 +41,29 @@ pub struct Checked {
     pub uses: Vec<String>,
 }
 
-/// What an expression evaluates to, or what is wrong with it, as cel-go prints it.
-pub fn check(text: &str, environment: &Environment) -> Result<Checked, String> {
-    if text.len() > LONGEST {
-        return Ok(Checked { result: Type::Dyn, uses: Vec::new() });
-    }
-    let checked = std::thread::scope(|scope| {
-        let work = || read_and_check(text, environment);
-        let worker = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-        worker.ok().and_then(|worker| worker.join().ok())
-    });
-    // A server without threads to spare has other troubles.
-    checked.unwrap_or(Ok(Checked { result: Type::Dyn, uses: Vec::new() }))
+/// Shows that its holder runs on a stack which is large enough for every expression that is looked at. It cannot leave
+/// its thread.
+#[derive(Clone, Copy, Debug)]
+pub struct DeepStack(PhantomData<*const ()>);
+
+/// Runs `work` on a thread with such a stack and waits for it. There is one thread for all expressions of an object; an
+/// error means that the system had none to give.
+pub fn on_deep_stack<R: Send>(work: impl FnOnce(DeepStack) -> R + Send) -> io::Result<R> {
+    on_stack_of(STACK, work)
+}
+
+fn on_stack_of<R: Send>(size: usize, work: impl FnOnce(DeepStack) -> R + Send) -> io::Result<R> {
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("expressions".to_owned()).stack_size(size);
+        let worker = builder.spawn_scoped(scope, || work(DeepStack(PhantomData)))?;
+        Ok(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// What an expression evaluates to, or what is wrong with it, as cel-go prints it. `None` for an expression that is too
+/// long to be looked at.
+pub fn check(text: &str, environment: &Environment, _: DeepStack) -> Option<Result<Checked, String>> {
+    (text.len() <= LONGEST).then(|| read_and_check(text, environment))
 }
 
 fn read_and_check(text: &str, environment: &Environment) -> Result<Checked, String> {

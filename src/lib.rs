@@ -23,6 +23,7 @@ pub mod expression;
 pub mod fields;
 pub mod gotext;
 pub mod identity;
+pub mod long_work;
 pub mod pieces;
 pub mod private_files;
 pub mod protowire;

@@ -30,6 +30,9 @@ pub enum PatchError {
     /// 413.
     #[error("The allowed maximum operations in a JSON patch is {limit}, got {found}")]
     TooManyOperations { limit: usize, found: usize },
+    /// 413: applying it would take too long.
+    #[error("The operations of a JSON patch may move at most {limit} elements and members")]
+    TooManyMoves { limit: usize },
     /// 422: it does not fit the object. Clients are not told why.
     #[error("the patch does not apply")]
     DoesNotApply,

@@ -7,19 +7,20 @@ mod convert;
 mod macros;
 mod map;
 mod text;
+pub mod work;
 
 use std::fmt;
 
 pub use convert::ToTree;
-pub use map::{Entry, Map};
+pub use map::{Edit, Entry, Map};
 pub use serde_json::Number;
 pub use smol_str::SmolStr as Text;
 pub use text::{Reader, Repetition};
 
 pub use crate::json;
 
-/// A JSON value.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A JSON value. No number in it is NaN, so that equality is total.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Value {
     #[default]
     Null,

@@ -25,6 +25,8 @@ mod bad_bodies;
 mod bad_urls;
 #[path = "api/bookmarks.rs"]
 mod bookmarks;
+#[path = "api/bounded_work.rs"]
+mod bounded_work;
 #[path = "api/certificates.rs"]
 mod certificates;
 #[path = "api/credentials.rs"]

@@ -4,6 +4,8 @@ mod support;
 
 #[path = "cache/faults.rs"]
 mod faults;
+#[path = "cache/turns.rs"]
+mod turns;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -80,7 +80,7 @@ impl Apply {
         let applied = ownership::apply(&kind, &self.live, &self.config, &managers, &acting, conflicts);
         let applied = applied.map_err(|refusal| match refusal {
             Refusal::Unfit(why) => why,
-            Refusal::Conflicts(found) => conflict::message(&found),
+            Refusal::Conflicts(found) => conflict::message(&found).0,
         })?;
         let object = Some(without_nulls(&kind.schema, applied.object));
         Ok(Answer { object, managers: opened(applied.managers), ..Answer::default() })

@@ -202,10 +202,11 @@ fn subject(config: &ObjectMap, api_version: &str, kind: &str) -> String {
 }
 
 pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {
-    let causes = conflicts.iter().flat_map(|conflict| {
-        let message = format!("conflict with {}", conflict.manager());
+    let (message, named) = conflict::message(conflicts);
+    let causes = named.into_iter().flat_map(|(manager, paths)| {
+        let message = format!("conflict with {manager}");
         let cause = move |path| Cause::new(CauseReason::FieldManagerConflict, path, message.clone());
-        conflict.paths().into_iter().map(cause)
+        paths.into_iter().map(cause)
     });
-    Error::ApplyConflict { message: conflict::message(conflicts), causes: causes.collect() }
+    Error::ApplyConflict { message, causes: causes.collect() }
 }

@@ -174,9 +174,9 @@ fn judge(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Erro
     let metadata = super::metadata(object).unwrap_or(&empty);
     let scope = resource.definition.scope;
     let mut causes = meta::create::validate(metadata, scope, resource.strategy.names());
-    causes.extend(resource.rules.create(object));
+    causes.append(resource.rules.create(object)?);
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Error::Invalid { kind: resource.group_kind(), name: name.to_owned(), causes })
+    Err(Error::Invalid { kind: resource.group_kind(), name: name.to_owned(), causes: causes.into_vec() })
 }

@@ -11,6 +11,7 @@ use super::options::list::ListOptions;
 use super::resource::Resource;
 use super::{Api, Target};
 use crate::codec::object::Object;
+use crate::long_work::Turn;
 
 /// Deletions under way at a time: enough to fill a batch.
 const PARALLEL: usize = 64;
@@ -27,8 +28,12 @@ impl Api {
         let list = self.list(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
         // What cannot be listed is not deleted by the way.
+        let mut turn = Turn::default();
         for object in &objects {
             object.json()?;
+            if turn.take(1) {
+                turn.end().await;
+            }
         }
         stream::iter(objects.iter().map(Ok))
             .try_for_each_concurrent(PARALLEL, |object| async move {

@@ -1,7 +1,9 @@
 //! What can go wrong with a request, in the API's own terms. `http::status` turns each variant into a `Status`.
 
+mod causes;
 mod fixed;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use crate::codec::object::{Undecodable, Unencodable};
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
+pub use causes::Causes;
 
 /// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -63,6 +66,11 @@ pub enum Error {
         "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {found}"
     )]
     TooManyOperations { limit: usize, found: usize },
+    /// 413 of a JSON patch that rowplane does not finish in reasonable time; upstream has no such bound.
+    #[error(
+        "Request entity too large: The operations of a JSON patch may move at most {limit} elements and members"
+    )]
+    TooManyMoves { limit: usize },
     /// 415.
     #[error("{message}")]
     UnsupportedMediaType { message: String, by: Refuser },
@@ -161,6 +169,7 @@ impl From<PatchError> for Error {
         match error {
             PatchError::Malformed(text) => Self::BadRequest(text),
             PatchError::TooManyOperations { limit, found } => Self::TooManyOperations { limit, found },
+            PatchError::TooManyMoves { limit } => Self::TooManyMoves { limit },
             PatchError::DoesNotApply => Self::Unprocessable,
             PatchError::Failed(text) => Self::Unclassified(text),
         }
@@ -316,13 +325,13 @@ fn invalid(kind: &GroupKind, name: &str, causes: &[Cause]) -> String {
 
 /// One cause stands bare, several as `[a, b]`; equal texts appear once (upstream's aggregate error).
 pub fn aggregate(causes: &[Cause]) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(causes.len());
-    for cause in causes {
-        let text = format!("{}: {}", cause.field, cause.message);
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut seen = HashSet::with_capacity(causes.len());
+    let texts = causes.iter().map(|cause| match (cause.reason, &*cause.field) {
+        // Of all fields: how many more errors there are.
+        (CauseReason::TooMany, "") => cause.message.clone(),
+        (_, field) => format!("{field}: {}", cause.message),
+    });
+    let texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

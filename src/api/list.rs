@@ -12,8 +12,9 @@ use super::options::list::{ListAt, ListOptions, Selection};
 use super::resource::Resource;
 use crate::cache::{Exact, Objects, Range};
 use crate::codec::object::{Draft, Object};
+use crate::long_work::{Turn, decoding};
 use crate::revision::Revision;
-use crate::storage::{self, Scan};
+use crate::storage::{self, RowStream, Scan};
 
 /// Items handed over at a time. Where the next ones begin has to be looked up for each chunk.
 const CHUNK: usize = 256;
@@ -69,7 +70,7 @@ impl Api {
         };
         let request = Request { resource, namespace, selection, limit, after, remaining, revision };
         match source {
-            Source::Memory(objects) => self.list_memory(request, objects),
+            Source::Memory(objects) => self.list_memory(request, objects).await,
             Source::Store => self.list_store(request).await,
         }
     }
@@ -126,25 +127,44 @@ impl Api {
         Error::expired_page(self.token_keys.load().encode(&fresh, scope).ok())
     }
 
-    fn list_memory(&self, request: Request<'_>, objects: Objects) -> Result<List, Error> {
+    async fn list_memory(&self, request: Request<'_>, objects: Objects) -> Result<List, Error> {
         let range = request.range();
         let Some(limit) = request.limit else {
             return Ok(request.whole(whole_from_memory(&request, objects, range)));
         };
+        let (effort, mut turn) = (request.selection.effort(), Turn::default());
         let mut page = Vec::with_capacity(limit.min(1024));
         let mut items = objects.range(&range);
-        for object in items.by_ref() {
+        while let Some(object) = items.next() {
             if request.resource.selects(&request.selection, object)? {
                 page.push(object.clone());
                 if page.len() == limit {
                     break;
                 }
             }
+            if turn.take(effort.of(object)) {
+                turn.end().await;
+            }
         }
         let more = page.len() == limit && items.next().is_some();
-        // One step was taken to see whether there is more.
-        let rest = || 1 + items.count() as u64;
-        let remaining = more.then(|| request.remaining_after(page.len()).unwrap_or_else(rest));
+        let remaining = match request.remaining_after(page.len()) {
+            _ if !more => None,
+            Some(known) => Some(known),
+            // That there is more is all that is said of it.
+            None if !request.unfiltered() => Some(1),
+            None if request.is_of_all() => Some((objects.len() - page.len()) as u64),
+            None => {
+                // One was taken to see whether there is more.
+                let mut rest = 1;
+                while items.next().is_some() {
+                    rest += 1;
+                    if turn.take(1) {
+                        turn.end().await;
+                    }
+                }
+                Some(rest)
+            }
+        };
         if more {
             self.cache.keep(request.resource.id, request.revision, &objects);
         }
@@ -155,14 +175,9 @@ impl Api {
         let backend = self.cache.backend();
         let mut rows = backend.scan(request.scan(), request.revision).await?;
         let Some(limit) = request.limit else {
-            let (resource, selection) = (request.resource.clone(), request.selection.clone());
-            let items = rows.map(move |row| {
-                let object = object(row?);
-                let selected = resource.selects(&selection, &object)?;
-                Ok(if selected { vec![object] } else { Vec::new() })
-            });
-            return Ok(request.whole(items.boxed()));
+            return Ok(request.whole(whole_from_store(&request, rows)));
         };
+        let mut turn = Turn::default();
         let mut page = Vec::with_capacity(limit.min(1024));
         let mut more = false;
         while let Some(row) = rows.next().await {
@@ -171,6 +186,9 @@ impl Api {
                 break;
             }
             let object = object(row?);
+            if turn.take(decoding(object.size())) {
+                turn.end().await;
+            }
             if request.resource.selects(&request.selection, &object)? {
                 page.push(object);
             }
@@ -178,6 +196,7 @@ impl Api {
         let remaining = match (more, request.remaining_after(page.len())) {
             (false, _) => None,
             (true, Some(known)) => Some(known),
+            (true, None) if !request.unfiltered() => Some(1),
             (true, None) => {
                 let all = backend.count(&request.scan(), request.revision).await?;
                 Some(all.saturating_sub(page.len() as u64))
@@ -223,6 +242,11 @@ impl Request<'_> {
         self.selection.labels.is_empty() && self.selection.fields.is_empty()
     }
 
+    /// Whether the range is all objects there are.
+    fn is_of_all(&self) -> bool {
+        self.one_namespace().is_none() && self.after.is_none()
+    }
+
     /// The one namespace that is read, if it is one.
     fn one_namespace(&self) -> Option<&str> {
         self.namespace.or(self.selection.namespace.as_deref())
@@ -253,34 +277,68 @@ fn whole_from_memory(request: &Request<'_>, objects: Objects, range: Range) -> I
     let (resource, selection) = (request.resource.clone(), request.selection.clone());
     stream::unfold(Some((objects, range)), move |rest| {
         let chunk = rest.map(|(objects, range)| next_chunk(&resource, &selection, objects, range));
-        std::future::ready(chunk)
+        async move {
+            let (chunk, rest, mut turn) = chunk?;
+            if turn.take(0) {
+                turn.end().await;
+            }
+            Some((chunk, rest))
+        }
+    })
+    .boxed()
+}
+
+/// As [`whole_from_memory`], of rows as they come.
+fn whole_from_store(request: &Request<'_>, rows: RowStream) -> Items {
+    let (resource, selection) = (request.resource.clone(), Arc::new(request.selection.clone()));
+    stream::unfold((rows, Turn::default()), move |(mut rows, mut turn)| {
+        let (resource, selection) = (resource.clone(), selection.clone());
+        async move {
+            let selected = |object: Arc<Object>| {
+                Ok(if resource.selects(&selection, &object)? { vec![object] } else { Vec::new() })
+            };
+            let chunk = match rows.next().await? {
+                Ok(row) => {
+                    let object = object(row);
+                    if turn.take(decoding(object.size())) {
+                        turn.end().await;
+                    }
+                    selected(object)
+                }
+                Err(error) => Err(error.into()),
+            };
+            Some((chunk, (rows, turn)))
+        }
     })
     .boxed()
 }
 
 type Rest = Option<(Objects, Range)>;
 
+/// The next selected objects, fewer than [`CHUNK`] where few are selected: then the turn is over.
 fn next_chunk(
     resource: &Resource,
     selection: &Selection,
     objects: Objects,
     range: Range,
-) -> (Result<Vec<Arc<Object>>, Error>, Rest) {
+) -> (Result<Vec<Arc<Object>>, Error>, Rest, Turn) {
+    let (effort, mut turn) = (selection.effort(), Turn::default());
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut last = None;
     for object in objects.range(&range) {
         match resource.selects(selection, object) {
             Ok(true) => chunk.push(object.clone()),
             Ok(false) => {}
-            Err(error) => return (Err(error), None),
+            Err(error) => return (Err(error), None, turn),
         }
-        if chunk.len() == CHUNK {
+        let is_over = turn.take(effort.of(object));
+        if chunk.len() == CHUNK || is_over {
             last = Some(object.clone());
             break;
         }
     }
     let rest = last.map(|last| (objects, range.after_key(last.key())));
-    (Ok(chunk), rest)
+    (Ok(chunk), rest, turn)
 }
 
 fn object(row: storage::Row) -> Arc<Object> {

@@ -12,7 +12,7 @@ pub mod update;
 
 use rand::{Rng, RngExt};
 
-use super::error::{Cause, Error};
+use super::error::{Cause, Causes, Error};
 use crate::gotext;
 use crate::schema::resource::Scope;
 use crate::tree::{Map, Value};
@@ -143,7 +143,7 @@ fn is_set(metadata: &Metadata, field: &str) -> bool {
 }
 
 /// What must hold of stored metadata, whatever the verb; upstream's order (apimachinery `ValidateObjectMeta`).
-fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
+fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Causes) {
     validate_namespace(metadata, scope, causes);
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n < 0) {
         let why = "must be greater than or equal to 0";
@@ -159,7 +159,7 @@ fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
     validate_finalizers(metadata, causes);
 }
 
-fn validate_namespace(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>) {
+fn validate_namespace(metadata: &Metadata, scope: Scope, causes: &mut Causes) {
     let field = "metadata.namespace";
     match (scope, text(metadata, "namespace")) {
         (Scope::Namespaced, "") => causes.push(Cause::required(field, "")),
@@ -169,7 +169,7 @@ fn validate_namespace(metadata: &Metadata, scope: Scope, causes: &mut Vec<Cause>
     }
 }
 
-fn validate_annotations(metadata: &Metadata, causes: &mut Vec<Cause>) {
+fn validate_annotations(metadata: &Metadata, causes: &mut Causes) {
     let field = "metadata.annotations";
     let mut size = 0;
     for (key, value) in pairs(metadata, "annotations") {
@@ -181,7 +181,7 @@ fn validate_annotations(metadata: &Metadata, causes: &mut Vec<Cause>) {
     }
 }
 
-fn validate_finalizers(metadata: &Metadata, causes: &mut Vec<Cause>) {
+fn validate_finalizers(metadata: &Metadata, causes: &mut Causes) {
     let field = "metadata.finalizers";
     for finalizer in finalizers(metadata) {
         refuse(field, finalizer, format::label_key(finalizer), causes);
@@ -195,9 +195,10 @@ fn validate_finalizers(metadata: &Metadata, causes: &mut Vec<Cause>) {
 }
 
 /// One cause per message about a text value.
-fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Vec<Cause>) {
-    let value = || gotext::quote(value);
-    causes.extend(messages.iter().map(|message| Cause::invalid(field, value(), message)));
+fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Causes) {
+    for message in &messages {
+        causes.add(|| Cause::invalid(field, gotext::quote(value), message));
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::error::Error;
 use super::options::DryRun;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut};
-use crate::cache::State;
 use crate::codec::depth::MAX_DEPTH;
 use crate::codec::managed;
 use crate::codec::object::{Draft, Object};
@@ -55,8 +54,14 @@ impl Api {
         let mut state = self.cache.any();
         let mut proven = !self.store.backend().shared();
         loop {
-            let current = self.current(target, &state)?;
-            let next = step(current.as_ref());
+            let stored = state.get(target.resource.id, target.namespace, target.name);
+            let size = stored.as_ref().map_or(0, |stored| stored.size());
+            let attempt = || -> Result<_, Error> {
+                let current = stored.map(|stored| current(target, stored)).transpose()?;
+                let next = step(current.as_ref());
+                Ok((current, next))
+            };
+            let (current, next) = self.lanes.run(size, attempt).await?;
             // A refusal or a no-op may come from an old state; only a write proves itself.
             let settled = match &next {
                 Err(_) | Ok(Next::Unchanged) => false,
@@ -75,13 +80,6 @@ impl Api {
                 }
             }
         }
-    }
-
-    fn current(&self, target: Target<'_>, state: &State) -> Result<Option<Current>, Error> {
-        let Some(stored) = state.get(target.resource.id, target.namespace, target.name) else {
-            return Ok(None);
-        };
-        Ok(Some(Current { object: target.resource.decode_closed(&stored)?, stored }))
     }
 
     /// The inner error is the revision at which the write lost.
@@ -120,9 +118,11 @@ impl Api {
             return Ok(Ok(Modified { answer: unstored(object), outcome }));
         }
         let expect = current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+        let size = current.as_ref().map_or(0, |current| current.stored.size());
         // While this write waits, others are worked on in the memory of its trees, which is near the processor now.
         drop(current);
-        let written = match put_mutation(target, expect, object) {
+        let mutation = self.lanes.run(size, || put_mutation(target, expect, object)).await;
+        let written = match mutation {
             Ok(mutation) => {
                 admission::namespace::write_admitted(self, target, mutation.requiring(namespace)).await
             }
@@ -166,6 +166,10 @@ impl Api {
             Written::Conflict { judged_at, .. } | Written::Unmet { judged_at, .. } => Err(judged_at),
         })
     }
+}
+
+fn current(target: Target<'_>, stored: Arc<Object>) -> Result<Current, Error> {
+    Ok(Current { object: target.resource.decode_closed(&stored)?, stored })
 }
 
 /// An answer that was closed.

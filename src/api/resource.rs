@@ -209,8 +209,7 @@ impl Resource {
         if !selection.labels.matches(|key| object.label(key)) {
             return Ok(false);
         }
-        let beyond_key = |field: &str| !matches!(field, "metadata.name" | "metadata.namespace");
-        if selection.fields.terms().iter().any(|term| beyond_key(&term.field)) {
+        if selection.decodes() {
             let object = Value::Object(self.decode(object)?);
             return Ok(selection.fields.matches_object(&self.fields, &object));
         }

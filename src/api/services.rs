@@ -69,6 +69,12 @@ pub(super) enum Claim {
     Port(u16),
 }
 
+impl Claim {
+    fn port(&self) -> Option<u16> {
+        if let Self::Port(port) = self { Some(*port) } else { None }
+    }
+}
+
 fn is_service(resource: &Resource) -> bool {
     resource.definition.group.is_empty() && &*resource.definition.plural == "services"
 }

@@ -21,26 +21,32 @@ struct Texts {
     list: Vec<String>,
     /// Characters that would be sent of them.
     length: usize,
+    /// How many were added, though mostly not for the first time.
+    added: usize,
 }
 
 /// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
 /// more than 256.
 const FULL: usize = 2 * 4096;
+/// After so many nobody looks for more, even if most were told before.
+const MOST_ADDED: usize = 10_000;
 const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         let mut texts = self.lock();
+        texts.added += 1;
         if texts.length < FULL && !text.is_empty() && !texts.list.contains(&text) {
             texts.length += text.chars().count().min(MOST_OF_A_TEXT);
             texts.list.push(text);
         }
     }
 
-    /// Whether there are more than will be sent.
+    /// Whether there are as many as will be sent, or as many as anybody looks for.
     pub fn is_full(&self) -> bool {
-        self.lock().length >= FULL
+        let texts = self.lock();
+        texts.length >= FULL || texts.added >= MOST_ADDED
     }
 
     /// All of them, and none is left.
@@ -118,12 +124,17 @@ mod tests {
     fn no_more_warnings_are_kept_than_are_sent() {
         let warnings = Warnings::default();
         assert!(!warnings.is_full());
-        (0..10_000).for_each(|n| warnings.add(format!("{n}{}", "x".repeat(300))));
+        (0..5000).for_each(|n| warnings.add(format!("{n}{}", "x".repeat(300))));
         assert!(warnings.is_full());
         let kept = warnings.take();
         assert_eq!(kept.len(), FULL / MOST_OF_A_TEXT);
         assert!(kept[0].starts_with("0x"));
         assert!(!warnings.is_full());
+        (0..MOST_ADDED - 1).for_each(|_| warnings.add("again"));
+        assert!(!warnings.is_full());
+        warnings.add("again");
+        assert!(warnings.is_full());
+        assert_eq!(warnings.take(), ["again"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! PUT: a new version of an object, or of a part of it.
 
-use super::error::{Cause, Error};
+use super::error::{Causes, Error};
 use super::meta;
 use super::meta::owners::{Found, drop_repeated};
 use super::modify::{Current, Modified, Next};
@@ -93,12 +93,12 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
 }
 
 /// What the kind's rules say of the change.
-fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
     match part {
         Part::Main | Part::Scale => resource.rules.update(new, old),
         Part::Status => resource.rules.status(new, old),
         Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.rules.whole(new),
-        Part::Approval => Vec::new(),
+        Part::Approval => Ok(Causes::default()),
     }
 }
 
@@ -144,10 +144,11 @@ pub(super) fn next_version(
         old_metadata,
         resource.definition.scope,
     );
-    causes.extend(judge(resource, change.part, &new, &current.object));
+    causes.append(judge(resource, change.part, &new, &current.object)?);
     causes.extend(resource.strategy.part_causes(change.part, &new, &current.object));
     if !causes.is_empty() {
-        return Err(Error::Invalid { kind: resource.group_kind(), name: target.name.to_owned(), causes });
+        let (kind, name) = (resource.group_kind(), target.name.to_owned());
+        return Err(Error::Invalid { kind, name, causes: causes.into_vec() });
     }
     resource.advice.update(change.part, &new, &current.object, warnings);
     if completes_deletion(resource, &new, &current.object) {

@@ -45,7 +45,9 @@ mod volume_source;
 mod webhook;
 
 use super::ObjectMap;
-use super::error::Cause;
+use super::error::{Causes, Error};
+use crate::expression::on_deep_stack;
+use crate::long_work;
 use crate::schema::resource::ResourceDefinition;
 use at::At;
 use errors::Errors;
@@ -72,39 +74,58 @@ impl Rules {
     }
 
     /// What is wrong with a new object.
-    pub fn create(&self, object: &ObjectMap) -> Vec<Cause> {
-        let mut errors = Errors::default();
-        (self.metadata)(object, &mut errors);
-        (self.create)(object, &mut errors);
-        errors.into_causes()
+    pub fn create(&self, object: &ObjectMap) -> Result<Causes, Error> {
+        found(|errors| {
+            (self.metadata)(object, errors);
+            (self.create)(object, errors);
+        })
     }
 
     /// What is wrong with a new version of `old`.
-    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
-        let mut errors = Errors::default();
-        (self.metadata)(new, &mut errors);
-        match self.update {
-            Some(update) => update(new, old, &mut errors),
-            None => (self.create)(new, &mut errors),
-        }
-        errors.into_causes()
+    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
+        found(|errors| {
+            (self.metadata)(new, errors);
+            match self.update {
+                Some(update) => update(new, old, errors),
+                None => (self.create)(new, errors),
+            }
+        })
     }
 
     /// What is wrong with an object of which a part of the spec was written.
-    pub fn whole(&self, object: &ObjectMap) -> Vec<Cause> {
-        let mut errors = Errors::default();
-        (self.metadata)(object, &mut errors);
-        (self.whole)(object, &mut errors);
-        errors.into_causes()
+    pub fn whole(&self, object: &ObjectMap) -> Result<Causes, Error> {
+        found(|errors| {
+            (self.metadata)(object, errors);
+            (self.whole)(object, errors);
+        })
     }
 
     /// What is wrong with a new status of `old`.
-    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
-        let mut errors = Errors::default();
-        (self.metadata)(new, &mut errors);
-        (self.status)(new, old, &mut errors);
-        errors.into_causes()
+    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
+        found(|errors| {
+            (self.metadata)(new, errors);
+            (self.status)(new, old, errors);
+        })
     }
+}
+
+/// What rules find. Those of an object with expressions are asked again on a deep stack, which most objects never need;
+/// 503 if there is none.
+fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Error> {
+    let mut errors = Errors::default();
+    rules(&mut errors);
+    if !errors.passed_over_expressions() {
+        return Ok(errors.into_causes());
+    }
+    let again = |stack| {
+        let mut errors = Errors::on(stack);
+        rules(&mut errors);
+        errors.into_causes()
+    };
+    long_work::run(|| on_deep_stack(again)).map_err(|error| Error::Unavailable {
+        message: format!("the expressions of the object cannot be checked now: {error}"),
+        retry_after: 1,
+    })
 }
 
 /// `acme.io/foo` (apimachinery `IsDomainPrefixedPath`).

@@ -26,6 +26,7 @@ use super::part::Part;
 use super::strictness::Warnings;
 use super::validation::at::At;
 use crate::schema::resource::ResourceDefinition;
+use crate::tree::work;
 
 pub(super) use app_armor::sync as sync_app_armor;
 
@@ -48,15 +49,15 @@ impl Advice {
     /// Of a new object.
     pub fn create(&self, object: &ObjectMap, warnings: &Warnings) {
         if let Some(create) = self.create {
-            create(object, &mut Remarks(warnings));
+            create(object, &mut Remarks::new(warnings));
         }
     }
 
     /// Of a new version of `old`.
     pub fn update(&self, part: Part, new: &ObjectMap, old: &ObjectMap, warnings: &Warnings) {
         match (part, self.update, self.status) {
-            (Part::Main | Part::Scale, Some(update), _) => update(new, old, &mut Remarks(warnings)),
-            (Part::Status, _, Some(status)) => status(new, &mut Remarks(warnings)),
+            (Part::Main | Part::Scale, Some(update), _) => update(new, old, &mut Remarks::new(warnings)),
+            (Part::Status, _, Some(status)) => status(new, &mut Remarks::new(warnings)),
             _ => {}
         }
     }
@@ -80,22 +81,39 @@ pub fn of_deletion(definition: &ResourceDefinition, options: &DeleteOptions) -> 
 /// Items of a list that others are held against, so that a list of a whole body does not take minutes.
 const MOST_COMPARED: usize = 1000;
 
-/// Where remarks go.
-struct Remarks<'a>(&'a Warnings);
+/// Pairs that are compared for one object. Lists of a whole body have a hundred times as many.
+const PAIRS: usize = 2_000_000;
 
-impl Remarks<'_> {
+/// Where remarks go.
+struct Remarks<'a> {
+    warnings: &'a Warnings,
+    /// Pairs that may still be compared.
+    pairs: usize,
+}
+
+impl<'a> Remarks<'a> {
+    fn new(warnings: &'a Warnings) -> Self {
+        Self { warnings, pairs: PAIRS }
+    }
+
+    /// An item is about to be held against so many others.
+    fn compare(&mut self, others: usize) {
+        work::count(others);
+        self.pairs = self.pairs.saturating_sub(others);
+    }
+
     /// A remark on a place.
     fn on(&mut self, at: &At<'_, '_>, text: impl fmt::Display) {
-        self.0.add(format!("{}: {text}", at.path()));
+        self.warnings.add(format!("{}: {text}", at.path()));
     }
 
     fn say(&mut self, text: impl Into<String>) {
-        self.0.add(text);
+        self.warnings.add(text);
     }
 
-    /// Whether nothing that is said any more would be heard.
+    /// Whether nothing that is said any more would be heard, or enough has been compared.
     fn are_enough(&self) -> bool {
-        self.0.is_full()
+        self.pairs == 0 || self.warnings.is_full()
     }
 }
 

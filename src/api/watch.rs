@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::Api;
 use super::error::Error;
 use super::options::ReadAt;
-use super::options::list::Selection;
+use super::options::list::{Effort, Selection};
 use super::options::watch::{Bookmarks, StateEnd, WatchOptions, WatchStart};
 use super::resource::Resource;
 use crate::cache::event::{Event, EventType};
 use crate::cache::{Cache, Objects, Range, Watcher};
 use crate::codec::object::Object;
+use crate::long_work::Turn;
 use crate::revision::Revision;
 use crate::storage;
 
@@ -132,7 +133,8 @@ impl Watch {
                 Phase::Ended => return None,
             };
             match step {
-                Ok(events) if events.is_empty() => {}
+                // A turn that found nothing, or the start.
+                Ok(events) if events.is_empty() => tokio::task::yield_now().await,
                 Ok(events) => return Some(events),
                 Err(error) => {
                     self.phase = Phase::Ended;
@@ -177,13 +179,15 @@ impl Watch {
         watcher: Watcher,
         end: StateEnd,
     ) -> Result<Vec<WatchEvent>, Error> {
+        let (effort, mut turn) = (self.scope.selection.effort(), Turn::default());
         let mut events = Vec::with_capacity(CHUNK);
         let mut last = None;
         for object in objects.range(&range) {
             if self.scope.holds(&self.resource, object)? {
                 events.push(WatchEvent::State(object.clone()));
             }
-            if events.len() == CHUNK {
+            let is_over = turn.take(effort.of(object));
+            if events.len() == CHUNK || is_over {
                 last = Some(object.clone());
                 break;
             }
@@ -204,6 +208,7 @@ impl Watch {
 
     /// Waits for events. `None` ends the watch cleanly.
     async fn next_change(&mut self, mut watcher: Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
+        let (effort, mut turn) = (self.scope.selection.effort(), Turn::default());
         loop {
             // Before events: a watch of which there always are some ends in time too, and gets its bookmarks.
             let now = Instant::now();
@@ -229,10 +234,14 @@ impl Watch {
                 Err(error) => return Some(Err(error.into())),
             };
             if !events.is_empty() {
+                let steps = events.iter().map(|event| of_event(effort, event)).sum();
                 let told = self.concerning(events);
                 if !matches!(&told, Ok(told) if told.is_empty()) {
                     self.phase = Phase::Live(watcher);
                     return Some(told);
+                }
+                if turn.take(steps) {
+                    turn.end().await;
                 }
                 continue;
             }
@@ -292,8 +301,7 @@ impl WatchStart {
 impl Scope {
     fn new(namespace: Option<&str>, selection: Selection) -> Self {
         let namespace = namespace.or(selection.namespace.as_deref()).map(Into::into);
-        let unfiltered =
-            selection.labels.is_empty() && selection.fields.is_empty() && selection.name.is_none();
+        let unfiltered = selection.is_everything();
         Self { namespace, selection, unfiltered }
     }
 
@@ -317,6 +325,11 @@ impl Scope {
             (false, false) => None,
         })
     }
+}
+
+/// What looking at an event takes: before and after are both looked at.
+fn of_event(effort: Effort, event: &Event) -> usize {
+    [&event.previous, &event.current].into_iter().flatten().map(|object| effort.of(object)).sum()
 }
 
 fn next_bookmark(now: Instant, deadline: Instant) -> Instant {

@@ -31,6 +31,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::identity::{Instance, ServerIdentity};
+use crate::long_work::Lanes;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
@@ -87,6 +88,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
+        lanes: Lanes::default(),
     });
     let advertised = Advertised::new(config.advertise_address, address);
     controllers::create_system_objects(&api, &advertised).await?;
@@ -135,6 +137,7 @@ pub async fn build_on(
             config.limits.request_timeout,
         ),
         printing: Printing::default(),
+        lanes: Lanes::default(),
     };
     let router = router(Arc::new(app), health);
     let stopping = async move {

@@ -268,4 +268,3 @@ fn tokens(config: &ServeConfig) -> Result<Tokens, Error> {
 async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source))
 }
-

@@ -67,7 +67,7 @@ async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
     let resource = migration::migrations();
     let stored = match datastore {
         Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
-        Datastore::Postgres(url) => Postgres::live_objects(url, &resource).await?,
+        Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
     };
     let account = |stored: StoredObject| {
         let object =

@@ -16,6 +16,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, Target};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::long_work;
 use crate::revision::Revision;
 
 /// An object is never looked at again sooner than this.
@@ -57,10 +58,9 @@ pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
     let state = api.cache.any();
     let mut watcher = api.cache.watch(events.id, state.revision);
     let mut ages = Ages { ttl, seen: VecDeque::new() };
-    for object in state.objects(events.id).range(&Range::of(None)) {
-        ages.see(object, Instant::now());
-    }
-    drop(state);
+    let all = state.objects(events.id);
+    long_work::run(|| all.range(&Range::of(None)).for_each(|object| ages.see(object, Instant::now())));
+    drop((all, state));
     loop {
         loop {
             let changes = watcher.next().await?;

@@ -21,6 +21,7 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
+use crate::long_work;
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
@@ -52,7 +53,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     }
     drop(sender);
     let mut graph = Graph::default();
-    let mut queue = load(&api, &state, &mut graph);
+    let mut queue = long_work::run(|| load(&api, &state, &mut graph));
     let collector = Collector { api: &api };
     loop {
         let mut retry = Vec::new();

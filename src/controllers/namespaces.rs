@@ -20,6 +20,7 @@ use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::long_work::{Turn, decoding};
 use crate::user::User;
 
 /// The finalizer that this controller answers for.
@@ -119,9 +120,13 @@ async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) ->
     // Every create requires the version of the namespace on which it was admitted (`api/admission/namespace.rs`), so none
     // commits after the one that marked it: a fresh state without contents is the end.
     let state = api.cache.fresh().await?;
+    let mut turn = Turn::default();
     for resource in resources {
         for object in state.objects(resource.id).range(&Range::of(Some(namespace))) {
             remains.add(&resource.group_resource(), object);
+            if turn.take(decoding(object.size())) {
+                turn.end().await;
+            }
         }
     }
     Ok(remains)
@@ -131,6 +136,7 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
     let options =
         DeleteOptions { dependents: Dependents::Policy(Propagation::Background), ..DeleteOptions::default() };
     let objects = api.cache.any().objects(resource.id);
+    let mut turn = Turn::default();
     for object in objects.range(&Range::of(Some(namespace))) {
         // Which finalizers an unreadable object has is not known: it stays until somebody deletes it by its name.
         if let Err(error) = object.json() {
@@ -141,6 +147,9 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
         if object.mentions("deletionTimestamp")
             && metadata(&object.to_map()?).is_some_and(meta::is_terminating)
         {
+            if turn.take(decoding(object.size())) {
+                turn.end().await;
+            }
             continue;
         }
         let target = Target { resource, namespace, name: object.name() };

@@ -1,6 +1,7 @@
 //! What an expression may speak of.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::escape::is_reserved;
 use super::types::Type;
@@ -31,10 +32,11 @@ const OF_PATCHES: &str = "jsonpatch.";
 const OBJECT: &str = "Object";
 const PATCH: &str = "JSONPatch";
 
+/// Copies share the structs: a policy may declare thousands of variables, and copies are made for its expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: HashMap<String, Type>,
-    structs: HashMap<String, HashMap<String, Type>>,
+    structs: Arc<HashMap<String, HashMap<String, Type>>>,
     /// Whether `cel.bind` is a word.
     pub(super) bindings: bool,
     /// Whether there are the types of patches.
@@ -70,13 +72,13 @@ impl Environment {
 
     /// A struct, and what its fields are.
     pub fn with_struct(mut self, name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Self {
-        self.structs.insert(name.to_owned(), fields.into_iter().collect());
+        Arc::make_mut(&mut self.structs).insert(name.to_owned(), fields.into_iter().collect());
         self
     }
 
     /// Gives a field to a struct that is there.
     pub fn add_field(&mut self, of: &str, name: &str, is: Type) {
-        self.structs.entry(of.to_owned()).or_default().insert(name.to_owned(), is);
+        Arc::make_mut(&mut self.structs).entry(of.to_owned()).or_default().insert(name.to_owned(), is);
     }
 
     /// The type of a variable.

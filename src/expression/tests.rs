@@ -1,8 +1,8 @@
-use super::{Environment, Type, check};
+use super::{Environment, STACK, Type, check, on_deep_stack, on_stack_of};
 
 fn problem(text: &str) -> Option<String> {
     let environment = Environment::default().with_variable("a", Type::Dyn).with_variable("f", Type::Dyn);
-    check(text, &environment).err()
+    on_deep_stack(|stack| check(text, &environment, stack).expect("short enough").err()).expect("a thread")
 }
 
 #[test]
@@ -38,4 +38,17 @@ fn no_expression_takes_more_time_than_there_is() {
         assert!(problem(&text.replacen('a', "b", 1)).is_some(), "{link}");
     }
     assert_eq!(problem(&format!("[{}1]", "a == 1, ".repeat(1500))).map(|why| why.len() > 10), Some(true));
+}
+
+#[test]
+fn a_thread_that_is_not_to_be_had_is_an_error() {
+    assert!(on_stack_of(isize::MAX as usize, |_| ()).is_err());
+    assert_eq!(on_stack_of(STACK, |_| 1).ok(), Some(1));
+}
+
+#[test]
+fn long_expressions_are_not_looked_at() {
+    let text = "(".repeat(super::LONGEST + 1);
+    let looked = |text| on_deep_stack(|stack| check(text, &Environment::default(), stack).is_some());
+    assert_eq!((looked(&text).ok(), looked(&text[1..]).ok()), (Some(false), Some(true)));
 }

@@ -30,6 +30,7 @@ use crate::api::gate::Gate;
 use crate::api::options::query::Query;
 use crate::auth::authn::{Authenticator, is_open_path};
 use crate::auth::authorizer::{Attributes, Authorizer};
+use crate::long_work::Lanes;
 use crate::user::User;
 
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -46,6 +47,8 @@ pub struct App {
     pub bodies: BodyBudget,
     /// For answers that take long to print.
     pub printing: Printing,
+    /// For requests with large bodies. A request may hold one of these lanes while it waits for one of the API's.
+    pub lanes: Lanes,
 }
 
 /// What decides who may come in, also while the server starts.

@@ -23,6 +23,7 @@ use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
+use crate::long_work::Turn;
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 
@@ -172,7 +173,7 @@ fn print_list(encoder: Encoder, head: Vec<u8>, mut objects: Vec<Arc<Object>>) ->
 /// first byte is sent. What is held meanwhile are references to what all lists share.
 async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let head = encoder.protobuf_list_head(&list)?;
-    let (mut items, mut length, mut made) = (Vec::new(), 0, 0);
+    let (mut items, mut length, mut made, mut turn) = (Vec::new(), 0, 0, Turn::default());
     while let Some(objects) = list.items.next().await {
         for object in objects? {
             made += usize::from(object.made_size() == 0);
@@ -180,9 +181,9 @@ async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> 
             // Now, as later the object has to be fetched from memory again.
             length += size_of_bytes(head.items_number, item.bytes().len());
             items.push(item);
-            if made == MADE_AT_ONCE {
+            if turn.take(1) || made == MADE_AT_ONCE {
                 made = 0;
-                tokio::task::yield_now().await;
+                turn.end().await;
             }
         }
     }

@@ -5,11 +5,14 @@ mod action;
 mod read;
 mod write;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
 use http_body::Body as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +24,7 @@ use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
 use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::request_body;
 use super::request_path::ResourcePath;
 use super::response;
 use super::server::ConnectionInfo;
@@ -34,6 +38,7 @@ use crate::api::resource::Resource;
 use crate::api::strictness::Warnings;
 use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
+use crate::long_work::LONG;
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
@@ -48,6 +53,8 @@ struct Context<'a> {
     user: Arc<User>,
     pretty: bool,
     warnings: &'a Warnings,
+    /// Whether the body is so large that other requests should not wait for what is made of it.
+    is_long: AtomicBool,
 }
 
 /// Answers a request to a resource, whatever comes of it.
@@ -89,6 +96,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         user,
         pretty,
         warnings: &warnings,
+        is_long: AtomicBool::new(false),
     };
     let answer = if action == Action::Watch {
         context.watch(metrics.long_running())
@@ -167,7 +175,7 @@ impl Context<'_> {
         self.admit(action)?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let length = body.size_hint().exact();
-        let work = async {
+        let work = pin!(async {
             let _room = self.app.bodies.reserve(length).await?;
             match action {
                 Action::Get => self.get().await,
@@ -179,9 +187,20 @@ impl Context<'_> {
                 Action::DeleteCollection => self.delete_collection(body).await,
                 Action::Watch => Err(Error::MethodNotAllowed),
             }
-        };
+        });
+        let work = self.app.lanes.drive(work, &self.is_long);
         let answer = tokio::time::timeout_at(until, work).await.unwrap_or_else(|_| Err(Error::deadline()))?;
         Ok((compress(&self.parts.headers, answer), until))
+    }
+
+    /// Reads the body. What follows a large one is done where no other request waits for it.
+    async fn read(&self, body: Body) -> Result<Bytes, Error> {
+        let bytes = request_body::read(body, self.app.limits.request_body).await?;
+        if bytes.len() >= LONG {
+            self.is_long.store(true, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+        Ok(bytes)
     }
 
     /// Holds up what would be stored before this server may write.

@@ -5,23 +5,39 @@
 
 mod pointer;
 
+mod touched;
+
 use super::{Decoding, PatchError};
 use crate::codec::depth::{MAX_DEPTH, depth};
 use crate::gotext;
 use crate::tree::{Map, Value};
-use pointer::{Target, container};
+use pointer::{Target, container, found};
+pub use touched::sort_touched;
 
 /// The largest number of operations of one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 /// How many bytes the `copy` operations of one patch may add.
 pub const MAX_COPIED: usize = 3 * 1024 * 1024;
+/// How many elements and members the operations of one patch may move. An element that is inserted or removed moves all
+/// that follow it, so that ten thousand operations on a list of a million would move ten thousand million.
+pub const MAX_MOVED: usize = 100_000_000;
+
+/// What the operations of a patch have done so far.
+#[derive(Default)]
+struct Work {
+    copied: usize,
+    moved: usize,
+}
 
 /// Applies `patch`, an array of operations, to `document`.
 pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
     let operations = operations(patch, Decoding::Unchecked)?;
-    let mut copied = 0;
+    let mut work = Work::default();
     for operation in operations {
-        step(&mut document, operation, &mut copied).ok_or(PatchError::DoesNotApply)?;
+        step(&mut document, operation, &mut work).ok_or(PatchError::DoesNotApply)?;
+        if work.moved > MAX_MOVED {
+            return Err(PatchError::TooManyMoves { limit: MAX_MOVED });
+        }
     }
     Ok(document)
 }
@@ -65,24 +81,37 @@ pub fn concerns(patch: &Value, place: &[&str]) -> bool {
 }
 
 /// One operation; `None` if it fails, whatever the reason.
-fn step(document: &mut Value, operation: &Value, copied: &mut usize) -> Option<()> {
+fn step(document: &mut Value, operation: &Value, work: &mut Work) -> Option<()> {
     let operation = operation.as_object()?;
     let path = operation.get("path")?.as_str()?;
     let value = || operation.get("value").cloned().unwrap_or_default();
     match operation.get("op")?.as_str()? {
-        "add" => add(document, path, value()),
-        "remove" => remove(document, path).map(drop),
+        "add" => {
+            let value = value();
+            check_depth(path, &value)?;
+            add(document, path, value, work)
+        }
+        "remove" => remove(document, path, work).map(drop),
         "replace" => replace(document, path, value()),
         "move" => {
-            let moved = remove(document, from(operation)?)?;
-            add(document, path, moved)
+            let from = from(operation)?;
+            let moved = remove(document, from, work)?;
+            // What goes no deeper than it was needs no look.
+            if steps(path) > steps(from) {
+                check_moved(path, &moved, work)?;
+            }
+            add(document, path, moved, work)
         }
         "copy" => {
             let value = get(document, from(operation)?)?;
             if !value.is_null() {
-                *copied = copied.saturating_add(value.to_string().len());
+                work.copied = work.copied.saturating_add(value.to_string().len());
             }
-            if *copied > MAX_COPIED { None } else { add(document, path, value) }
+            if work.copied > MAX_COPIED {
+                return None;
+            }
+            check_depth(path, &value)?;
+            add(document, path, value, work)
         }
         "test" => test(document, path, operation.get("value").unwrap_or(&Value::Null)),
         _ => None,
@@ -93,8 +122,7 @@ fn from(operation: &Map) -> Option<&str> {
     operation.get("from")?.as_str()
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
-    check_depth(path, &value)?;
+fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> Option<()> {
     match container(document, path)? {
         Target::Member(object, key) => {
             object.insert(key, value);
@@ -102,17 +130,22 @@ fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
         Target::Element(array, key) if key == "-" => array.push(value),
         Target::Element(array, key) => {
             let at = pointer::index(&key, array.len() + 1)?;
+            work.moved += array.len() - at;
             array.insert(at, value);
         }
     }
     Some(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Option<Value> {
+fn remove(document: &mut Value, path: &str, work: &mut Work) -> Option<Value> {
     match container(document, path)? {
-        Target::Member(object, key) => object.shift_remove(&key),
+        Target::Member(object, key) => {
+            work.moved += object.len();
+            object.shift_remove(&key)
+        }
         Target::Element(array, key) => {
             let at = pointer::index(&key, array.len())?;
+            work.moved += array.len() - at;
             Some(array.remove(at))
         }
     }
@@ -141,42 +174,36 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
 
 /// Copies of a value into itself would double its depth each.
 fn check_depth(path: &str, value: &Value) -> Option<()> {
-    let steps = path.bytes().filter(|byte| *byte == b'/').count();
-    (steps.saturating_add(depth(value)) <= MAX_DEPTH).then_some(())
+    (steps(path).saturating_add(depth(value)) <= MAX_DEPTH).then_some(())
+}
+
+/// As [`check_depth`], of a value that the patch did not bring along.
+fn check_moved(path: &str, value: &Value, work: &mut Work) -> Option<()> {
+    work.moved += nodes(value);
+    check_depth(path, value)
+}
+
+fn steps(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count()
+}
+
+/// Values within a value, and itself.
+fn nodes(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(members) => members.values().map(nodes).sum::<usize>(),
+        Value::Array(items) => items.iter().map(nodes).sum(),
+        _ => 0,
+    }
 }
 
 /// An absent member reads as null.
-fn get(document: &mut Value, path: &str) -> Option<Value> {
-    match container(document, path)? {
-        Target::Member(object, key) => Some(object.get(&key).cloned().unwrap_or_default()),
-        Target::Element(array, key) => array.get(pointer::index(&key, array.len())?).cloned(),
-    }
+fn get(document: &Value, path: &str) -> Option<Value> {
+    found(document, path).cloned()
 }
 
-fn test(document: &mut Value, path: &str, want: &Value) -> Option<()> {
-    let equal = if path.is_empty() { document == want } else { get(document, path)? == *want };
-    equal.then_some(())
-}
-
-/// Sorts the objects of a result on the way to what the patch has changed, which is how Go prints them.
-pub fn sort_touched(result: &mut Value, patch: &Value) {
-    for operation in patch.as_array().into_iter().flatten() {
-        for path in ["path", "from"].iter().filter_map(|name| operation.get(*name)?.as_str()) {
-            let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-            let mut at = Some(&mut *result);
-            for step in steps {
-                let Some(value) = at else { break };
-                if let Value::Object(members) = value {
-                    members.sort_keys();
-                }
-                at = match value {
-                    Value::Object(members) => members.get_mut(step.as_str()),
-                    Value::Array(items) => step.parse().ok().and_then(|index: usize| items.get_mut(index)),
-                    _ => None,
-                };
-            }
-        }
-    }
+fn test(document: &Value, path: &str, want: &Value) -> Option<()> {
+    let found = if path.is_empty() { document } else { found(document, path)? };
+    (found == want).then_some(())
 }
 
 #[cfg(test)]

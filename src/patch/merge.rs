@@ -33,16 +33,15 @@ pub fn concerns(patch: &Value, place: &[&str]) -> bool {
 }
 
 fn merge_objects(object: &mut Map, patch: Map) {
+    let mut object = object.edit();
     for (key, value) in patch {
         if value.is_null() {
-            object.shift_remove(&key);
+            object.remove(&key);
             continue;
         }
         match object.get_mut(&key) {
             Some(current) => merge(current, value),
-            None => {
-                object.insert(key, without_nulls(value));
-            }
+            None => object.insert(key, without_nulls(value)),
         }
     }
 }
@@ -108,6 +107,27 @@ mod tests {
         ];
         for (document, patch, want) in cases {
             assert_eq!(apply(document, patch.clone(), Decoding::Checked), Ok(want), "{patch}");
+        }
+    }
+
+    /// Names in any order, half of them nulls, on objects small and large: against removals one after the other.
+    #[test]
+    fn nulls_leave_the_other_members_in_their_order() {
+        for members in [3, 23, 24, 25, 500] {
+            let member = |n: usize, value: Value| (format!("n{}", n * 7919 % (2 * members)), value);
+            let document: Map = (0..members).map(|n| member(n, n.into())).collect();
+            let patch: Map = (0..2 * members)
+                .map(|n| member(n, if n % 2 == 0 { Value::Null } else { json!({"x": n, "y": null}) }))
+                .collect();
+            let mut want = document.clone();
+            for (name, value) in &patch {
+                match value {
+                    Value::Null => drop(want.shift_remove(name)),
+                    value => drop(want.insert(name.clone(), json!({"x": value["x"]}))),
+                }
+            }
+            let found = apply(document.into(), patch.into(), Decoding::Checked).expect("a patch");
+            assert_eq!(found.to_string(), Value::Object(want).to_string());
         }
     }
 

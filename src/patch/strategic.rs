@@ -7,11 +7,14 @@
 mod list;
 mod lookup;
 mod order;
+mod positions;
+
+use std::collections::HashSet;
 
 use super::PatchError;
 use crate::gotext;
 use crate::schema::types::{MessageId, Types};
-use crate::tree::{Map, Text, Value};
+use crate::tree::{Edit, Map, Text, Value};
 use list::ListPatch;
 use lookup::Shape;
 
@@ -20,7 +23,6 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
-/// Applies `patch` to an object of the kind `message`.
 /// Whether `patch` says something of the member at `place`, of what holds it, or of what it holds.
 pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     let Some((first, rest)) = place.split_first() else { return true };
@@ -33,6 +35,7 @@ pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     })
 }
 
+/// Applies `patch` to an object of the kind `message`.
 pub fn apply(document: Map, patch: &Value, types: &Types, message: MessageId) -> Result<Map, PatchError> {
     match patch {
         Value::Object(patch) => {
@@ -64,28 +67,32 @@ fn merge_objects(
     }
     retain_keys(&mut original, &mut patch)?;
     order::merge_ordered_lists(&mut original, &mut patch, shape, types)?;
+    let mut edit = original.edit();
     for (key, value) in patch {
         if let Some(list) = listed(&key, DELETE_FROM_LIST) {
             let list = list.ok_or_else(|| malformed("invalid patch format of primitive list"))?;
-            delete_from_list(&mut original, list, value, shape, types)?;
+            delete_from_list(&mut edit, list, value, shape, types)?;
         } else if value.is_null() {
-            original.shift_remove(&key);
+            edit.remove(&key);
         } else {
-            merge_member(&mut original, key, value, shape, types)?;
+            merge_member(&mut edit, key, value, shape, types)?;
         }
     }
+    drop(edit);
     Ok(original)
 }
 
 fn merge_member(
-    original: &mut Map,
+    original: &mut Edit<'_>,
     key: Text,
     patch: Value,
     shape: Shape<'_>,
     types: &Types,
 ) -> Result<(), PatchError> {
     let Some(current) = original.get_mut(&key) else {
-        original.extend(taken(patch).map(|value| (key, value)));
+        if let Some(value) = taken(patch) {
+            original.insert(key, value);
+        }
         return Ok(());
     };
     match (current, patch) {
@@ -103,7 +110,7 @@ fn merge_member(
         (current, patch) => match taken(patch) {
             Some(value) => *current = value,
             None => {
-                original.shift_remove(&key);
+                original.remove(&key);
             }
         },
     }
@@ -112,14 +119,14 @@ fn merge_member(
 
 /// Removes values of a list of scalars, whatever the list's strategy is.
 fn delete_from_list(
-    original: &mut Map,
+    original: &mut Edit<'_>,
     key: &str,
     values: Value,
     shape: Shape<'_>,
     types: &Types,
 ) -> Result<(), PatchError> {
     if values.is_null() {
-        original.shift_remove(key);
+        original.remove(key);
         return Ok(());
     }
     if let (Some(Value::Array(current)), Value::Array(values)) = (original.get_mut(key), values) {
@@ -134,7 +141,8 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     let Some(keys) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || malformed("invalid patch format of retainKeys");
     let Value::Array(keys) = keys else { return Err(bad()) };
-    let retained = |key: &str| keys.iter().any(|retained| retained == key);
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let retained = |key: &str| keys.contains(key);
     let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !directive(key) && !retained(key)) {
         return Err(bad());

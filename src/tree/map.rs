@@ -1,9 +1,13 @@
 //! The members of an object.
 
+mod edit;
+
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-use super::{Text, Value};
+use super::{Text, Value, work};
+pub use edit::Edit;
 
 /// From how many members on they are found by a table; below, looking at all of them is faster.
 const INDEXED: usize = 24;
@@ -93,15 +97,22 @@ impl Map {
         &mut self.members[at].1
     }
 
-    /// Takes a member out; those behind it keep their order.
+    /// Takes a member out; those behind it keep their order, and each of them is moved. [`Map::edit`] is for whoever
+    /// removes as many members as a client names.
     pub fn shift_remove(&mut self, name: &str) -> Option<Value> {
         let at = self.find(name)?;
         let (_, value) = self.members.remove(at);
         if let Some(places) = &mut self.places {
             places.0.remove(name);
-            self.members[at..].iter().for_each(|(name, _)| *places.0.get_mut(name).expect("a member") -= 1);
+            places.0.values_mut().filter(|place| **place > at).for_each(|place| *place -= 1);
         }
+        work::count(self.members.len() - at);
         Some(value)
+    }
+
+    /// Changes of many members: removals cost one pass over the members together.
+    pub fn edit(&mut self) -> Edit<'_> {
+        Edit::new(self)
     }
 
     pub fn entry(&mut self, name: impl Into<Text>) -> Entry<'_> {
@@ -115,17 +126,23 @@ impl Map {
     }
 
     pub fn retain(&mut self, mut keeps: impl FnMut(&Text, &mut Value) -> bool) {
+        let before = self.members.len();
         self.members.retain_mut(|(name, value)| keeps(name, value));
-        self.index();
+        if self.members.len() < before {
+            self.index();
+        }
     }
 
     pub fn sort_keys(&mut self) {
-        self.members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        self.index();
+        if !self.keys().is_sorted() {
+            self.members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            self.index();
+        }
     }
 
     /// Members were moved.
     fn index(&mut self) {
+        work::count(self.members.len());
         if let Some(places) = &mut self.places {
             places.0.clear();
             places.0.extend(self.members.iter().map(|(name, _)| name.clone()).zip(0..));
@@ -159,12 +176,28 @@ impl fmt::Debug for Map {
     }
 }
 
+/// Values are compared once, whatever comes of it: a second look at each level would double with the depth.
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        let mut pairs = self.members.iter().zip(&other.members);
-        self.len() == other.len()
-            && (pairs.all(|(one, other)| one == other)
-                || self.iter().all(|(name, value)| other.get(name) == Some(value)))
+        if self.len() != other.len() {
+            return false;
+        }
+        let pairs = || self.members.iter().zip(&other.members);
+        if pairs().all(|((one, _), (other, _))| one == other) {
+            return pairs().all(|((_, one), (_, other))| one == other);
+        }
+        self.iter().all(|(name, value)| other.get(name) == Some(value))
+    }
+}
+
+impl Eq for Map {}
+
+/// Equal objects have equal hashes, whatever the order of their members.
+impl Hash for Map {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let alone = BuildHasherDefault::<DefaultHasher>::default();
+        let sum = self.members.iter().fold(0u64, |sum, member| sum.wrapping_add(alone.hash_one(member)));
+        (self.members.len(), sum).hash(state);
     }
 }
 
@@ -268,7 +301,8 @@ mod tests {
             for _ in 0..200 {
                 let name = format!("n{}", next(1 + round % 60));
                 let at = model.iter().position(|(known, _)| *known == name);
-                match next(5) {
+                match next(6) {
+                    5 => edit_both(&mut map, &mut model, &mut next, 1 + round % 60),
                     0 => {
                         let removed = at.map(|at| model.remove(at).1);
                         assert_eq!(map.shift_remove(&name), removed);
@@ -313,6 +347,71 @@ mod tests {
             let turned: Map = map.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect();
             assert_eq!(map, turned);
         }
+    }
+
+    /// Several changes in one edit, which are the same as one after the other.
+    fn edit_both(
+        map: &mut Map,
+        model: &mut Vec<(String, Value)>,
+        next: &mut impl FnMut(u64) -> u64,
+        names: u64,
+    ) {
+        let mut edit = map.edit();
+        for _ in 0..next(40) {
+            let name = format!("n{}", next(names));
+            let at = model.iter().position(|(known, _)| *known == name);
+            assert_eq!(edit.get_mut(&name).cloned(), at.map(|at| model[at].1.clone()));
+            if next(3) > 0 {
+                assert_eq!(edit.remove(&name), at.map(|at| model.remove(at).1));
+                continue;
+            }
+            let value = Value::from(next(1000));
+            match at {
+                Some(at) => model[at].1 = value.clone(),
+                None => model.push((name.clone(), value.clone())),
+            }
+            edit.insert(&*name, value);
+        }
+    }
+
+    /// A thousand times as many removals of as many members are a thousand times the work, not a million times.
+    #[test]
+    fn removing_many_members_moves_each_a_few_times() {
+        let steps = |members: usize| {
+            let mut map: Map = (0..members).map(|n| (format!("n{n}"), Value::from(n))).collect();
+            let taken = work::of(|| {
+                let mut edit = map.edit();
+                (0..members).filter(|n| n % 3 > 0).for_each(|n| drop(edit.remove(&format!("n{n}"))));
+            });
+            assert_eq!(map.len(), members.div_ceil(3));
+            taken
+        };
+        assert!(steps(300) <= 3 * 300);
+        assert!(steps(300_000) <= 3 * 300_000);
+    }
+
+    /// Each level that is looked at twice would double the work: 2^100 steps.
+    #[test]
+    fn deep_objects_that_differ_at_the_bottom_are_compared_once() {
+        let deep = |bottom: i64| (0..100).fold(json!(bottom), |value, _| json!({"a": value, "b": 1}));
+        assert_ne!(deep(1), deep(2));
+        assert_eq!(deep(1), deep(1));
+        let turned = |bottom: i64| (0..100).fold(json!(bottom), |value, _| json!({"b": 1, "a": value}));
+        assert_ne!(deep(1), turned(2));
+        assert_eq!(deep(1), turned(1));
+    }
+
+    #[test]
+    fn equal_values_have_equal_hashes() {
+        let hash = |value: &Value| {
+            let mut hasher = DefaultHasher::new();
+            value.hash(&mut hasher);
+            hasher.finish()
+        };
+        let (one, other) = (json!({"a": 1, "b": [2, {"c": null}]}), json!({"b": [2, {"c": null}], "a": 1}));
+        assert_eq!(hash(&one), hash(&other));
+        assert_ne!(hash(&one), hash(&json!({"a": 1, "b": [2, {"d": null}]})));
+        assert_ne!(hash(&json!({"a": "b", "c": "d"})), hash(&json!({"a": "d", "c": "b"})));
     }
 
     #[test]

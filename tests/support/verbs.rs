@@ -53,6 +53,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
             Vec::new(),
         )),
         port_claims,
+        lanes: Default::default(),
         unreadable: Default::default(),
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),

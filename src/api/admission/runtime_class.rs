@@ -1,5 +1,7 @@
 //! RuntimeClass: what running Pods in a certain way costs, and where that is possible.
 
+use std::collections::HashSet;
+
 use super::tolerations::list_mut;
 use super::view::{Place, View};
 use crate::api::{ObjectMap, fields};
@@ -77,8 +79,15 @@ fn place(spec: &mut ObjectMap, scheduling: &ObjectMap) -> Result<(), String> {
     Ok(())
 }
 
-/// Without those that others include; of equals the first.
+/// More tolerations than these are not held against each other: that would take minutes for a body full of them.
+const MOST_COMPARED: usize = 2000;
+
+/// Without those that others include; of equals the first. Of more than [`MOST_COMPARED`] only equals go.
 fn merged(all: &[Value]) -> Vec<Value> {
+    if all.len() > MOST_COMPARED {
+        let mut seen = HashSet::with_capacity(all.len());
+        return all.iter().filter(|one| seen.insert(*one)).cloned().collect();
+    }
     let mut kept: Vec<Value> = Vec::new();
     for (index, one) in all.iter().enumerate() {
         let behind = &all[index + 1..];

@@ -1,7 +1,7 @@
 //! Metadata of an object about to be created.
 
 use super::{Metadata, NameFormat, refuse, text, validate_common};
-use crate::api::error::{Cause, Error};
+use crate::api::error::{Cause, Causes, Error};
 use crate::gotext;
 use crate::schema::resource::Scope;
 
@@ -45,8 +45,8 @@ pub fn wants_generated_name(metadata: &Metadata) -> bool {
 }
 
 /// Causes of a 422, once the name is generated and the namespace filled in.
-pub fn validate(metadata: &Metadata, scope: Scope, names: NameFormat) -> Vec<Cause> {
-    let mut causes = Vec::new();
+pub fn validate(metadata: &Metadata, scope: Scope, names: NameFormat) -> Causes {
+    let mut causes = Causes::default();
     let prefix = text(metadata, "generateName");
     if !prefix.is_empty() {
         refuse("metadata.generateName", prefix, names.check_prefix(prefix), &mut causes);

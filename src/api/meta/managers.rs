@@ -2,13 +2,13 @@
 //! all have been dropped before.
 
 use super::{Metadata, text};
-use crate::api::error::Cause;
+use crate::api::error::{Cause, Causes};
 use crate::api::options::write::validate_manager;
 use crate::tree::Value;
 
 const SUBRESOURCE_MAX: usize = 256;
 
-pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
+pub(super) fn validate(metadata: &Metadata, causes: &mut Causes) {
     let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
     for (index, entry) in entries.filter_map(Value::as_object).enumerate() {
         let manager = text(entry, "manager");

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Metadata, text};
-use crate::api::error::Cause;
+use crate::api::error::{Cause, Causes};
 use crate::api::strictness::Warnings;
 use crate::gotext;
 use crate::tree::Value;
@@ -47,7 +47,7 @@ pub fn drop_repeated(metadata: &mut Metadata, found: Found, warnings: &Warnings)
     ));
 }
 
-pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
+pub(super) fn validate(metadata: &Metadata, causes: &mut Causes) {
     let Some(list) = metadata.get("ownerReferences").filter(|value| value.is_array()) else { return };
     let references = list.as_array().into_iter().flatten().filter_map(Value::as_object);
     let mut controller: Option<String> = None;
@@ -63,13 +63,13 @@ pub(super) fn validate(metadata: &Metadata, causes: &mut Vec<Cause>) {
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                causes.push(Cause::invalid(FIELD, gotext::json(list), &why));
+                causes.add(|| Cause::invalid(FIELD, gotext::json(list), &why));
             }
         }
     }
 }
 
-fn validate_one(reference: &Metadata, field: &str, causes: &mut Vec<Cause>) {
+fn validate_one(reference: &Metadata, field: &str, causes: &mut Causes) {
     let version = text(reference, "apiVersion");
     let bare = version.split_once('/').map_or(version, |(_, version)| version);
     if version.is_empty() {

@@ -9,18 +9,18 @@ fn meta(value: Value) -> Metadata {
     value.as_object().cloned().unwrap()
 }
 
-fn texts(causes: &[Cause]) -> Vec<String> {
-    causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+fn texts(causes: Causes) -> Vec<String> {
+    causes.into_vec().iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
 fn created(value: Value) -> Vec<String> {
-    texts(&create::validate(&meta(value), Scope::Namespaced, NameFormat::Dns1123Subdomain))
+    texts(create::validate(&meta(value), Scope::Namespaced, NameFormat::Dns1123Subdomain))
 }
 
 fn updated(new: Value, old: Value) -> Vec<String> {
     let (mut new, old) = (meta(new), meta(old));
     update::prepare(&mut new, &old);
-    texts(&update::validate(&new, &old, Scope::Namespaced))
+    texts(update::validate(&new, &old, Scope::Namespaced))
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn validating_a_create() {
     assert_eq!(created(big), ["metadata.annotations: Too long: may not be more than 262144 bytes"]);
     let cluster = meta(json!({"name": "system:x", "namespace": "n"}));
     assert_eq!(
-        texts(&create::validate(&cluster, Scope::Cluster, NameFormat::PathSegment)),
+        texts(create::validate(&cluster, Scope::Cluster, NameFormat::PathSegment)),
         ["metadata.namespace: Forbidden: not allowed on this type"]
     );
 }

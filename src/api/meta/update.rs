@@ -1,7 +1,9 @@
 //! Metadata of an object about to be changed, beside what is stored.
 
+use std::collections::HashSet;
+
 use super::{Metadata, NameFormat, finalizers, is_set, is_terminating, refuse, text, validate_common};
-use crate::api::error::{Cause, Error, Subject};
+use crate::api::error::{Cause, Causes, Error, Subject};
 use crate::gotext;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -58,8 +60,8 @@ fn restore(new: &mut Metadata, old: &Metadata, field: &str) {
 }
 
 /// Causes of a 422, after [`prepare`]. Names keep the rules of path segments only: old objects stay editable.
-pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Vec<Cause> {
-    let mut causes = Vec::new();
+pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Causes {
+    let mut causes = Causes::default();
     let names = NameFormat::PathSegment;
     match text(new, "name") {
         "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
@@ -82,8 +84,8 @@ pub fn completes_deletion(metadata: &Metadata) -> bool {
 }
 
 fn new_finalizers(new: &Metadata, old: &Metadata) -> Option<Cause> {
-    let known = |name: &str| finalizers(old).any(|old| old == name);
-    let mut extra: Vec<&str> = finalizers(new).filter(|name| !known(name)).collect();
+    let known: HashSet<&str> = finalizers(old).collect();
+    let mut extra: Vec<&str> = finalizers(new).filter(|name| !known.contains(name)).collect();
     extra.sort_unstable();
     extra.dedup();
     if extra.is_empty() {

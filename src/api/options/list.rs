@@ -9,9 +9,11 @@ use super::{ReadAt, parse_revision};
 use crate::api::continue_token::{ContinueToken, Scope, TokenKeys};
 use crate::api::error::{Cause, Error};
 use crate::api::selector::field::FieldSelector;
-use crate::api::selector::label::LabelSelector;
+use crate::api::selector::label::{LabelSelector, Requirement};
 use crate::api::selector::selectable::SelectableFields;
+use crate::codec::object::Object;
 use crate::gotext;
+use crate::long_work::decoding;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
@@ -39,6 +41,38 @@ pub struct Selection {
     pub namespace: Option<String>,
     /// The one name that matches can have.
     pub name: Option<String>,
+}
+
+impl Selection {
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty() && self.name.is_none()
+    }
+
+    /// Whether it asks for fields that only a decoded object tells.
+    pub fn decodes(&self) -> bool {
+        let in_key = |field: &str| matches!(field, "metadata.name" | "metadata.namespace");
+        self.fields.terms().iter().any(|term| !in_key(&term.field))
+    }
+
+    /// What looking at an object takes.
+    pub fn effort(&self) -> Effort {
+        let requirements = self.labels.requirements().iter().map(Requirement::len);
+        let steps = 1 + requirements.chain([self.fields.terms().len()]).sum::<usize>() / 4;
+        Effort { steps, decodes: self.decodes() }
+    }
+}
+
+/// The steps of a scan that a selection takes for each object.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    steps: usize,
+    decodes: bool,
+}
+
+impl Effort {
+    pub fn of(self, object: &Object) -> usize {
+        self.steps + if self.decodes { decoding(object.size()) } else { 0 }
+    }
 }
 
 /// Which state a list shows.

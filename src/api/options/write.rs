@@ -2,7 +2,7 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::{Cause, Causes, Error};
 use crate::gotext;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
@@ -68,7 +68,9 @@ impl WriteOptions {
 
     fn validate(query: &Query, causes: &mut Vec<Cause>) -> Self {
         let manager = query.text("fieldManager");
-        validate_manager("fieldManager", manager, causes);
+        let mut of_manager = Causes::default();
+        validate_manager("fieldManager", manager, &mut of_manager);
+        causes.extend(of_manager.into_vec());
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         Self {
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
@@ -104,13 +106,13 @@ impl PatchOptions {
 }
 
 /// What is wrong with a manager's name in `field`.
-pub fn validate_manager(field: &str, manager: &str, causes: &mut Vec<Cause>) {
+pub fn validate_manager(field: &str, manager: &str, causes: &mut Causes) {
     if manager.len() > FIELD_MANAGER_MAX {
         causes.push(Cause::too_long(field, FIELD_MANAGER_MAX));
     }
     for (i, c) in manager.char_indices().filter(|(_, c)| !gotext::is_printable(*c)) {
         let why = format!("invalid character U+{:04X} (at position {i})", u32::from(c));
-        causes.push(Cause::invalid(field, gotext::quote(manager), &why));
+        causes.add(|| Cause::invalid(field, gotext::quote(manager), &why));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Managers of a Scale: those of its parent's replicas, seen through `autoscaling/v1`.
 
+use std::collections::{HashMap, VecDeque};
+
 use super::Tracking;
 use crate::api::apply::first_managers;
 use crate::api::error::Error;
@@ -121,26 +123,30 @@ fn of_parent(managers: &Managers) -> Managers {
     Managers(seen.collect())
 }
 
+fn in_any_version(identity: &Identity) -> (&str, Operation, &str) {
+    (&identity.name, identity.operation, &identity.subresource)
+}
+
 fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Managers {
     let replicas = replicas();
-    let same = |one: &Identity, other: &Identity| {
-        (&one.name, one.operation, &one.subresource) == (&other.name, other.operation, &other.subresource)
-    };
-    let mut owners: Vec<&Manager> =
-        scale.0.iter().filter(|manager| !manager.fields.intersection(&replicas).is_empty()).collect();
+    let owns = |manager: &&Manager| !manager.fields.intersection(&replicas).is_empty();
+    let mut owners: Vec<Option<&Manager>> = scale.0.iter().filter(owns).map(Some).collect();
+    // The places of those that have not been met in the parent.
+    let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
+    for (at, owner) in owners.iter().flatten().enumerate() {
+        places.entry(in_any_version(&owner.identity)).or_default().push_back(at);
+    }
     let mut managers = parent;
     for manager in &mut managers.0 {
-        let owns = !manager.fields.intersection(&replicas).is_empty();
-        let still = owners.iter().position(|owner| same(&owner.identity, &manager.identity));
-        match still {
-            Some(at) if owns => {
-                owners.remove(at);
-            }
-            None if owns => manager.fields = std::mem::take(&mut manager.fields).difference(&replicas),
-            _ => {}
+        if !owns(&&*manager) {
+            continue;
+        }
+        match places.get_mut(&in_any_version(&manager.identity)).and_then(VecDeque::pop_front) {
+            Some(at) => owners[at] = None,
+            None => manager.fields = std::mem::take(&mut manager.fields).difference(&replicas),
         }
     }
-    for owner in owners {
+    for owner in owners.into_iter().flatten() {
         let api_version = resource.definition.api_version();
         let identity = Identity { api_version, ..owner.identity.clone() };
         let before = managers.find(&identity).map(|manager| manager.fields.clone()).unwrap_or_default();

@@ -54,6 +54,14 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    /// How many texts it compares a label with.
+    pub fn len(&self) -> usize {
+        match &self.operator {
+            Operator::In(values) | Operator::NotIn(values) => values.len(),
+            _ => 1,
+        }
+    }
+
     fn matches(&self, value: Option<&str>) -> bool {
         let integer = || value.and_then(|v| gotext::parse_int(v).ok());
         match &self.operator {

@@ -1,5 +1,7 @@
 //! What a Service needs that nobody has given it yet, and what it holds.
 
+use std::collections::{HashMap, HashSet};
+
 use super::families::{families, texts};
 use super::ranges::Family;
 use super::{Claim, Reason};
@@ -103,25 +105,20 @@ fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
     }
     let list = fields::items(spec, &["ports"]);
     let asked: Vec<Option<u16>> = list.iter().map(|port| number(port.get("nodePort"))).collect();
-    let mut claimed = had.to_vec();
-    let mut served: Vec<&Value> = Vec::new();
+    let mut claimed: HashSet<u16> = had.iter().filter_map(Claim::port).collect();
+    // Numbers for which a node port was asked, or will be found.
+    let with_port = list.iter().zip(&asked).filter(|(_, asked)| asked.is_some());
+    let mut lenders: HashSet<&Value> = with_port.filter_map(|(port, _)| port.get("port")).collect();
     let mut wanted = Vec::new();
     for (index, port) in list.iter().enumerate() {
         let own = port.get("port").unwrap_or(&Value::Null);
-        let lent = served.contains(&own)
-            || list
-                .iter()
-                .zip(&asked)
-                .any(|(other, asked)| asked.is_some() && other.get("port") == Some(own));
+        let lent = lenders.contains(own);
         let want = match asked[index] {
-            Some(port) if claimed.contains(&Claim::Port(port)) => None,
-            Some(port) => {
-                claimed.push(Claim::Port(port));
-                Some(Want::This(Claim::Port(port)))
-            }
+            Some(port) if !claimed.insert(port) => None,
+            Some(port) => Some(Want::This(Claim::Port(port))),
             None if lent || !on_demand => None,
             None => {
-                served.push(own);
+                lenders.insert(own);
                 Some(Want::AnyPort)
             }
         };
@@ -141,12 +138,12 @@ pub(super) fn share_ports(spec: &mut ObjectMap) {
         return;
     }
     let list = fields::items(spec, &["ports"]).iter();
-    let numbers: Vec<(Value, u16)> =
-        list.filter_map(|port| Some((port.get("port")?.clone(), number(port.get("nodePort"))?))).collect();
+    let lender = |port: &Value| Some((port.get("port")?.clone(), number(port.get("nodePort"))?));
+    // Of equal numbers the first counts.
+    let numbers: HashMap<Value, u16> = list.rev().filter_map(lender).collect();
     for port in ports_mut(spec) {
         if number(port.get("nodePort")).is_none() {
-            let shared = numbers.iter().find(|(own, _)| port.get("port") == Some(own));
-            if let Some((_, number)) = shared {
+            if let Some(number) = port.get("port").and_then(|own| numbers.get(own)) {
                 port.insert("nodePort", (*number).into());
             }
         }
@@ -158,13 +155,10 @@ pub(super) fn held(spec: &ObjectMap) -> Vec<Claim> {
     let addresses =
         texts(spec, "clusterIPs").into_iter().filter_map(|text| text.parse().ok()).map(Claim::Address);
     let ports = fields::items(spec, &["ports"]).iter().map(|port| port.get("nodePort"));
-    let ports = ports.chain([spec.get("healthCheckNodePort")]).filter_map(number).map(Claim::Port);
+    let ports = ports.chain([spec.get("healthCheckNodePort")]).filter_map(number);
     let mut held: Vec<Claim> = if has_addresses(spec) { addresses.collect() } else { Vec::new() };
-    for port in ports {
-        if !held.contains(&port) {
-            held.push(port);
-        }
-    }
+    let mut seen = HashSet::new();
+    held.extend(ports.filter(|port| seen.insert(*port)).map(Claim::Port));
     held
 }
 

@@ -1,5 +1,7 @@
 //! What is told of the devices of a claim goes when the devices do.
 
+use std::collections::HashSet;
+
 use crate::api::{ObjectMap, fields};
 use crate::tree::Value;
 
@@ -16,7 +18,7 @@ pub(super) fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-fn allocated(claim: &ObjectMap) -> Vec<[String; 4]> {
+fn allocated(claim: &ObjectMap) -> HashSet<[String; 4]> {
     fields::items(claim, &["status", "allocation", "devices", "results"]).iter().map(key).collect()
 }
 

@@ -1,6 +1,8 @@
 //! `pods/ephemeralcontainers`: containers that are added to a running pod, never changed and never removed
 //! (`pkg/registry/core/pod/strategy.go`, `ValidatePodEphemeralContainersUpdate`).
 
+use std::collections::HashMap;
+
 use super::resize::MIRROR;
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
@@ -26,12 +28,15 @@ pub(super) fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         return vec![Cause::forbidden("", "static pods do not support ephemeral containers")];
     }
     let now = fields::items(new, &["spec", FIELD]);
+    // Of equal names the first counts.
+    let by_name: HashMap<Option<&Value>, &Value> =
+        now.iter().rev().map(|after| (after.get("name"), after)).collect();
     let refused = |before: &Value| {
         let name = before.get("name").and_then(Value::as_str).unwrap_or_default();
         let quoted = gotext::quote(name);
-        let why = match now.iter().find(|after| after.get("name") == before.get("name")) {
+        let why = match by_name.get(&before.get("name")) {
             None => format!("existing ephemeral containers {quoted} may not be removed\n"),
-            Some(after) if after != before => {
+            Some(after) if *after != before => {
                 format!("existing ephemeral containers {quoted} may not be changed\n")
             }
             Some(_) => return None,

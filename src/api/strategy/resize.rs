@@ -1,6 +1,8 @@
 //! `pods/resize`: processor time and memory of containers that run (`pkg/registry/core/pod/strategy.go`,
 //! `ValidatePodResize`).
 
+use std::collections::HashSet;
+
 use super::qos;
 use crate::api::error::Cause;
 use crate::api::{ObjectMap, fields};
@@ -118,7 +120,7 @@ fn pairs<'a>(list: &str, new: &'a ObjectMap, old: &'a ObjectMap) -> Vec<(&'a Obj
 
 fn removed(list: &str, at: usize, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     let gone = |part: &&str| {
-        let names = |container: &ObjectMap| -> Vec<String> {
+        let names = |container: &ObjectMap| -> HashSet<String> {
             let resources = fields::at(container, &["resources", part]).and_then(Value::as_object);
             resources.into_iter().flat_map(|resources| resources.keys().map(ToString::to_string)).collect()
         };

@@ -50,7 +50,7 @@ pub fn validating(object: &ObjectMap, errors: &mut Errors) {
                 errors.required(&expression, &format!("must not exceed {AUDIT_EXPRESSION} bytes in length"));
             }
             _ => {
-                let why = admission.problem(expression.text().trim(), Purpose::Annotation);
+                let why = admission.problem(expression.text().trim(), Purpose::Annotation, errors);
                 why.iter().for_each(|why| errors.invalid(&expression, expression.text(), why));
             }
         }

@@ -81,7 +81,7 @@ fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
         if expression.text().len() > EXPRESSION_MAX {
             return errors.too_long(&expression, EXPRESSION_MAX);
         }
-        if let Some(why) = device_problem(expression.text()) {
+        if let Some(why) = device_problem(expression.text(), errors) {
             errors.invalid(&expression, expression.text(), &why);
         }
     });

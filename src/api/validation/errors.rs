@@ -2,14 +2,18 @@
 
 use super::at::At;
 use super::format::Check;
-use crate::api::error::{Cause, CauseReason};
+use crate::api::error::{Cause, CauseReason, Causes};
+use crate::expression::{self, Checked, DeepStack, Environment};
 use crate::gotext;
 use crate::tree::Value;
 
 /// What is wrong with an object (apimachinery `field.ErrorList`).
 #[derive(Default)]
 pub struct Errors {
-    causes: Vec<Cause>,
+    causes: Causes,
+    /// Where expressions are checked; without it they are passed over.
+    stack: Option<DeepStack>,
+    passed_over: bool,
 }
 
 /// A bad value as Go prints it.
@@ -57,10 +61,31 @@ impl Shown for Verbatim {
 }
 
 impl Errors {
-    pub fn into_causes(self) -> Vec<Cause> {
+    /// Errors of an object whose expressions are checked too.
+    pub fn on(stack: DeepStack) -> Self {
+        Self { stack: Some(stack), ..Self::default() }
+    }
+
+    /// Checks an expression. `None` if nothing is known of it: the stack is not deep enough here, the expression is too
+    /// long, or so much is wrong already that nobody would be told.
+    pub fn check(&mut self, text: &str, environment: &Environment) -> Option<Result<Checked, String>> {
+        let Some(stack) = self.stack else {
+            self.passed_over = true;
+            return None;
+        };
+        if self.causes.is_full() { None } else { expression::check(text, environment, stack) }
+    }
+
+    /// Whether there was an expression that only a [deep stack](DeepStack) can take.
+    pub fn passed_over_expressions(&self) -> bool {
+        self.passed_over
+    }
+
+    pub fn into_causes(self) -> Causes {
         self.causes
     }
 
+    /// How many there are, told or not.
     pub fn len(&self) -> usize {
         self.causes.len()
     }
@@ -70,25 +95,36 @@ impl Errors {
     }
 
     pub fn append(&mut self, others: Self) {
-        self.causes.extend(others.causes);
+        self.passed_over |= others.passed_over;
+        self.causes.append(others.causes);
     }
 
     pub fn push(&mut self, cause: Cause) {
         self.causes.push(cause);
     }
 
+    /// As [`Errors::push`], of a cause that is made only if it is told.
+    pub fn add(&mut self, cause: impl FnOnce() -> Cause) {
+        self.causes.add(cause);
+    }
+
+    /// The same cause so many times.
+    pub fn add_times(&mut self, times: usize, cause: impl Fn() -> Cause) {
+        self.causes.add_times(times, cause);
+    }
+
     pub fn required(&mut self, at: &At<'_, '_>, detail: &str) {
-        self.push(Cause::required(at.path().to_string(), detail));
+        self.causes.add(|| Cause::required(at.path().to_string(), detail));
     }
 
     pub fn invalid(&mut self, at: &At<'_, '_>, value: impl Shown, detail: &str) {
-        self.push(Cause::invalid(at.path().to_string(), value.show(), detail));
+        self.causes.add(|| Cause::invalid(at.path().to_string(), value.show(), detail));
     }
 
     /// An invalid value that is not told.
     pub fn invalid_unsaid(&mut self, at: &At<'_, '_>, detail: &str) {
-        let message = format!("Invalid value: {detail}");
-        self.push(Cause::new(CauseReason::Invalid, at.path().to_string(), message));
+        let message = || format!("Invalid value: {detail}");
+        self.causes.add(|| Cause::new(CauseReason::Invalid, at.path().to_string(), message()));
     }
 
     /// One error per message about a text.
@@ -112,37 +148,37 @@ impl Errors {
     }
 
     pub fn forbidden(&mut self, at: &At<'_, '_>, detail: &str) {
-        self.push(Cause::forbidden(at.path().to_string(), detail));
+        self.causes.add(|| Cause::forbidden(at.path().to_string(), detail));
     }
 
     /// What upstream could not make sense of itself.
     pub fn internal(&mut self, at: &At<'_, '_>, why: &str) {
-        let message = format!("Internal error: {why}");
-        self.push(Cause::new(CauseReason::Internal, at.path().to_string(), message));
+        let message = || format!("Internal error: {why}");
+        self.causes.add(|| Cause::new(CauseReason::Internal, at.path().to_string(), message()));
     }
 
     pub fn duplicate(&mut self, at: &At<'_, '_>, value: impl Shown) {
-        self.push(Cause::duplicate(at.path().to_string(), value.show()));
+        self.causes.add(|| Cause::duplicate(at.path().to_string(), value.show()));
     }
 
     pub fn not_found(&mut self, at: &At<'_, '_>, value: impl Shown) {
-        let message = format!("Not found: {}", value.show());
-        self.push(Cause::new(CauseReason::NotFound, at.path().to_string(), message));
+        let message = || format!("Not found: {}", value.show());
+        self.causes.add(|| Cause::new(CauseReason::NotFound, at.path().to_string(), message()));
     }
 
     /// `supported` in the order in which upstream lists it.
     pub fn not_supported(&mut self, at: &At<'_, '_>, value: impl Shown, supported: &[&str]) {
-        self.push(Cause::not_supported(at.path().to_string(), value.show(), supported));
+        self.causes.add(|| Cause::not_supported(at.path().to_string(), value.show(), supported));
     }
 
     pub fn too_long(&mut self, at: &At<'_, '_>, limit: usize) {
-        self.push(Cause::too_long(at.path().to_string(), limit));
+        self.causes.add(|| Cause::too_long(at.path().to_string(), limit));
     }
 
     pub fn too_many(&mut self, at: &At<'_, '_>, found: usize, limit: usize) {
         let unit = if limit == 1 { "item" } else { "items" };
-        let message = format!("Too many: {found}: must have at most {limit} {unit}");
-        self.push(Cause::new(CauseReason::TooMany, at.path().to_string(), message));
+        let message = || format!("Too many: {found}: must have at most {limit} {unit}");
+        self.causes.add(|| Cause::new(CauseReason::TooMany, at.path().to_string(), message()));
     }
 
     /// A text that has to be one of a few; absent ones are the caller's.

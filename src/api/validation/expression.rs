@@ -1,8 +1,10 @@
 //! What expressions of CEL may say in policies, webhooks and selectors of devices.
 
+use std::sync::LazyLock;
+
 use super::at::At;
 use super::errors::Errors;
-use crate::expression::{Checked, Environment, Type, check};
+use crate::expression::{Checked, Environment, Type};
 
 /// The type that an expression may evaluate to.
 #[derive(Clone, Copy)]
@@ -112,6 +114,12 @@ pub struct Admission {
 impl Admission {
     /// `params` where a kind of them is named.
     pub fn new(params: bool) -> Self {
+        static KNOWN: LazyLock<[Environment; 2]> =
+            LazyLock::new(|| [false, true].map(Admission::environment));
+        Self { environment: KNOWN[usize::from(params)].clone() }
+    }
+
+    fn environment(params: bool) -> Environment {
         let mut environment = declared(Environment::default(), &STRUCTS);
         let mut variables = vec![
             ("object", "dyn"),
@@ -127,7 +135,7 @@ impl Admission {
         for (name, is) in variables {
             environment = environment.with_variable(name, Type::parse(is));
         }
-        Self { environment }
+        environment
     }
 
     /// With variables that are declared one after the other.
@@ -150,12 +158,14 @@ impl Admission {
     }
 
     /// What is wrong with an expression.
-    pub fn problem(&self, text: &str, purpose: Purpose) -> Option<String> {
-        self.check(text, purpose).err()
+    pub fn problem(&self, text: &str, purpose: Purpose, errors: &mut Errors) -> Option<String> {
+        self.check(text, purpose, errors).err()
     }
 
-    fn check(&self, text: &str, purpose: Purpose) -> Result<Type, String> {
-        let Checked { result, .. } = check(text, &self.environment)?;
+    /// Nothing is wrong with what was not looked at.
+    fn check(&self, text: &str, purpose: Purpose, errors: &mut Errors) -> Result<Type, String> {
+        let Some(checked) = errors.check(text, &self.environment) else { return Ok(Type::Dyn) };
+        let Checked { result, .. } = checked?;
         let wanted: &[&str] = match purpose {
             Purpose::Truth => &["bool"],
             Purpose::Message => &["string"],
@@ -186,7 +196,7 @@ impl Admission {
         if text.trim().is_empty() {
             return;
         }
-        if let Some(why) = self.problem(text, purpose) {
+        if let Some(why) = self.problem(text, purpose, errors) {
             errors.invalid(at, text, &why);
         }
     }
@@ -196,7 +206,7 @@ impl Admission {
         if at.text().trim().is_empty() {
             return;
         }
-        let is = match self.check(at.text(), Purpose::Variable) {
+        let is = match self.check(at.text(), Purpose::Variable, errors) {
             Ok(is) => as_declared(&is),
             Err(why) => {
                 errors.invalid(at, at.text(), &why);
@@ -228,9 +238,12 @@ fn declared(environment: Environment, structs: &[(&str, &[(&str, &str)])]) -> En
 }
 
 /// What is wrong with a selector of devices.
-pub fn device_problem(text: &str) -> Option<String> {
-    let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
-    match check(text, &environment.with_variable("device", Type::Struct(DEVICE.0.into()))) {
+pub fn device_problem(text: &str, errors: &mut Errors) -> Option<String> {
+    static KNOWN: LazyLock<Environment> = LazyLock::new(|| {
+        let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
+        environment.with_variable("device", Type::Struct(DEVICE.0.into()))
+    });
+    match errors.check(text, &KNOWN)? {
         Ok(Checked { result: Type::Bool | Type::Any, .. }) => None,
         Ok(Checked { result, .. }) => {
             Some(format!("must evaluate to bool or the unknown type, not {result}"))

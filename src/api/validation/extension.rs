@@ -349,9 +349,10 @@ fn stored_versions(stored: &At<'_, '_>, versions: &At<'_, '_>, errors: &mut Erro
             errors.invalid(stored, stored.value(), &format!("must have the storage version {name}"));
         }
     }
+    let names: BTreeSet<&str> = versions.items().map(|version| version.get("name").text()).collect();
     for known in stored.items() {
         let name = known.text();
-        if !versions.items().any(|version| version.get("name").text() == name) {
+        if !names.contains(name) {
             let why = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
                  until a storage migration ensures no data remains persisted in {name} and removes {name} from \

@@ -1,5 +1,6 @@
 //! Addresses and ranges of addresses (apimachinery `util/validation/ip.go`).
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::at::At;
@@ -45,13 +46,8 @@ fn is_network(ip: IpAddr, bits: u8) -> bool {
 }
 
 /// An address in a field that once took any form: `known` ones stay valid.
-pub fn legacy<'a>(
-    at: &At<'_, '_>,
-    text: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    errors: &mut Errors,
-) {
-    if known.into_iter().any(|old| old == text) {
+pub fn legacy(at: &At<'_, '_>, text: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
+    if known.contains(text) {
         return;
     }
     address(at, text, errors);
@@ -83,13 +79,8 @@ pub fn canonical(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
 }
 
 /// A range in a field that once took any form.
-pub fn legacy_range<'a>(
-    at: &At<'_, '_>,
-    text: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    errors: &mut Errors,
-) {
-    if !known.into_iter().any(|old| old == text) {
+pub fn legacy_range(at: &At<'_, '_>, text: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
+    if !known.contains(text) {
         range(at, text, errors);
     }
 }

@@ -1,11 +1,12 @@
 //! Names and amounts of resources: what containers ask for and may have.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::at::At;
 use super::errors::Errors;
 use super::format::dns1123_label;
+use crate::api::error::{Cause, CauseReason};
 use crate::api::meta::format::label_key;
 use crate::quantity;
 use crate::tree::Value;
@@ -211,27 +212,30 @@ fn huge_pages(at: &At<'_, '_>, resource: &str, errors: &mut Errors) {
 }
 
 fn claim_names(claims: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    // The requests of each claim, and how often it is named.
+    let mut seen: BTreeMap<&str, (BTreeSet<&str>, usize)> = BTreeMap::new();
     for claim in claims.items() {
         let (name, request) = (claim.get("name").text(), claim.get("request").text());
         if name.is_empty() {
             errors.required(&claim, "");
             continue;
         }
-        if seen.contains(&(name, "")) {
+        let (requests, times) = seen.entry(name).or_default();
+        if requests.contains("") {
             errors.duplicate(&claim, name);
         } else {
             if !request.is_empty() {
                 errors.invalid_each(&claim.get("request"), request, dns1123_label(request));
             }
-            if seen.contains(&(name, request)) {
+            if requests.contains(request) {
                 errors.duplicate(&claim, &*format!("{name}/{request}"));
             } else if request.is_empty() {
-                for _ in seen.iter().filter(|(other, _)| *other == name) {
+                for _ in 0..*times {
                     errors.duplicate(&claim, name);
                 }
             }
-            seen.push((name, request));
+            requests.insert(request);
+            *times += 1;
         }
         if !known.contains(name) {
             unknown_claim(&claim, name, known, errors);
@@ -240,11 +244,12 @@ fn claim_names(claims: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
 }
 
 fn unknown_claim(at: &At<'_, '_>, name: &str, known: &BTreeSet<&str>, errors: &mut Errors) {
-    let names: Vec<&str> = known.iter().copied().collect();
-    let rest =
-        if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
-    let name = crate::gotext::quote(name);
-    let message = format!("Not found: {name}: must be one of the names in pod.spec.resourceClaims{rest}");
-    let reason = crate::api::error::CauseReason::NotFound;
-    errors.push(crate::api::error::Cause::new(reason, at.path().to_string(), message));
+    errors.add(|| {
+        let names: Vec<&str> = known.iter().copied().collect();
+        let rest =
+            if names.is_empty() { " which is empty".to_owned() } else { format!(": {}", names.join(", ")) };
+        let name = crate::gotext::quote(name);
+        let message = format!("Not found: {name}: must be one of the names in pod.spec.resourceClaims{rest}");
+        Cause::new(CauseReason::NotFound, at.path().to_string(), message)
+    });
 }

@@ -1,5 +1,7 @@
 //! Classes of container runtimes.
 
+use std::collections::BTreeSet;
+
 use super::at::At;
 use super::errors::{Errors, Verbatim};
 use super::format::dns1123_label;
@@ -23,7 +25,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     selector::labels(&scheduling.get("nodeSelector"), errors);
     let tolerations = scheduling.get("tolerations");
     pod::tolerations(&tolerations, errors);
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for toleration in tolerations.items() {
         let key = ["key", "operator", "value", "effect"].map(|name| toleration.get(name).text());
         if seen.contains(&key) {
@@ -34,7 +36,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
             );
             errors.duplicate(&toleration, Verbatim(shown));
         } else {
-            seen.push(key);
+            seen.insert(key);
         }
     }
 }

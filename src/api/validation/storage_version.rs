@@ -6,8 +6,10 @@ use super::at::At;
 use super::errors::Errors;
 use super::format::{dns1035_label, dns1123_subdomain};
 use crate::api::ObjectMap;
+use crate::api::error::Cause;
 use crate::api::meta::format::{label_key, regex_text};
 use crate::api::storage_version::common;
+use crate::gotext;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
@@ -60,16 +62,19 @@ fn entry(entry: &At<'_, '_>, errors: &mut Errors) {
         let why = format!("decodableVersions must include encodingVersion {}", encoding.text());
         errors.invalid(&decodable, decodable.value(), &why);
     }
+    let known: BTreeSet<&str> = decodable.texts().collect();
     for one in entry.get("servedVersions").items() {
         version(&one, errors);
-        if !decodable.texts().any(|known| known == one.text()) {
-            let known: Vec<&str> = decodable.texts().collect();
-            let why = format!(
-                "individual served version : {} must be included in decodableVersions : [{}]",
-                one.text(),
-                known.join(" ")
-            );
-            errors.invalid(&one, one.text(), &why);
+        if !known.contains(one.text()) {
+            errors.add(|| {
+                let known: Vec<&str> = decodable.texts().collect();
+                let why = format!(
+                    "individual served version : {} must be included in decodableVersions : [{}]",
+                    one.text(),
+                    known.join(" ")
+                );
+                Cause::invalid(one.path().to_string(), gotext::quote(one.text()), &why)
+            });
         }
     }
 }

@@ -158,7 +158,7 @@ fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Ca
         metadata_mut(&mut new).shift_remove("resourceVersion");
         strategy.prepare_create(&mut new, &writer);
         let mut causes = meta::create::validate(&own(&new), definition.scope, strategy.names());
-        causes.extend(rules.create(&new));
+        causes.append(rules.create(&new).expect("threads"));
         causes
     } else {
         meta::update::prepare(metadata_mut(&mut new), &own(old));
@@ -168,14 +168,15 @@ fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Ca
             strategy.prepare_status_update(&mut new, old, &writer);
         }
         let mut causes = meta::update::validate(&own(&new), &own(old), definition.scope);
-        causes.extend(if verb == "update" { rules.update(&new, old) } else { rules.status(&new, old) });
+        let found = if verb == "update" { rules.update(&new, old) } else { rules.status(&new, old) };
+        causes.append(found.expect("threads"));
         causes
     };
     let line = |cause: Cause| {
         let text = cause.message.split('\n').next().unwrap_or_default().to_owned();
         (cause.reason.as_str().to_owned(), cause.field, text)
     };
-    causes.into_iter().map(line).collect()
+    causes.into_vec().into_iter().map(line).collect()
 }
 
 fn changed(object: &ObjectMap, case: &Case) -> ObjectMap {

@@ -75,6 +75,7 @@ fn add<'v>(
         if remarks.are_enough() {
             return;
         }
+        remarks.compare(seen.len().min(MOST_COMPARED));
         for other in seen.iter().take(MOST_COMPARED).filter(|other| file.overlaps(other)) {
             let volume = quote(volume);
             let (file, other) = (file.shown(), other.shown());

@@ -30,6 +30,7 @@ pub(super) fn of_containers(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
             if count > 1 && !remarks.are_enough() {
                 let (number, protocol) = (port.get("containerPort").int(), port.get("protocol").text());
                 let host = (ip, host_port);
+                remarks.compare(seen.len().min(MOST_COMPARED));
                 let same = seen
                     .iter()
                     .take(MOST_COMPARED)

@@ -1,6 +1,7 @@
 //! Keys that a document sets twice, as go-yaml tells of them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
 
@@ -16,12 +17,15 @@ pub fn repeated_keys(document: &str) -> Vec<String> {
         match event {
             Event::Scalar(text, style, ..) => scan.node(line, Some(key(text, style))),
             Event::Alias(_) | Event::UnresolvedAlias(_) => scan.node(line, None),
-            Event::MappingStart(..) => scan.open(line, Some(Vec::new())),
+            Event::MappingStart(..) => scan.open(line, Some(HashSet::new())),
             Event::SequenceStart(..) => scan.open(line, None),
             Event::MappingEnd | Event::SequenceEnd => scan.close(),
             Event::DocumentEnd => break,
             _ => {}
         }
+    }
+    if scan.untold > 0 {
+        scan.found.push(format!("and {} more", scan.untold));
     }
     scan.found
 }
@@ -30,19 +34,25 @@ pub fn repeated_keys(document: &str) -> Vec<String> {
 struct Scan {
     open: Vec<Collection>,
     found: Vec<String>,
+    bytes: usize,
+    untold: usize,
 }
+
+/// The repetitions that are told, and the bytes of their texts after which no more are told. All are counted.
+const TOLD_MAX: usize = 256;
+const BYTES_MAX: usize = 256 * 1024;
 
 struct Collection {
     /// Where it begins.
     line: usize,
     /// The keys so far; `None` for a sequence.
-    keys: Option<Vec<String>>,
+    keys: Option<HashSet<String>>,
     /// The key that a value is due for.
     due: Option<Option<String>>,
 }
 
 impl Scan {
-    fn open(&mut self, line: usize, keys: Option<Vec<String>>) {
+    fn open(&mut self, line: usize, keys: Option<HashSet<String>>) {
         self.open.push(Collection { line, keys, due: None });
     }
 
@@ -52,6 +62,16 @@ impl Scan {
         }
     }
 
+    fn tell(&mut self, line: usize, key: &str) {
+        if self.found.len() >= TOLD_MAX || self.bytes >= BYTES_MAX {
+            self.untold += 1;
+            return;
+        }
+        let text = format!("line {line}: key {key} already set in map");
+        self.bytes += text.len();
+        self.found.push(text);
+    }
+
     /// A node is whole; `key` is what it is called as a key.
     fn node(&mut self, line: usize, key: Option<String>) {
         let Some(parent) = self.open.last_mut() else { return };
@@ -59,9 +79,9 @@ impl Scan {
         match parent.due.take() {
             None => parent.due = Some(key),
             Some(Some(due)) if keys.contains(&due) => {
-                self.found.push(format!("line {line}: key {due} already set in map"));
+                self.tell(line, &due);
             }
-            Some(Some(due)) if due != MERGE => keys.push(due),
+            Some(Some(due)) if due != MERGE => _ = keys.insert(due),
             Some(_) => {}
         }
     }

@@ -37,6 +37,7 @@ async fn api(directory: &std::path::Path) -> Api {
         resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
+        lanes: Default::default(),
         unreadable: Default::default(),
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),

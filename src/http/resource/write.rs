@@ -21,7 +21,7 @@ use crate::api::warnings::of_deletion;
 use crate::codec::managed;
 use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
-use crate::http::request_body::{Encoded, header_text, media_type, object, options, read, typed_object};
+use crate::http::request_body::{Encoded, header_text, media_type, object, options, typed_object};
 use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
 use crate::patch::PatchKind;
@@ -32,7 +32,7 @@ impl Context<'_> {
         let negotiated = self.negotiate(Shape::Single)?;
         let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_create(&self.query)?.or_agent(self.agent());
-        let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
+        let body = Encoded { media, bytes: self.read(body).await? };
         if let Some(answer) = self.act(&body, &options).await? {
             return self.value(&negotiated, StatusCode::CREATED, answer);
         }
@@ -61,7 +61,7 @@ impl Context<'_> {
         let negotiated = self.negotiate(Shape::Single)?;
         let media = media_type(&self.parts.headers)?;
         let options = WriteOptions::parse_update(&self.query)?.or_agent(self.agent());
-        let body = Encoded { media, bytes: read(body, self.app.limits.request_body).await? };
+        let body = Encoded { media, bytes: self.read(body).await? };
         let target = self.target()?;
         if self.is_scale() {
             let scale = typed_object("Scale", "autoscaling/v1", &body, self.strictness(&options))?;
@@ -77,7 +77,7 @@ impl Context<'_> {
         let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
         let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
         let negotiated = self.negotiate(Shape::Single)?;
-        let bytes = read(body, self.app.limits.request_body).await?;
+        let bytes = self.read(body).await?;
         let options = PatchOptions::parse(&self.query, kind)?.or_agent(self.agent());
         let target = self.target()?;
         if self.is_scale() {
@@ -133,7 +133,7 @@ impl Context<'_> {
     }
 
     async fn delete_options(&self, body: Body) -> Result<DeleteOptions, Error> {
-        let bytes = read(body, self.app.limits.request_body).await?;
+        let bytes = self.read(body).await?;
         if bytes.is_empty() {
             return DeleteOptions::parse(None, &self.query);
         }

@@ -25,31 +25,41 @@ impl Conflict {
         }
         text
     }
-
-    /// The paths, one text each.
-    pub fn paths(&self) -> Vec<String> {
-        self.fields.paths().iter().map(|path| path::display(path)).collect()
-    }
 }
 
-/// The message of a 409; conflicts are sorted by identity.
-pub fn message(conflicts: &[Conflict]) -> String {
-    let all: usize = conflicts.iter().map(|conflict| conflict.paths().len()).sum();
-    if let ([one], 1) = (conflicts, all) {
-        return format!(
-            "Apply failed with 1 conflict: conflict with {}: {}",
-            one.manager(),
-            one.paths().concat()
-        );
+/// The fields that an answer names: those of a few managers, and of each a few.
+const NAMED_MAX: usize = 256;
+
+/// The message of a 409, and each manager that it names with the paths that it names. `conflicts` are sorted by
+/// identity. All are counted.
+pub fn message(conflicts: &[Conflict]) -> (String, Vec<(String, Vec<String>)>) {
+    let mut all = 0;
+    let mut named: Vec<(String, Vec<String>)> = Vec::new();
+    let mut room = NAMED_MAX;
+    for conflict in conflicts {
+        let paths = conflict.fields.paths();
+        all += paths.len();
+        if room == 0 {
+            continue;
+        }
+        let shown: Vec<String> = paths.iter().take(room).map(|path| path::display(path)).collect();
+        room -= shown.len();
+        named.push((conflict.manager(), shown));
     }
-    let mut text = format!("Apply failed with {all} conflicts: ");
-    let groups: Vec<String> = conflicts
+    if let ([(manager, paths)], 1) = (&named[..], all) {
+        let text = format!("Apply failed with 1 conflict: conflict with {manager}: {}", paths.concat());
+        return (text, named);
+    }
+    let groups: Vec<String> = named
         .iter()
-        .map(|conflict| {
-            let paths: String = conflict.paths().iter().map(|path| format!("\n- {path}")).collect();
-            format!("conflicts with {}:{paths}", conflict.manager())
+        .map(|(manager, paths)| {
+            let paths: String = paths.iter().map(|path| format!("\n- {path}")).collect();
+            format!("conflicts with {manager}:{paths}")
         })
         .collect();
-    text.push_str(&groups.join("\n"));
-    text
+    let mut text = format!("Apply failed with {all} conflicts: {}", groups.join("\n"));
+    if all > NAMED_MAX {
+        text.push_str(&format!("\n- and {} more", all - NAMED_MAX));
+    }
+    (text, named)
 }

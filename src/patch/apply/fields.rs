@@ -2,6 +2,7 @@
 
 use super::path::PathElement;
 use super::schema::{Schema, TypeId};
+use crate::tree::work;
 
 /// A set of paths, as a tree. What stands below a member need not be a member, nor what stands above.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,7 @@ impl FieldSet {
         if other.is_empty() {
             return self;
         }
+        work::count(self.len() + other.len());
         let mut nodes = Vec::with_capacity(self.len().max(other.len()));
         let mut ours = self.nodes.into_iter().peekable();
         for theirs in &other.nodes {
@@ -126,6 +128,24 @@ impl FieldSet {
         }
         nodes.extend(ours);
         Self { nodes }
+    }
+
+    /// The union of many sets. Pairs are united first, then pairs of these: each path is moved a few times, where a
+    /// growing union would move all of its paths for each set.
+    pub fn union_of(sets: Vec<FieldSet>) -> FieldSet {
+        let mut sets = sets;
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut united = Vec::with_capacity(pairs.len().div_ceil(2));
+            while let Some(one) = pairs.next() {
+                united.push(match pairs.next() {
+                    Some(other) => one.union(&other),
+                    None => one,
+                });
+            }
+            sets = united;
+        }
+        sets.pop().unwrap_or_default()
     }
 
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
@@ -150,16 +170,29 @@ impl FieldSet {
     }
 
     fn remove(&mut self, other: &FieldSet, whole: fn(&Node) -> bool) {
+        work::count(self.len().min(other.len()));
         let mut emptied = false;
-        for theirs in &other.nodes {
-            let Ok(at) = self.place(&theirs.element) else { continue };
-            let node = &mut self.nodes[at];
+        let mut remove = |node: &mut Node, theirs: &Node| {
             node.member &= !theirs.member;
             match whole(theirs) {
                 true => node.below = Self::default(),
                 false => node.below.remove(&theirs.below, whole),
             }
             emptied |= node.is_nothing();
+        };
+        // The smaller side is gone through: there may be thousands of small sets, and one that is large.
+        if self.len() < other.len() {
+            for node in &mut self.nodes {
+                if let Some(theirs) = other.node(&node.element) {
+                    remove(node, theirs);
+                }
+            }
+        } else {
+            for theirs in &other.nodes {
+                if let Ok(at) = self.place(&theirs.element) {
+                    remove(&mut self.nodes[at], theirs);
+                }
+            }
         }
         if emptied {
             self.nodes.retain(|node| !node.is_nothing());

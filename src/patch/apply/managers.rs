@@ -1,6 +1,8 @@
 //! `metadata.managedFields`: the sets of all managers, decoded and encoded.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 
 use super::compare::Comparison;
@@ -13,9 +15,12 @@ use crate::tree::{Map, Value};
 /// More update managers than these are merged into [`ANCIENT`].
 const UPDATE_MANAGERS_MAX: usize = 10;
 const ANCIENT: &str = "ancient-changes";
+/// The most encoded entries of which each is searched for what a write touched. More are decoded: a search costs as much
+/// as there is to find, which in thousands of entries is not there.
+const SEARCHED_MAX: usize = 64;
 
 /// How a manager came by its fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Apply,
     Update,
@@ -68,6 +73,13 @@ impl Identity {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
+    /// Equal for those that are the [same](Self::same).
+    fn distinct(&self) -> (String, Operation, String, String) {
+        let Identity { name, operation, api_version, subresource } = self.clone();
+        let version = if operation == Operation::Apply { String::new() } else { api_version };
+        (name, operation, version, subresource)
+    }
+
     /// As upstream's map of managers has it, which orders messages.
     pub fn key(&self) -> String {
         let mut key = Map::new();
@@ -86,9 +98,17 @@ impl Identity {
 impl Managers {
     /// Reads `metadata.managedFields` of an object that is closed ([`crate::codec::managed`]) or open; absent is empty.
     pub fn decode(entries: &[Value]) -> Result<Self, Undecodable> {
-        let mut managers = Self::default();
+        let mut managers = Self(Vec::with_capacity(entries.len()));
+        let mut places = HashMap::with_capacity(entries.len());
         for (at, entry) in entries.iter().enumerate() {
-            managers.put(decode_entry(at, entry)?);
+            let manager = decode_entry(at, entry)?;
+            match places.entry(manager.identity.distinct()) {
+                Entry::Occupied(known) => managers.0[*known.get()] = manager,
+                Entry::Vacant(new) => {
+                    new.insert(managers.0.len());
+                    managers.0.push(manager);
+                }
+            }
         }
         Ok(managers)
     }
@@ -132,22 +152,33 @@ impl Managers {
             self.0.extract_if(.., |manager| manager.identity.operation == Operation::Update).collect();
         updates.sort_by(order);
         let mut excess = updates.len().saturating_sub(UPDATE_MANAGERS_MAX);
-        let mut held: Vec<Manager> = Vec::new();
+        // Each with the sets of those that are merged into it.
+        let mut held: Vec<(Manager, Vec<FieldSet>)> = Vec::new();
+        let mut buckets: HashMap<String, usize> = HashMap::new();
         for manager in updates {
-            let version = &manager.identity.api_version;
-            let bucket = held.iter_mut().find(|held| held.identity.api_version == *version);
-            match bucket {
-                Some(bucket) if excess > 0 => {
+            match buckets.get(&manager.identity.api_version) {
+                Some(at) if excess > 0 => {
+                    let (bucket, merged) = &mut held[*at];
                     bucket.identity.name = ANCIENT.to_owned();
                     bucket.identity.subresource = String::new();
                     bucket.time = manager.time;
-                    bucket.fields = std::mem::take(&mut bucket.fields).union(&manager.fields);
+                    merged.push(manager.fields);
                     excess -= 1;
                 }
-                _ => held.push(manager),
+                found => {
+                    if found.is_none() {
+                        buckets.insert(manager.identity.api_version.clone(), held.len());
+                    }
+                    held.push((manager, Vec::new()));
+                }
             }
         }
-        self.0.extend(held);
+        self.0.extend(held.into_iter().map(|(mut manager, merged)| {
+            if !merged.is_empty() {
+                manager.fields = FieldSet::union_of(merged).union(&manager.fields);
+            }
+            manager
+        }));
     }
 }
 
@@ -196,6 +227,9 @@ pub fn retouched(
     own: &Comparison,
     touched: &FieldSet,
 ) -> Option<Vec<Value>> {
+    if entries.len() > SEARCHED_MAX {
+        return None;
+    }
     let written = own.written();
     let Identity { name, operation, api_version, subresource } = &acting.identity;
     let identity = [operation.as_str(), name, api_version, subresource];

@@ -70,6 +70,8 @@ impl<'a, V: Versions> Comparisons<'a, V> {
     /// `None` if the version is not served.
     fn of(&mut self, api_version: &str) -> Option<&Comparison> {
         let Self { versions, old, new, known } = self;
+        // Only those that are served are kept: managers may name any number of others.
+        versions.schema(api_version)?;
         let at = known.iter().position(|(version, _)| version == api_version).unwrap_or_else(|| {
             let comparison = versions.schema(api_version).map(|schema| {
                 let found = match of_version(old, api_version) && of_version(new, api_version) {
@@ -301,7 +303,7 @@ fn prune(
         if own.is_some_and(|own| reclaimed(schema, &last.fields, own)) {
             return merged;
         }
-        let all = managers.0.iter().fold(FieldSet::default(), |all, manager| all.union(&manager.fields));
+        let all = FieldSet::union_of(managers.0.iter().map(|manager| manager.fields.clone()).collect());
         if reclaimed(schema, &last.fields, &all) {
             return merged;
         }
@@ -338,17 +340,21 @@ fn prune_across(
     let merged = in_version(merged, &last.identity.api_version);
     let gone = last.fields.with_named_fields(schema, schema.root());
     let mut pruned = remove(schema, &merged, &gone);
-    let mut by_version: Vec<(&str, FieldSet)> = Vec::new();
-    for manager in &managers.0 {
-        match by_version.iter_mut().find(|(known, _)| *known == manager.identity.api_version) {
-            Some((_, fields)) => *fields = std::mem::take(fields).union(&manager.fields),
-            None => by_version.push((&manager.identity.api_version, manager.fields.clone())),
+    let mut by_version: Vec<(&str, Vec<FieldSet>)> = Vec::new();
+    for Manager { identity, fields, .. } in &managers.0 {
+        if versions.schema(&identity.api_version).is_none() {
+            continue;
+        }
+        match by_version.iter_mut().find(|(known, _)| *known == identity.api_version) {
+            Some((_, sets)) => sets.push(fields.clone()),
+            None => by_version.push((&identity.api_version, vec![fields.clone()])),
         }
     }
     // What conversions need may be among what is added back, so the pruned version comes first.
     by_version.sort_by_key(|(known, _)| *known != last.identity.api_version);
-    for (known, claimed) in by_version {
+    for (known, sets) in by_version {
         let Some(schema) = versions.schema(known) else { continue };
+        let claimed = FieldSet::union_of(sets);
         let whole = in_version(merged.clone(), known);
         let left = in_version(pruned, known);
         pruned = with_claimed(schema, &whole, &left, &claimed);

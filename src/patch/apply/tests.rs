@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::conflict;
+use super::fields::FieldSet;
 use super::fields_v1;
 use super::filter::Filter;
 use super::managers::{Identity, Manager, Managers, Operation};
 use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
+use super::path::PathElement;
 use super::schema::Schema;
 use crate::codec::protobuf;
 use crate::schema::types::Types;
-use crate::tree::{Map, Value};
+use crate::tree::{Map, Value, work};
 
 mod first;
 mod properties;
@@ -126,7 +128,7 @@ impl Kind {
         let applied = ownership::apply(self, &live, &config, &state.managers, &acting, conflicts);
         let applied = applied.map_err(|refusal| match refusal {
             Refusal::Unfit(why) => why,
-            Refusal::Conflicts(found) => conflict::message(&found),
+            Refusal::Conflicts(found) => conflict::message(&found).0,
         })?;
         let object = super::nulls::without_nulls(&self.schema, applied.object);
         Ok(State { object: bare(object), managers: applied.managers })
@@ -254,4 +256,56 @@ fn an_update_of_what_one_owns_alone_moves_only_the_time() {
     assert_eq!(retouched("c", "data: {x: '2', y: '1'}"), None);
     state.managers = Managers::decode(&entries).unwrap();
     assert_eq!(kind.update(&state, "a", &body("data: {x: '1', y: '1'}")).managers, state.managers);
+}
+
+/// A thousand managers of one field each, beside one that owns them all: each set is gone through a few times, not the
+/// large one for each of the small.
+#[test]
+fn thousands_of_small_sets_cost_no_more_than_they_hold() {
+    let path = |n: usize| [PathElement::Field("data".into()), PathElement::Field(format!("k{n}").into())];
+    let set = |range: std::ops::Range<usize>| {
+        let mut set = FieldSet::default();
+        range.for_each(|n| set.insert(&path(n)));
+        set
+    };
+    let steps = |count: usize| {
+        let small: Vec<FieldSet> = (0..count).map(|n| set(n..n + 1)).collect();
+        let all = set(0..count);
+        let united = work::of(|| {
+            let sets = small.iter().cloned().chain([all.clone()]).collect();
+            assert_eq!(FieldSet::union_of(sets), all);
+        });
+        let parted =
+            work::of(|| small.iter().for_each(|one| assert!(one.clone().difference(&all).is_empty())));
+        (united, parted)
+    };
+    let (one, double) = (steps(1000), steps(2000));
+    assert!(double.0 <= 2 * one.0 + one.0 / 2, "{one:?} and {double:?} steps to unite them");
+    assert!(double.1 <= 2 * one.1 + 1000, "{one:?} and {double:?} steps to part them");
+}
+
+/// The union of pairs is the union of one after the other.
+#[test]
+fn sets_are_united_in_any_order() {
+    let sets: Vec<FieldSet> = (1..12usize)
+        .map(|n| {
+            let name = |n: usize| PathElement::Field(format!("f{n}").into());
+            let mut set = FieldSet::default();
+            (0..20)
+                .filter(|m| m % n == 0)
+                .for_each(|m| set.insert(&[name(m), name(m % 3), name(n)][..1 + m % 3]));
+            set
+        })
+        .collect();
+    for count in 0..=sets.len() {
+        let sets = &sets[..count];
+        let one_by_one = sets.iter().fold(FieldSet::default(), |all, set| all.union(set));
+        assert_eq!(FieldSet::union_of(sets.to_vec()), one_by_one);
+        for set in sets {
+            let left = one_by_one.clone().difference(set);
+            assert!(left.intersection(set).is_empty());
+            assert_eq!(left.clone().union(set), one_by_one.clone().union(set));
+            assert!(set.clone().difference(&one_by_one).is_empty());
+        }
+    }
 }

@@ -9,9 +9,12 @@ use crate::tree::{Map, Value};
 
 /// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
 pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {
-    let mut walk = Walk { schema, errors: Vec::new() };
+    let mut walk = Walk { schema, errors: Vec::new(), bytes: 0, untold: 0 };
     if let Some(map) = &schema.atom(schema.root()).map {
         walk.members(map, config, &Path::Root);
+    }
+    if walk.untold > 0 {
+        walk.errors.push(format!("and {} more", walk.untold));
     }
     match &walk.errors[..] {
         [] => Ok(()),
@@ -20,9 +23,15 @@ pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {
     }
 }
 
+/// The errors that are told, and the bytes of their texts after which no more are told. All are counted.
+const TOLD_MAX: usize = 256;
+const BYTES_MAX: usize = 256 * 1024;
+
 struct Walk<'a> {
     schema: &'a Schema,
     errors: Vec<String>,
+    bytes: usize,
+    untold: usize,
 }
 
 /// The way to a value; text only where something is wrong.
@@ -96,6 +105,12 @@ impl Walk<'_> {
     }
 
     fn refuse(&mut self, path: &Path<'_>, why: &str) {
-        self.errors.push(format!("{path}: {why}"));
+        if self.errors.len() >= TOLD_MAX || self.bytes >= BYTES_MAX {
+            self.untold += 1;
+            return;
+        }
+        let text = format!("{path}: {why}");
+        self.bytes += text.len();
+        self.errors.push(text);
     }
 }

@@ -8,16 +8,38 @@ pub enum Target<'a> {
     Element(&'a mut Vec<Value>, String),
 }
 
-/// Finds the container of what `path` names. The text before the first slash does not count; a path without a slash
-/// names nothing.
-pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> {
+/// The steps to the container of what `path` names, and the last step. The text before the first slash does not count; a
+/// path without a slash names nothing.
+fn split(path: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (_, steps) = path.split_once('/')?;
     let (parents, last) = match steps.rsplit_once('/') {
         Some((parents, last)) => (Some(parents), last),
         None => (None, steps),
     };
+    Some((parents.into_iter().flat_map(|parents| parents.split('/')), last))
+}
+
+/// What `path` names; null for an absent member of an object.
+pub fn found<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
+    static ABSENT: Value = Value::Null;
+    let (mut parents, last) = split(path)?;
+    let holder = parents.try_fold(document, |at, step| match at {
+        Value::Object(object) => object.get(&decode(step)),
+        Value::Array(array) => array.get(index(&decode(step), array.len())?),
+        _ => None,
+    })?;
+    match holder {
+        Value::Object(object) => Some(object.get(&decode(last)).unwrap_or(&ABSENT)),
+        Value::Array(array) => array.get(index(&decode(last), array.len())?),
+        _ => None,
+    }
+}
+
+/// Finds the container of what `path` names.
+pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> {
+    let (parents, last) = split(path)?;
     let mut at = document;
-    for step in parents.into_iter().flat_map(|parents| parents.split('/')) {
+    for step in parents {
         at = child(at, &decode(step))?;
     }
     match at {

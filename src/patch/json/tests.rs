@@ -1,7 +1,7 @@
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::tree::json;
+use crate::tree::{json, work};
 
 fn patched(document: &Value, patch: Value) -> Result<Value, PatchError> {
     apply(document.clone(), &patch)
@@ -85,6 +85,55 @@ fn limits() {
     let copy = |times: usize| Value::Array(vec![json!({"op": "copy", "from": "/a", "path": "/b"}); times]);
     assert!(patched(&big, copy(2)).is_ok());
     assert_eq!(patched(&big, copy(3)), Err(PatchError::DoesNotApply));
+}
+
+/// Each operation alone is cheap enough; ten thousand of them are not.
+#[test]
+fn operations_that_move_too_much() {
+    let wide = json!({"list": vec![0; 50_000], "below": {}});
+    let steps = |step: Value, times: usize| Value::Array(vec![step; times]);
+    let too_many = Err(PatchError::TooManyMoves { limit: MAX_MOVED });
+    for step in [json!({"op": "remove", "path": "/list/0"}), json!({"op": "add", "path": "/list/0"})] {
+        assert_eq!(patched(&wide, steps(step.clone(), 10_000)), too_many, "{step}");
+        assert!(patched(&wide, steps(step.clone(), 1000)).is_ok(), "{step}");
+    }
+    // Of what goes deeper it has to be known how deep it is itself.
+    let down = json!({"op": "move", "from": "/list", "path": "/below/list"});
+    let up = json!({"op": "move", "from": "/below/list", "path": "/list"});
+    let there_and_back = |times: usize| Value::Array(vec![[down.clone(), up.clone()]; times].concat());
+    assert_eq!(patched(&wide, there_and_back(5000)), too_many);
+    assert_eq!(patched(&wide, there_and_back(100)), Ok(wide.clone()));
+    // Nothing is copied to be looked at, and values next to each other are moved without a look.
+    let test = json!({"op": "test", "path": "/list", "value": []});
+    assert_eq!(patched(&wide, steps(test, 1)), Err(PatchError::DoesNotApply));
+    let renamed = [
+        json!({"op": "move", "from": "/list", "path": "/l"}),
+        json!({"op": "move", "from": "/l", "path": "/list"}),
+    ];
+    assert_eq!(patched(&wide, Value::Array(vec![renamed; 5000].concat())), Ok(wide));
+}
+
+/// As for each operation alone, all of its objects from the root on; and in one pass.
+#[test]
+fn what_operations_touch_is_sorted() {
+    let document = || {
+        let members = (0..1000).rev().map(|n| (format!("k{n}"), json!({"b": [{"z": 1, "y": 2}], "a": n})));
+        json!({"z": Value::from_iter(members), "a": {"y": 1, "x": 2}})
+    };
+    let steps: Vec<Value> = (0..1000)
+        .map(|n| json!({"op": "test", "path": format!("/z/k{n}/b/0/y"), "from": "/a"}))
+        .chain([
+            json!({"op": "test", "path": "/a/q/r"}),
+            json!({"op": "remove", "path": "/".repeat(1 << 20)}),
+        ])
+        .collect();
+    let mut sorted = document();
+    let taken = work::of(|| sort_touched(&mut sorted, &Value::Array(steps.clone())));
+    assert!(taken < 10_000, "{taken} members moved");
+    let mut want = document();
+    steps.iter().for_each(|step| sort_touched(&mut want, &json!([step])));
+    assert_eq!(sorted.to_string(), want.to_string());
+    assert!(sorted.to_string().starts_with(r#"{"a":{"x":2,"y":1},"z":{"k0":{"a":0,"b":[{"y":2,"z":1}]},"#));
 }
 
 #[test]

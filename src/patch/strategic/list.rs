@@ -1,7 +1,10 @@
 //! Lists on both sides.
 
+use std::collections::HashSet;
+
 use super::lookup::{Found, Shape};
 use super::order::{self, Sides};
+use super::positions::{Elements, Positions};
 use super::{DIRECTIVE, merge_objects, unknown_directive};
 use crate::gotext;
 use crate::patch::PatchError;
@@ -62,7 +65,8 @@ impl<'a> ListPatch<'a> {
         if element_kind(&[&original, &values])? == "object" {
             return self.unite(original, values);
         }
-        Ok(original.into_iter().filter(|value| !values.contains(value)).collect())
+        let deleted = Positions::of(&values, "");
+        Ok(original.into_iter().filter(|value| deleted.find(value).is_none()).collect())
     }
 
     fn ordered(&self, merged: Vec<Value>, named: &[Value], live: &[Value]) -> Vec<Value> {
@@ -77,6 +81,7 @@ impl<'a> ListPatch<'a> {
     ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
         let mut replaces = false;
         let mut elements = Vec::with_capacity(patch.len());
+        let mut deleted = Vec::new();
         for item in patch {
             let Some(directive) = item.get(DIRECTIVE) else {
                 elements.push(item);
@@ -84,8 +89,8 @@ impl<'a> ListPatch<'a> {
             };
             match directive.as_str() {
                 Some("delete") => {
-                    let key = self.key_of(&item)?;
-                    original.retain(|element| element.get(self.merge_key) != Some(key));
+                    self.key_of(&item)?;
+                    deleted.push(item);
                 }
                 Some("replace") => replaces = true,
                 Some("merge") => {
@@ -95,23 +100,29 @@ impl<'a> ListPatch<'a> {
                 _ => return Err(unknown_directive(directive, item.as_object().unwrap_or(&Map::new()))),
             }
         }
+        if !deleted.is_empty() {
+            let deleted = Positions::of(&deleted, self.merge_key);
+            original.retain(|element| deleted.find(element).is_none());
+        }
         Ok(if replaces { (elements, Vec::new()) } else { (original, elements) })
     }
 
-    fn merge_elements(&self, mut original: Vec<Value>, patch: &[Value]) -> Result<Vec<Value>, PatchError> {
+    fn merge_elements(&self, original: Vec<Value>, patch: &[Value]) -> Result<Vec<Value>, PatchError> {
+        let mut elements = Elements::new(original, self.merge_key);
         for item in patch {
             let key = self.key_of(item)?;
-            let found = original.iter_mut().find(|element| element.get(self.merge_key) == Some(key));
+            let found = elements.find(key).map(|at| (at, elements.get_mut(at)));
             match (found, item) {
-                (Some(Value::Object(element)), Value::Object(item)) => {
+                (Some((at, Value::Object(element))), Value::Object(item)) => {
                     let merged =
                         merge_objects(std::mem::take(element), item.clone(), self.element, self.types)?;
                     *element = merged;
+                    elements.changed(at, key);
                 }
-                _ => original.push(item.clone()),
+                _ => elements.push(item.clone()),
             }
         }
-        Ok(original)
+        Ok(elements.into_items())
     }
 
     fn key_of<'v>(&self, element: &'v Value) -> Result<&'v Value, PatchError> {
@@ -144,11 +155,8 @@ pub(super) fn element_kind(lists: &[&[Value]]) -> Result<&'static str, PatchErro
 }
 
 fn without_repeats(original: Vec<Value>, patch: Vec<Value>) -> Vec<Value> {
-    let mut seen = Vec::with_capacity(original.len() + patch.len());
-    for value in original.into_iter().chain(patch) {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
+    let all: Vec<Value> = original.into_iter().chain(patch).collect();
+    let mut seen = HashSet::with_capacity(all.len());
+    let first: Vec<bool> = all.iter().map(|value| seen.insert(value)).collect();
+    all.into_iter().zip(first).filter_map(|(value, first)| first.then_some(value)).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::list::{ListPatch, element_kind};
 use super::lookup::Shape;
+use super::positions::Positions;
 use super::{DIRECTIVE, ELEMENT_ORDER, listed, malformed, taken};
 use crate::gotext;
 use crate::patch::PatchError;
@@ -16,8 +17,8 @@ pub(super) struct Sides {
 
 impl Sides {
     pub fn split(merged: Vec<Value>, named: &[Value], merge_key: &str) -> Self {
-        let (named, server_only) =
-            merged.into_iter().partition(|item| position(named, item, merge_key).is_some());
+        let order = Positions::of(named, merge_key);
+        let (named, server_only) = merged.into_iter().partition(|item| order.find(item).is_some());
         Self { named, server_only }
     }
 }
@@ -25,15 +26,15 @@ impl Sides {
 /// One list of both sides, each in its own order. A live item goes before a named one only if both were live, in that
 /// order; so new items come first.
 pub(super) fn interleave(mut sides: Sides, named: &[Value], live: &[Value], merge_key: &str) -> Vec<Value> {
-    let at = |order: &[Value], item: &Value| position(order, item, merge_key);
-    sides.named.sort_by_key(|item| at(named, item).unwrap_or(usize::MAX));
-    sides.server_only.sort_by_key(|item| at(live, item).unwrap_or(usize::MAX));
+    let (named, live) = (Positions::of(named, merge_key), Positions::of(live, merge_key));
+    sides.named.sort_by_key(|item| named.find(item).unwrap_or(usize::MAX));
+    sides.server_only.sort_by_key(|item| live.find(item).unwrap_or(usize::MAX));
     let mut named = sides.named.into_iter().peekable();
     let mut server_only = sides.server_only.into_iter().peekable();
     let mut merged = Vec::new();
     while let (Some(theirs), Some(ours)) = (server_only.peek(), named.peek()) {
         let before =
-            matches!((at(live, theirs), at(live, ours)), (Some(theirs), Some(ours)) if theirs < ours);
+            matches!((live.find(theirs), live.find(ours)), (Some(theirs), Some(ours)) if theirs < ours);
         merged.extend(if before { server_only.next() } else { named.next() });
     }
     merged.extend(named);
@@ -108,12 +109,14 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
 
 /// Elements are looked for in the order list one after the other, and all that is looked at needs its key.
 fn check_keys(merged: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    let positions = Positions::of(order, merge_key);
+    let without_key = order.iter().position(|ordered| identity(ordered, merge_key).is_err());
     for item in merged.iter().filter(|_| !order.is_empty()) {
-        let key = identity(item, merge_key)?;
-        for ordered in order {
-            if identity(ordered, merge_key)? == key {
-                break;
-            }
+        identity(item, merge_key)?;
+        if let Some(bad) = without_key
+            && positions.find(item).is_none_or(|found| found > bad)
+        {
+            identity(&order[bad], merge_key)?;
         }
     }
     Ok(())
@@ -136,14 +139,6 @@ fn keyed<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, PatchError> 
 fn without_key(item: &Value, merge_key: &str) -> PatchError {
     let item = gotext::display(item);
     PatchError::Failed(format!("map: {item} does not contain declared merge key: {merge_key}"))
-}
-
-fn position(order: &[Value], item: &Value, merge_key: &str) -> Option<usize> {
-    let same = |other: &Value| match merge_key {
-        "" => other == item,
-        key => other.get(key).is_some() && other.get(key) == item.get(key),
-    };
-    order.iter().position(same)
 }
 
 fn expect_list(value: Value) -> Result<Vec<Value>, PatchError> {

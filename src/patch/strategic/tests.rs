@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::tree::{Map, Value};
+use crate::tree::{Map, Value, json, work};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,4 +46,73 @@ fn cases() {
         }
     }
     assert!(count > 40, "{count} cases");
+}
+
+/// What is done about twice as many elements is twice as much.
+#[test]
+fn long_lists_are_merged_in_linear_time() {
+    let types = Types::built_in();
+    let pod = types.kind("v1", "Pod").expect("pods");
+    let named = |names: Vec<usize>, more: Value| -> Value {
+        let item = |n: usize| {
+            let mut item = more.clone();
+            item.as_object_mut().expect("an object").insert("name", format!("c{n}").into());
+            item
+        };
+        names.into_iter().map(item).collect()
+    };
+    let live = |count: usize| {
+        let containers = named((0..count).collect(), json!({"image": "a"}));
+        let finalizers: Value = (0..count).map(|n| format!("f/{n}")).collect();
+        json!({"metadata": {"finalizers": finalizers}, "spec": {"containers": containers}})
+    };
+    let turned = |count: usize| named((count / 2..3 * count / 2).rev().collect(), json!({"image": "b"}));
+    let patches: [fn(usize, Value) -> Value; 5] = [
+        |_, turned| json!({"spec": {"containers": turned}}),
+        |_, turned| json!({"spec": {"containers": turned, "$setElementOrder/containers": turned}}),
+        |count, _| {
+            let delete = |n| json!({"$patch": "delete", "name": format!("c{n}")});
+            json!({"spec": {"containers": (0..count / 2).map(delete).collect::<Value>()}})
+        },
+        |count, _| {
+            let gone: Value = (0..count / 2).map(|n| format!("f/{n}")).collect();
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": gone}})
+        },
+        |count, _| {
+            let more: Value = (count / 2..3 * count / 2).map(|n| format!("f/{n}")).collect();
+            json!({"metadata": {"finalizers": more}})
+        },
+    ];
+    for patch in patches {
+        let taken = |count: usize| {
+            let Value::Object(document) = live(count) else { unreachable!("an object") };
+            let patch = patch(count, turned(count));
+            work::of(|| drop(apply(document, &patch, types, pod).expect("a patch")))
+        };
+        let (one, double) = (taken(2000), taken(4000));
+        assert!(double <= 2 * one + 1000, "{one} and {double} steps");
+    }
+}
+
+/// Nulls of a map, in each of the ways in which a patch says them.
+#[test]
+fn many_members_are_removed_in_linear_time() {
+    let types = Types::built_in();
+    let kind = types.kind("v1", "ConfigMap").expect("config maps");
+    let patches: [fn(usize) -> (String, Value); 2] =
+        [|n| (format!("k{n}"), Value::Null), |n| (format!("$deleteFromPrimitiveList/k{n}"), Value::Null)];
+    for patch in patches {
+        let taken = |count: usize| {
+            let data: Map = (0..count).map(|n| (format!("k{n}"), "v".into())).collect();
+            let Value::Object(document) = json!({"data": data}) else { unreachable!("an object") };
+            let patch: Map = (1..count).map(patch).collect();
+            let mut merged = Map::new();
+            let steps =
+                work::of(|| merged = apply(document, &json!({"data": patch}), types, kind).expect("a patch"));
+            assert_eq!(merged["data"], json!({"k0": "v"}));
+            steps
+        };
+        let (one, double) = (taken(2000), taken(4000));
+        assert!(double <= 2 * one + 1000, "{one} and {double} steps");
+    }
 }

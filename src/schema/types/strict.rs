@@ -11,6 +11,8 @@ use crate::tree::Text;
 
 /// As many as upstream tells of one text.
 const MAX_PROBLEMS: usize = 100;
+/// Bytes of their texts after which no more are told: the names in them are the client's.
+const MAX_BYTES: usize = 256 * 1024;
 
 /// The problems of an object; of a kind that is not known, its duplicates.
 pub fn problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
@@ -47,6 +49,7 @@ struct Walker<'a> {
     path: String,
     map_keys: MapKeys,
     found: Vec<String>,
+    bytes: usize,
 }
 
 /// Whether paths have the keys of maps of a kind.
@@ -79,7 +82,7 @@ impl<'a> Expected<'a> {
 
 impl<'a> Walker<'a> {
     fn new(map_keys: MapKeys) -> Self {
-        Self { types: Types::built_in(), path: String::new(), map_keys, found: Vec::new() }
+        Self { types: Types::built_in(), path: String::new(), map_keys, found: Vec::new(), bytes: 0 }
     }
 
     fn object_of(&mut self, api_version: &str, kind: &str, object: &Node) {
@@ -174,7 +177,10 @@ impl<'a> Walker<'a> {
 
     fn below(&mut self, name: &str, expected: Expected<'a>, value: &Node) {
         let end = self.path.len();
-        self.path = self.path_of(name);
+        if end > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
         self.value(expected, value);
         self.path.truncate(end);
     }
@@ -184,8 +190,12 @@ impl<'a> Walker<'a> {
     }
 
     fn tell(&mut self, what: &str, name: &str) {
+        if self.found.len() >= MAX_PROBLEMS || self.bytes >= MAX_BYTES {
+            return;
+        }
         let text = format!("{what} field {}", quote(&self.path_of(name)));
-        if self.found.len() < MAX_PROBLEMS && !self.found.contains(&text) {
+        if !self.found.contains(&text) {
+            self.bytes += text.len();
             self.found.push(text);
         }
     }

@@ -1,5 +1,7 @@
 //! Stateful sets.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::format::dns1123_label;
@@ -103,10 +105,10 @@ fn selector_and_template(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
 }
 
 fn claim_names<'v>(spec: &At<'v, '_>) -> Vec<&'v str> {
-    let mut names = Vec::new();
+    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
     for template in spec.get("volumeClaimTemplates").items() {
         let name = template.dig(&["metadata", "name"]).text();
-        if !names.contains(&name) {
+        if seen.insert(name) {
             names.push(name);
         }
     }

@@ -26,7 +26,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let ranges = ranges(&spec);
     let ranges = spec.other("podCIDRs", &ranges);
     for range in ranges.items() {
-        ip::legacy_range(&range, range.text(), [], errors);
+        ip::legacy_range(&range, range.text(), &BTreeSet::new(), errors);
     }
     let families: BTreeSet<bool> =
         ranges.texts().filter_map(ip::parse_range).map(|(ip, _)| ip.is_ipv6()).collect();

@@ -1,12 +1,13 @@
 //! Quotas of namespaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
-use super::super::errors::{Errors, Verbatim};
+use super::super::errors::Errors;
 use super::super::resource;
 use super::super::same::IMMUTABLE;
 use crate::api::ObjectMap;
+use crate::api::error::Cause;
 use crate::gotext;
 
 const SCOPES: [&str; 7] = [
@@ -59,13 +60,15 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     let hard = spec.get("hard");
     amounts(&hard, errors);
     let scopes = spec.get("scopes");
+    let mut misapplied = Misapplied { hard: &hard, known: BTreeMap::new() };
     for scope in scopes.texts() {
         if !SCOPES.contains(&scope) {
             errors.invalid(&scopes, scopes.value(), "unsupported scope");
         }
-        for _ in 0..misapplied(scope, &hard) {
-            errors.invalid(&scopes, scopes.value(), "unsupported scope applied to resource");
-        }
+        errors.add_times(misapplied.of(scope), || {
+            let value = gotext::json(scopes.value());
+            Cause::invalid(scopes.path().to_string(), value, "unsupported scope applied to resource")
+        });
     }
     conflicts(&scopes, &scopes, scopes.texts().collect(), errors);
     let selector = spec.get("scopeSelector");
@@ -74,7 +77,21 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many of the limited resources a scope says nothing about.
+/// How many of the limited resources a scope says nothing about. A scope may be there any number of times.
+struct Misapplied<'h, 'v, 'p> {
+    hard: &'h At<'v, 'p>,
+    known: BTreeMap<&'v str, usize>,
+}
+
+impl<'v> Misapplied<'_, 'v, '_> {
+    fn of(&mut self, scope: &'v str) -> usize {
+        match SCOPES.contains(&scope) {
+            true => *self.known.entry(scope).or_insert_with(|| misapplied(scope, self.hard)),
+            false => 0,
+        }
+    }
+}
+
 fn misapplied(scope: &str, hard: &At<'_, '_>) -> usize {
     const COMPUTE: [&str; 7] =
         ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
@@ -100,6 +117,7 @@ fn conflicts(at: &At<'_, '_>, shown: &At<'_, '_>, scopes: BTreeSet<&str>, errors
 fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>, errors: &mut Errors) {
     let list = selector.get("matchExpressions");
     let mut seen = BTreeSet::new();
+    let mut misapplied = Misapplied { hard, known: BTreeMap::new() };
     for requirement in list.items() {
         let (scope, operator, values) = (
             requirement.get("scopeName").text(),
@@ -110,9 +128,9 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }
-        for _ in 0..misapplied(scope, hard) {
-            errors.invalid(&list, internal(&list), "unsupported scope applied to resource");
-        }
+        errors.add_times(misapplied.of(scope), || {
+            Cause::invalid(list.path().to_string(), internal(&list), "unsupported scope applied to resource")
+        });
         let exists_only =
             !matches!(scope, "PriorityClass" | "VolumeAttributesClass") && SCOPES.contains(&scope);
         if exists_only && operator != "Exists" {
@@ -137,7 +155,7 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
 }
 
 /// Upstream prints its internal struct.
-fn internal(list: &At<'_, '_>) -> Verbatim {
+fn internal(list: &At<'_, '_>) -> String {
     let requirement = |at: At<'_, '_>| {
         let text = |name: &str| gotext::json(&at.get(name).text().into());
         let values = gotext::json(at.get("values").value());
@@ -148,5 +166,5 @@ fn internal(list: &At<'_, '_>) -> Verbatim {
         )
     };
     let list: Vec<String> = list.items().map(requirement).collect();
-    Verbatim(format!("{{\"MatchExpressions\":[{}]}}", list.join(",")))
+    format!("{{\"MatchExpressions\":[{}]}}", list.join(","))
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::format::{dns1123_label, dns1123_subdomain};
@@ -189,13 +191,15 @@ pub fn binding_conditions(at: &At<'_, '_>, errors: &mut Errors) {
         each(&list, BINDING_CONDITIONS, errors, selector::label_name);
     }
     for list in [good, bad] {
-        for (index, one) in list.items().enumerate() {
-            if list.texts().take(index).any(|before| before == one.text()) {
+        let mut seen = BTreeSet::new();
+        for one in list.items() {
+            if !seen.insert(one.text()) {
                 errors.duplicate(&one, one.text());
             }
         }
     }
-    for one in bad.items().filter(|one| good.texts().any(|good| good == one.text())) {
+    let known: BTreeSet<&str> = good.texts().collect();
+    for one in bad.items().filter(|one| known.contains(one.text())) {
         errors.invalid(&one, one.text(), "bindingFailureConditions must not overlap with bindingConditions");
     }
     let pairs = [

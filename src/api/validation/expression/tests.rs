@@ -6,6 +6,7 @@ use super::{Admission, Purpose, device_problem};
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;
 use crate::api::validation::extension::expressions;
+use crate::expression::{DeepStack, on_deep_stack};
 use crate::tree::{Value, json};
 
 #[derive(Deserialize)]
@@ -38,6 +39,10 @@ fn without_choices(error: &str) -> String {
 
 #[test]
 fn verdicts_are_upstreams() {
+    on_deep_stack(compare).expect("a thread");
+}
+
+fn compare(stack: DeepStack) {
     let verdicts = include_str!("../../../../testdata/cel/verdicts.jsonl").lines();
     let schema: Value =
         serde_saphyr::from_str(include_str!("../../../../testdata/cel/schema.yaml")).expect("YAML");
@@ -45,9 +50,9 @@ fn verdicts_are_upstreams() {
     for line in verdicts {
         let Verdict { environment, expression, error } = serde_json::from_str(line).expect("a verdict");
         let found = match environment.split_once(' ').unwrap_or((&environment, "")) {
-            ("device", _) => device_problem(&expression),
-            ("resource", place) => resource(&schema, place, &expression),
-            (kind, with) => admission(kind, with, &expression),
+            ("device", _) => device_problem(&expression, &mut Errors::on(stack)),
+            ("resource", place) => resource(&schema, place, &expression, stack),
+            (kind, with) => admission(kind, with, &expression, stack),
         };
         let (found, error) = (without_choices(&found.unwrap_or_default()), without_choices(&error));
         compared += 1;
@@ -59,7 +64,7 @@ fn verdicts_are_upstreams() {
     assert!(different.is_empty(), "{} of {compared}:\n{}", different.len(), different.join("\n"));
 }
 
-fn admission(kind: &str, with: &str, expression: &str) -> Option<String> {
+fn admission(kind: &str, with: &str, expression: &str, stack: DeepStack) -> Option<String> {
     let has = |word| with.split(' ').any(|known| known == word);
     let mut admission = Admission::new(has("params"));
     let purpose = match kind {
@@ -75,7 +80,7 @@ fn admission(kind: &str, with: &str, expression: &str) -> Option<String> {
         admission = admission.composed();
         for (name, expression) in VARIABLES {
             let expression = expression.into();
-            admission.declare(name, &At::root(&expression), &mut Errors::default());
+            admission.declare(name, &At::root(&expression), &mut Errors::on(stack));
         }
     }
     if matches!(purpose, Purpose::JsonPatch | Purpose::Configuration) {
@@ -84,10 +89,10 @@ fn admission(kind: &str, with: &str, expression: &str) -> Option<String> {
     if has("unauthorized") {
         admission = admission.unauthorized();
     }
-    admission.problem(expression, purpose)
+    admission.problem(expression, purpose, &mut Errors::on(stack))
 }
 
-fn resource(schema: &Value, place: &str, expression: &str) -> Option<String> {
+fn resource(schema: &Value, place: &str, expression: &str, stack: DeepStack) -> Option<String> {
     let (path, what) = place.split_once(' ').unwrap_or((place, ""));
     let (mut at, mut root) = (schema, true);
     for name in path.split('.') {
@@ -108,10 +113,33 @@ fn resource(schema: &Value, place: &str, expression: &str) -> Option<String> {
     };
     let mut here = at.clone();
     here.as_object_mut().expect("a schema").insert("x-kubernetes-validations", json!([rule]));
-    let mut errors = Errors::default();
+    let mut errors = Errors::on(stack);
     expressions::validate(&At::root(&here), root, None, &mut errors);
-    let mut causes = errors.into_causes();
+    let mut causes = errors.into_causes().into_vec();
     causes.retain(|cause| !cause.field.ends_with("optionalOldSelf"));
     let cause = causes.pop()?;
     Some(cause.message.split_once("}: ").expect("the rule itself").1.to_owned())
+}
+
+/// A rule that is too long to be looked at is not called wrong, whatever is asked of it.
+#[test]
+fn nothing_is_said_of_what_was_not_looked_at() {
+    let long = format!("self.size() > {}1", "1 + ".repeat(5000));
+    let schema = |rule: &str| {
+        json!({"type": "string", "x-kubernetes-validations": [
+            {"rule": rule, "messageExpression": long, "optionalOldSelf": true}]})
+    };
+    let causes = |rule: &str, errors: fn(DeepStack) -> Errors| {
+        let schema = schema(rule);
+        let found = |stack| {
+            let mut errors = errors(stack);
+            expressions::validate(&At::root(&schema), true, None, &mut errors);
+            (errors.passed_over_expressions(), errors.into_causes().into_vec())
+        };
+        on_deep_stack(found).expect("a thread")
+    };
+    assert_eq!(causes(&long, Errors::on), (false, Vec::new()));
+    let (_, wrong) = causes("1", Errors::on);
+    assert!(wrong[0].message.ends_with("cel expression must evaluate to a bool"), "{wrong:?}");
+    assert_eq!(causes("1", |_| Errors::default()), (true, Vec::new()));
 }

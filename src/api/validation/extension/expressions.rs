@@ -3,7 +3,7 @@
 use super::declarations::{OLD_SELF, environment};
 use crate::api::validation::at::{At, Path};
 use crate::api::validation::errors::{Errors, Verbatim};
-use crate::expression::{Checked, Environment, Type, check};
+use crate::expression::{Checked, Environment, Type};
 use crate::gotext;
 
 /// Whether they fit the schema they stand in, here and below. `fleeting` is what changes as a whole around here, so that
@@ -56,14 +56,16 @@ fn rule(rule: &At<'_, '_>, environment: &Environment, fleeting: Option<&Path<'_>
     });
     let environment = of_optional.as_ref().unwrap_or(environment);
     let mut uses_old = false;
-    match check(expression.text(), environment) {
+    // Nothing is said of a rule that was not looked at.
+    let Some(checked) = errors.check(expression.text(), environment) else { return };
+    match checked {
         Ok(Checked { result: Type::Bool, uses }) => {
             uses_old = uses.iter().any(|name| name == OLD_SELF);
             if message.is_set() && !message.text().is_empty() {
-                let why = match check(message.text(), environment) {
-                    Ok(Checked { result: Type::String, .. }) => None,
-                    Ok(_) => Some("messageExpression must evaluate to a string".to_owned()),
-                    Err(why) => Some(format!("messageExpression {why}")),
+                let why = match errors.check(message.text(), environment) {
+                    None | Some(Ok(Checked { result: Type::String, .. })) => None,
+                    Some(Ok(_)) => Some("messageExpression must evaluate to a string".to_owned()),
+                    Some(Err(why)) => Some(format!("messageExpression {why}")),
                 };
                 why.iter().for_each(|why| errors.invalid(&message, shown(rule), why));
             }

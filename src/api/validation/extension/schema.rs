@@ -1,5 +1,7 @@
 //! Schemas of custom resources: what no schema may say.
 
+use std::collections::BTreeSet;
+
 use super::{Tolerated, expressions, structural};
 use crate::api::validation::at::At;
 use crate::api::validation::errors::Errors;
@@ -283,12 +285,13 @@ fn map_list(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
 
 fn key_properties(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
     let (properties, required) = (items.get("properties"), items.get("required"));
+    let required: BTreeSet<&str> = required.texts().collect();
     for key in keys.texts() {
         let property = properties.key(key);
         if !property.is_set() {
             continue;
         }
-        if !required.texts().any(|name| name == key) && !property.get("default").is_set() {
+        if !required.contains(key) && !property.get("default").is_set() {
             let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             errors.required(&property.get("default"), why);
         }

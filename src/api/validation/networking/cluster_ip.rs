@@ -39,14 +39,15 @@ pub fn validate(service: &Service<'_>, errors: &mut Errors) {
     }
     families(spec, errors);
     let before = errors.len();
-    let known: Vec<&str> = service.old.map(|old| self::addresses(&old)).unwrap_or_default();
+    let known: BTreeSet<&str> =
+        service.old.map(|old| self::addresses(&old).into_iter().collect()).unwrap_or_default();
     for (index, text) in addresses.iter().enumerate() {
         if index == 0 && *text == "None" {
             if addresses.len() > 1 {
                 errors.invalid(&list, list.value(), "'None' must be the first and only value");
             }
         } else {
-            ip::legacy(&list.index(index), text, known.iter().copied(), errors);
+            ip::legacy(&list.index(index), text, &known, errors);
         }
     }
     let invalid = errors.len() > before;

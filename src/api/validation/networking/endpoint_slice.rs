@@ -1,5 +1,6 @@
 //! Slices of endpoints.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::super::at::At;
@@ -98,7 +99,7 @@ fn address(at: &At<'_, '_>, list: &At<'_, '_>, kind: &str, errors: &mut Errors) 
     let text = at.text();
     let before = errors.len();
     match kind {
-        "IPv4" => ip::legacy(at, text, [], errors),
+        "IPv4" => ip::legacy(at, text, &BTreeSet::new(), errors),
         "IPv6" => ip::canonical(at, text, errors),
         "FQDN" => return domain(at, text, errors),
         _ => return,

@@ -1,5 +1,7 @@
 //! Endpoints, the older form.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::{dns1123_label, dns1123_subdomain};
@@ -41,7 +43,7 @@ fn subsets(list: &At<'_, '_>, errors: &mut Errors) {
 
 fn address(at: &At<'_, '_>, errors: &mut Errors) {
     let (address, host, node) = (at.get("ip"), at.get("hostname"), at.get("nodeName"));
-    ip::legacy(&address, address.text(), [], errors);
+    ip::legacy(&address, address.text(), &BTreeSet::new(), errors);
     if !host.text().is_empty() {
         errors.in_format(&host, dns1123_label);
     }

@@ -1,5 +1,7 @@
 //! Where load balancers listen, as statuses tell.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::dns1123_subdomain;
@@ -37,13 +39,13 @@ pub fn ingress_status(at: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn known_addresses(old: &At<'_, '_>) -> Vec<String> {
-    old.get("ingress").items().map(|place| place.get("ip").text().to_owned()).collect()
+fn known_addresses<'v>(old: &At<'v, '_>) -> BTreeSet<&'v str> {
+    old.get("ingress").items().map(|place| place.get("ip").text()).collect()
 }
 
-fn listed_address(at: &At<'_, '_>, known: &[String], errors: &mut Errors) {
+fn listed_address(at: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     if !at.text().is_empty() {
-        ip::legacy(at, at.text(), known.iter().map(String::as_str), errors);
+        ip::legacy(at, at.text(), known, errors);
     }
 }
 

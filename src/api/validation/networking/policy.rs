@@ -1,5 +1,6 @@
 //! Network policies.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::super::at::At;
@@ -9,12 +10,12 @@ use super::super::{ip, selector};
 use crate::api::ObjectMap;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    spec(&At::member(object, "spec"), &[], errors);
+    spec(&At::member(object, "spec"), &BTreeSet::new(), errors);
 }
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let old = At::member(old, "spec");
-    let mut known = Vec::new();
+    let mut known = BTreeSet::new();
     for (rules, peers) in DIRECTIONS {
         for rule in old.get(rules).items() {
             for peer in rule.get(peers).items() {
@@ -22,7 +23,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
                 if !block.is_set() {
                     continue;
                 }
-                known.push(block.get("cidr").text());
+                known.insert(block.get("cidr").text());
                 known.extend(block.get("except").texts());
             }
         }
@@ -33,7 +34,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
 /// `known` are ranges that stay valid whatever their form.
-fn spec(spec: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
+fn spec(spec: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     selector::validate(&spec.get("podSelector"), errors);
     for (rules, peers) in DIRECTIONS {
         for rule in spec.get(rules).items() {
@@ -77,7 +78,7 @@ fn port(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn peer(at: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
+fn peer(at: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let selectors = [at.get("podSelector"), at.get("namespaceSelector")];
     for labels in &selectors {
         selector::validate(labels, errors);
@@ -94,15 +95,15 @@ fn peer(at: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn range(block: &At<'_, '_>, known: &[&str], errors: &mut Errors) {
+fn range(block: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let cidr = block.get("cidr");
     if cidr.text().is_empty() {
         return errors.required(&cidr, "");
     }
-    ip::legacy_range(&cidr, cidr.text(), known.iter().copied(), errors);
+    ip::legacy_range(&cidr, cidr.text(), known, errors);
     let Some(whole) = ip::parse_range(cidr.text()) else { return };
     for except in block.get("except").items() {
-        ip::legacy_range(&except, except.text(), known.iter().copied(), errors);
+        ip::legacy_range(&except, except.text(), known, errors);
         let Some(part) = ip::parse_range(except.text()) else { continue };
         if !contains(whole, part) {
             errors.invalid(&except, except.text(), "must be a strict subset of `cidr`");

@@ -187,11 +187,11 @@ fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn external_addresses(service: &Service<'_>, errors: &mut Errors) {
-    let known: Vec<&str> =
+    let known: BTreeSet<&str> =
         service.old.map(|old| old.get("externalIPs").texts().collect()).unwrap_or_default();
     for address in service.spec.get("externalIPs").items() {
         let before = errors.len();
-        ip::legacy(&address, address.text(), known.iter().copied(), errors);
+        ip::legacy(&address, address.text(), &known, errors);
         if errors.len() == before {
             ip::endpoint(&address, address.text(), errors);
         }
@@ -245,12 +245,12 @@ fn source_ranges(service: &Service<'_>, metadata: &At<'_, '_>, old: Option<&Obje
         if !balanced {
             errors.forbidden(&place, only);
         }
-        let known: Vec<&str> = service
+        let known: BTreeSet<&str> = service
             .old
             .map(|old| old.get("loadBalancerSourceRanges").texts().map(str::trim).collect())
             .unwrap_or_default();
         for (index, text) in ranges.texts().map(str::trim).enumerate() {
-            ip::legacy_range(&place.index(index), text, known.iter().copied(), errors);
+            ip::legacy_range(&place.index(index), text, &known, errors);
         }
         return;
     }
@@ -263,7 +263,7 @@ fn source_ranges(service: &Service<'_>, metadata: &At<'_, '_>, old: Option<&Obje
     let before = old.and_then(|old| old.get("metadata")?.get("annotations")?.get(SOURCE_RANGES)?.as_str());
     if before != Some(text) && !text.trim().is_empty() {
         for range in text.trim().split(',').map(str::trim) {
-            ip::legacy_range(&annotation, range, [], errors);
+            ip::legacy_range(&annotation, range, &BTreeSet::new(), errors);
         }
     }
 }

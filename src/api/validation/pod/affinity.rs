@@ -1,6 +1,6 @@
 //! Which nodes a pod likes, and near which pods it wants to be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
 use super::super::errors::Errors;
@@ -141,18 +141,20 @@ pub fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
     }
     let (matching, differing) = (at.get("matchLabelKeys"), at.get("mismatchLabelKeys"));
     let mut seen: BTreeSet<&str> = labels.get("matchLabels").entries().map(|(key, _)| key).collect();
+    // Of keys that are there twice the last counts.
+    let places: BTreeMap<&str, usize> = matching.texts().zip(0..).collect();
     for requirement in labels.get("matchExpressions").items() {
         let key = requirement.get("key").text();
-        let index = matching.texts().collect::<Vec<_>>().iter().rposition(|other| *other == key);
-        if let Some(index) = index
+        if let Some(&index) = places.get(key)
             && seen.contains(key)
         {
             errors.invalid(&at.index(index), key, "exists in both matchLabelKeys and labelSelector");
         }
         seen.insert(key);
     }
+    let differing: BTreeSet<&str> = differing.texts().collect();
     for key in matching.items() {
-        if differing.texts().any(|other| other == key.text()) {
+        if differing.contains(key.text()) {
             errors.invalid(&key, key.text(), "exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }

@@ -1,10 +1,13 @@
 //! Rules between distant parts of a pod.
 
+use std::collections::BTreeMap;
+
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::format::dns1123_subdomain;
 use super::annotation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
 use super::visit;
+use crate::tree::Value;
 
 /// Annotations that fields replaced have to agree with those fields.
 pub fn annotations_match(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
@@ -80,6 +83,9 @@ pub fn scheduling_group(at: &At<'_, '_>, errors: &mut Errors) {
 /// Variables from files need a volume that containers write to.
 pub fn file_references(spec: &At<'_, '_>, errors: &mut Errors) {
     let volumes = spec.get("volumes");
+    // Of equal names the last counts.
+    let by_name: BTreeMap<&str, &Value> =
+        volumes.items().map(|volume| (volume.get("name").text(), volume.value())).collect();
     visit(spec, &mut |container| {
         for variable in container.get("env").items() {
             let reference = variable.dig(&["valueFrom", "fileKeyRef"]);
@@ -87,7 +93,7 @@ pub fn file_references(spec: &At<'_, '_>, errors: &mut Errors) {
                 continue;
             }
             let name = reference.get("volumeName");
-            match volumes.items().filter(|volume| volume.get("name").text() == name.text()).last() {
+            match by_name.get(name.text()).map(|volume| At::root(volume)) {
                 None => errors.not_found(&name, name.text()),
                 Some(volume) if !volume.get("emptyDir").is_set() && volume.len() > 1 => {
                     errors.invalid(&name, name.text(), "referenced volume must be of type emptyDir");

@@ -10,14 +10,14 @@ use super::volume::Known;
 /// `volumeMounts` of a container.
 pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
     let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
-    let device = |field: &str, text: &str| devices.items().any(|device| device.get(field).text() == text);
+    let (device_names, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
     let mut paths = BTreeSet::new();
     for mount in list.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         if name.text().is_empty() {
             errors.required(&name, "");
         }
-        if find(volumes, name.text()).is_none() {
+        if !volumes.contains_key(name.text()) {
             errors.not_found(&name, name.text());
         }
         if path.text().is_empty() {
@@ -26,10 +26,10 @@ pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) 
         if !paths.insert(path.text()) {
             errors.invalid(&path, path.text(), "must be unique");
         }
-        if device("name", name.text()) {
+        if device_names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeDevices");
         }
-        if device("devicePath", path.text()) {
+        if device_paths.contains(path.text()) {
             errors.invalid(&path, path.text(), "must not already exist as a path in volumeDevices");
         }
         sub_paths(&mount, &list, errors);
@@ -79,7 +79,7 @@ fn propagation(mount: &At<'_, '_>, list: &At<'_, '_>, container: &At<'_, '_>, er
 /// `volumeDevices` of a container.
 pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
-    let mount = |field: &str, text: &str| mounts.items().any(|mount| mount.get(field).text() == text);
+    let (mount_names, mount_paths) = (texts(&mounts, "name"), texts(&mounts, "mountPath"));
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for device in container.get("volumeDevices").items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
@@ -89,7 +89,7 @@ pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors)
         if names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must be unique");
         }
-        match find(volumes, name.text()) {
+        match volumes.get(name.text()) {
             None => errors.not_found(&name, name.text()),
             Some(volume) => {
                 let claims = ["persistentVolumeClaim", "ephemeral"];
@@ -110,10 +110,10 @@ pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors)
         } else {
             paths.insert(path.text());
         }
-        if mount("name", name.text()) {
+        if mount_names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeMounts");
         }
-        if mount("mountPath", path.text()) {
+        if mount_paths.contains(path.text()) {
             errors.invalid(&path, path.text(), "must not already exist as a path in volumeMounts");
         }
         if !name.text().is_empty() {
@@ -122,6 +122,7 @@ pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors)
     }
 }
 
-fn find<'v>(volumes: &Known<'v>, name: &str) -> Option<&'v crate::tree::Value> {
-    volumes.iter().find(|(known, _)| *known == name).map(|(_, volume)| *volume)
+/// A field of all elements.
+fn texts<'v>(list: &At<'v, '_>, field: &str) -> BTreeSet<&'v str> {
+    list.items().map(|item| item.get(field).text()).collect()
 }

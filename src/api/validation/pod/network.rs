@@ -1,5 +1,7 @@
 //! Names, resolvers and ports of a pod in its network.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::Errors;
 use super::super::format::{dns1123_label, dns1123_subdomain, dns1123_subdomain_underscored};
@@ -26,7 +28,7 @@ pub fn dns(spec: &At<'_, '_>, errors: &mut Errors) {
         errors.invalid(&servers, servers.value(), "must not have more than 3 nameservers");
     }
     for server in servers.items() {
-        ip::legacy(&server, server.text(), [], errors);
+        ip::legacy(&server, server.text(), &BTreeSet::new(), errors);
     }
     if searches.len() > SEARCH_PATHS {
         errors.invalid(&searches, searches.value(), "must not have more than 32 search paths");
@@ -111,7 +113,7 @@ pub fn names(spec: &At<'_, '_>, errors: &mut Errors) {
 pub fn host_aliases(list: &At<'_, '_>, errors: &mut Errors) {
     for alias in list.items() {
         let address = alias.get("ip");
-        ip::legacy(&address, address.text(), [], errors);
+        ip::legacy(&address, address.text(), &BTreeSet::new(), errors);
         for name in alias.get("hostnames").items() {
             errors.in_format(&name, dns1123_subdomain);
         }

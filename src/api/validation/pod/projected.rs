@@ -1,5 +1,7 @@
 //! Volumes made of several sources.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::certificates::{bundle_name, signer};
 use super::super::errors::Errors;
@@ -11,15 +13,13 @@ use super::volume::{downward_file, key_to_path};
 
 /// The paths that sources take.
 #[derive(Default)]
-struct Paths<'v>(Vec<&'v str>);
+struct Paths<'v>(BTreeSet<&'v str>);
 
 impl<'v> Paths<'v> {
     /// `named` is what upstream shows of a clash.
     fn take(&mut self, volume: &At<'_, '_>, path: &'v str, named: &str, errors: &mut Errors) {
-        if self.0.contains(&path) {
+        if !self.0.insert(path) {
             errors.invalid(volume, named, "conflicting duplicate paths");
-        } else {
-            self.0.push(path);
         }
     }
 }

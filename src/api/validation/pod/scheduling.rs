@@ -1,6 +1,6 @@
 //! Tolerations, spreading, gates and other things that schedulers look at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
 use super::super::errors::Errors;
@@ -49,20 +49,20 @@ pub fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-pub fn topology_spread(list: &At<'_, '_>, errors: &mut Errors) {
-    let items: Vec<At<'_, '_>> = list.items().collect();
-    for (index, constraint) in items.iter().enumerate() {
+pub fn topology_spread<'v>(list: &At<'v, '_>, errors: &mut Errors) {
+    let pair = |constraint: At<'v, '_>| {
+        (constraint.get("topologyKey").text(), constraint.get("whenUnsatisfiable").text())
+    };
+    // Where each pair is seen last.
+    let last: BTreeMap<(&str, &str), usize> = list.items().map(pair).zip(0..).collect();
+    for (index, constraint) in list.items().enumerate() {
         errors.positive(&constraint.get("maxSkew"));
         let (key, action) = (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"));
         if key.text().is_empty() {
             errors.required(&key, "can not be empty");
         }
         errors.one_of(&action, action.text(), &["DoNotSchedule", "ScheduleAnyway"]);
-        let repeats = |other: &At<'_, '_>| {
-            other.get("topologyKey").text() == key.text()
-                && other.get("whenUnsatisfiable").text() == action.text()
-        };
-        if items[index + 1..].iter().any(repeats) {
+        if last.get(&(key.text(), action.text())).is_some_and(|last| *last > index) {
             let at = constraint.get("{topologyKey, whenUnsatisfiable}");
             errors.duplicate(&at, &*format!("{{{}, {}}}", key.text(), action.text()));
         }
@@ -83,7 +83,7 @@ pub fn topology_spread(list: &At<'_, '_>, errors: &mut Errors) {
                 errors.one_of(&policy, text, &["Honor", "Ignore"]);
             }
         }
-        label_keys(constraint, errors);
+        label_keys(&constraint, errors);
         selector::validate(&constraint.get("labelSelector"), errors);
     }
 }

@@ -1,6 +1,6 @@
 //! What kubelets and schedulers may say of a pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
 use super::super::errors::Errors;
@@ -10,6 +10,7 @@ use super::super::same::immutable;
 use super::annotation;
 use crate::api::ObjectMap;
 use crate::api::meta::format::label_key;
+use crate::tree::Value;
 
 pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec, status) =
@@ -76,20 +77,27 @@ fn transitions(new: &At<'_, '_>, old: &At<'_, '_>, spec: &At<'_, '_>, containers
     if !containers.is_empty() && may_restart_all(spec) {
         return;
     }
+    let running: BTreeSet<&str> = new
+        .items()
+        .filter(|status| !status.dig(&["state", "terminated"]).is_set())
+        .map(|status| status.get("name").text())
+        .collect();
+    let list = spec.get(containers);
+    // Of equal names the first counts.
+    let mut by_name: BTreeMap<&str, &Value> = BTreeMap::new();
+    for container in list.items() {
+        by_name.entry(container.get("name").text()).or_insert(container.value());
+    }
     for (index, old) in old.items().enumerate() {
         let ended = old.dig(&["state", "terminated"]);
         if !ended.is_set() {
             continue;
         }
         let name = old.get("name").text();
-        let runs = |status: &At<'_, '_>| {
-            status.get("name").text() == name && !status.dig(&["state", "terminated"]).is_set()
-        };
-        if !new.items().any(|status| runs(&status)) {
+        if !running.contains(name) {
             continue;
         }
-        let list = spec.get(containers);
-        let container = list.items().find(|container| container.get("name").text() == name);
+        let container = by_name.get(name).map(|container| At::root(container));
         let code = ended.get("exitCode").int();
         if !container.is_some_and(|container| restarts(&container, spec, code)) {
             let at = new.index(index);
@@ -130,9 +138,10 @@ fn restarts(container: &At<'_, '_>, spec: &At<'_, '_>, code: i64) -> bool {
 
 fn claims(list: &At<'_, '_>, known: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
+    let known: BTreeSet<&str> = known.items().map(|known| known.get("name").text()).collect();
     for claim in list.items() {
         let name = claim.get("name");
-        if !known.items().any(|known| known.get("name").text() == name.text()) {
+        if !known.contains(name.text()) {
             errors.invalid(&name, name.text(), "must match the name of an entry in `spec.resourceClaims`");
         }
         if !seen.insert(name.text()) {
@@ -151,8 +160,9 @@ fn addresses(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
         list.items().map(|address| address.get("ip").text().to_owned()).collect()
     };
     let (new, known) = (texts(list), texts(old));
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     for (address, text) in list.items().zip(&new) {
-        ip::legacy(&address, text, known.iter().map(String::as_str), errors);
+        ip::legacy(&address, text, &known, errors);
     }
     if new.len() > 1 && (new.len() > 2 || !ip::dual_stack(new.iter().map(String::as_str))) {
         let shown: Vec<String> = new

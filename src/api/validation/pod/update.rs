@@ -1,5 +1,7 @@
 //! What an update may change of a pod: images, deadlines, tolerations, and a little more while it is gated.
 
+use std::collections::BTreeSet;
+
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
 use super::super::same::same;
@@ -62,12 +64,11 @@ fn deadline(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) -> bool {
 }
 
 fn tolerations(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let but_seconds = |left: &At<'_, '_>, right: &At<'_, '_>| {
-        ["key", "operator", "value", "effect"]
-            .iter()
-            .all(|name| left.get(name).text() == right.get(name).text())
-    };
-    if old.items().any(|old| !new.items().any(|new| but_seconds(&new, &old))) {
+    fn but_seconds<'v>(one: &At<'v, '_>) -> [&'v str; 4] {
+        ["key", "operator", "value", "effect"].map(|name| one.get(name).text())
+    }
+    let kept: BTreeSet<[&str; 4]> = new.items().map(|new| but_seconds(&new)).collect();
+    if old.items().any(|old| !kept.contains(&but_seconds(&old))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         return errors.forbidden(new, why);
     }
@@ -75,9 +76,10 @@ fn tolerations(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn gates(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    let known: BTreeSet<&str> = old.items().map(|old| old.get("name").text()).collect();
     for gate in new.items() {
         let name = gate.get("name").text();
-        if !old.items().any(|old| old.get("name").text() == name) {
+        if !known.contains(name) {
             let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.forbidden(&gate.get("name"), &why);
         }

@@ -1,5 +1,6 @@
 //! Volumes of pods: names, and which one of the sources.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::super::at::At;
@@ -14,7 +15,7 @@ use super::{Owner, projected};
 use crate::tree::Value;
 
 /// The volumes without errors: names and definitions.
-pub type Known<'v> = Vec<(&'v str, &'v Value)>;
+pub type Known<'v> = BTreeMap<&'v str, &'v Value>;
 
 /// Whose volume it is.
 #[derive(Clone, Copy)]
@@ -69,16 +70,20 @@ pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> 
     for (index, name) in claims.iter().enumerate() {
         claim_volume(&list.index(index).get("name"), name, &mut known, errors);
     }
-    let own = list.items().filter(|volume| !claims.contains(&volume.get("name").text()));
+    let claimed: BTreeSet<&str> = claims.iter().copied().collect();
+    let own = list.items().filter(|volume| !claimed.contains(volume.get("name").text()));
+    let is_ephemeral = |volume: &At<'_, '_>| volume.get("ephemeral").is_set();
+    let ephemeral: BTreeSet<&str> =
+        list.items().filter(is_ephemeral).map(|volume| volume.get("name").text()).collect();
     for (index, volume) in own.enumerate() {
         let volume = list.index(claims.len() + index).holding(volume.value());
         let mut own = Errors::default();
         validate(&volume, owner, &known, &mut own);
         if own.is_empty() {
-            known.push((volume.get("name").text(), volume.value()));
+            known.insert(volume.get("name").text(), volume.value());
         }
-        own.into_causes().into_iter().for_each(|cause| errors.push(cause));
-        claimed_twice(&volume, list, owner, errors);
+        errors.append(own);
+        claimed_twice(&volume, &ephemeral, owner, errors);
     }
     known
 }
@@ -92,7 +97,7 @@ fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, error
         let claim = at.called("persistentVolumeClaim");
         errors.required(&claim.get("claimName"), "");
     } else if messages.is_empty() {
-        known.push((name, &CLAIM));
+        known.entry(name).or_insert(&CLAIM);
     } else {
         errors.invalid_each(at, name, messages);
     }
@@ -102,7 +107,7 @@ fn validate(volume: &At<'_, '_>, owner: Owner<'_>, known: &Known<'_>, errors: &m
     let name = volume.get("name");
     validate_source(volume, Place { volume: name.text(), owner }, errors);
     errors.required_in_format(&name, dns1123_label);
-    if known.iter().any(|(other, _)| *other == name.text()) {
+    if known.contains_key(name.text()) {
         errors.duplicate(&name, name.text());
     }
 }
@@ -128,13 +133,14 @@ fn validate_source(volume: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
 }
 
 /// A pod cannot use a claim that is made for another of its volumes.
-fn claimed_twice(volume: &At<'_, '_>, list: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
+fn claimed_twice(volume: &At<'_, '_>, ephemeral: &BTreeSet<&str>, owner: Owner<'_>, errors: &mut Errors) {
     let claim = volume.dig(&["persistentVolumeClaim", "claimName"]);
     let (Owner::Pod(name), Some(text)) = (owner, claim.opt_text()) else { return };
-    let made = |volume: At<'_, '_>| {
-        volume.get("ephemeral").is_set() && text == format!("{name}-{}", volume.get("name").text())
+    let made = |text: &str| {
+        let of_pod = text.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        of_pod.is_some_and(|volume| ephemeral.contains(volume))
     };
-    if !name.is_empty() && list.items().any(made) {
+    if !name.is_empty() && made(text) {
         errors.invalid(&claim, text, "must not reference a PVC that gets created for an ephemeral volume");
     }
 }

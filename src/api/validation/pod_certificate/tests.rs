@@ -53,7 +53,7 @@ impl Issue {
         let mut errors = Errors::default();
         status(&object(&self.status), &object(&json!({})), &mut errors);
         let end = |text: &str| text.rsplit(": ").next().unwrap_or_default().to_owned();
-        errors.into_causes().into_iter().map(|cause| (cause.field, end(&cause.message))).collect()
+        errors.into_causes().into_vec().into_iter().map(|cause| (cause.field, end(&cause.message))).collect()
     }
 
     fn with(mut self, field: &str, value: Value) -> Self {

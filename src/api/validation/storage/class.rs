@@ -7,6 +7,7 @@ use super::super::errors::Errors;
 use super::super::same::{immutable_text, same};
 use super::super::selector;
 use crate::api::ObjectMap;
+use crate::api::error::Cause;
 use crate::api::meta::format::label_key;
 
 const PARAMETERS: usize = 512;
@@ -59,7 +60,8 @@ fn parameters(map: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
-    let mut terms: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
+    // How often there was each.
+    let mut terms: BTreeMap<BTreeMap<&str, BTreeSet<&str>>, usize> = BTreeMap::new();
     for term in list.items() {
         let mut keys = BTreeMap::new();
         for requirement in term.get("matchLabelExpressions").items() {
@@ -80,11 +82,10 @@ fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
         }
         // Upstream keeps as many empty terms as there are terms, and compares with these too.
         let empties = if keys.is_empty() { list.len() } else { 0 };
-        let repeats = terms.iter().filter(|other| **other == keys).count() + empties;
-        for _ in 0..repeats {
-            errors.duplicate(&term.get("matchLabelExpressions"), "");
-        }
-        terms.push(keys);
+        let before = terms.entry(keys).or_default();
+        let expressions = term.get("matchLabelExpressions");
+        errors.add_times(*before + empties, || Cause::duplicate(expressions.path().to_string(), "\"\""));
+        *before += 1;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Drivers of storage on a node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::at::At;
 use super::super::errors::{Errors, Verbatim};
@@ -47,9 +47,13 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
     let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
     let (drivers, old_drivers) = (spec.get("drivers"), before.get("drivers"));
+    let mut by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for driver in drivers.items() {
+        by_name.entry(driver.get("name").text()).or_default().push(driver.value());
+    }
     for old in old_drivers.items() {
-        for new in drivers.items().filter(|new| new.get("name").text() == old.get("name").text()) {
-            let (new, old) = (without_allocatable(new.value()), without_allocatable(old.value()));
+        for new in by_name.get(old.get("name").text()).into_iter().flatten() {
+            let (new, old) = (without_allocatable(new), without_allocatable(old.value()));
             if !same(&new, &old) {
                 errors.invalid(&drivers, internal(&new), "field is immutable");
             }
