@@ -41,7 +41,7 @@ def main(one, many, count):
     template = next(values for tag, values in records if tag == b"O" and values[3] == NAME)
     others = [pair for pair in records if pair[1] is not template]
     newest = max(struct.unpack(">Q", values[4])[0] for tag, values in others if tag == b"O")
-    start = template[7].index(b"payload") + len(b"payload") + 4
+    start = template[7].rindex(b"payload") + len(b"payload") + 4
     length = 1700
     assert start + length < len(template[7])
     chance = random.Random(1)

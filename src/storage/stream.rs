@@ -16,8 +16,6 @@ const BLOCK_ROWS: usize = 256;
 const BLOCK_BYTES: usize = 512 << 10;
 /// Blocks read ahead of the consumer.
 const BLOCKS_AHEAD: usize = 2;
-/// Revisions whose rows are asked for in one statement.
-pub const REVISIONS_AT_ONCE: usize = 2000;
 
 /// Gathers rows into blocks and sends these.
 pub struct Blocks {

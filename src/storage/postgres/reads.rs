@@ -12,10 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::{corrupt, unavailable};
 use super::pool::{Pool, long, short};
 use crate::revision::Revision;
-use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
+use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
+
+/// Revisions whose rows are asked for in one statement.
+const REVISIONS_AT_ONCE: usize = 2000;
 
 /// One snapshot for the check of the clock and for the rows.
 pub const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

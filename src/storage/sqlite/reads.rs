@@ -9,10 +9,14 @@ use tokio::sync::mpsc;
 
 use super::error::{corrupt, unavailable};
 use crate::revision::Revision;
-use crate::storage::stream::{Blocks, Offered, REVISIONS_AT_ONCE, ROWS_AHEAD, give_up, offer, stream};
+use crate::storage::stream::{Blocks, Offered, ROWS_AHEAD, give_up, offer, stream};
 use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
+
+/// Revisions whose rows are asked for in one statement: as many as sqlx takes from SQLite before they are read. Beyond
+/// that, its thread and the reader take turns, and each row costs two changes of threads.
+const REVISIONS_AT_ONCE: usize = 50;
 
 pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
     let (revision, compacted): (i64, i64) = sqlx::query_as("SELECT revision, compacted FROM clock")
