@@ -6,7 +6,6 @@
 pub mod admission;
 pub mod apply;
 mod binding;
-pub mod claims;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -26,7 +25,8 @@ mod ownership;
 pub mod part;
 pub mod patch;
 pub mod registration;
-pub mod rescale;
+pub mod request;
+mod rescale;
 pub mod resource;
 pub mod reviews;
 pub mod rewrite;
@@ -41,12 +41,14 @@ pub mod update;
 pub mod validation;
 pub mod warnings;
 pub mod watch;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use self::admission::Chain;
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use self::unreadable::Unreadable;
@@ -68,6 +70,7 @@ pub struct Api {
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
     pub config: Config,
+    pub admission: Chain,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,
 }

@@ -13,6 +13,7 @@ use super::config::{IdentityConfig, ServeConfig};
 use super::datastore::Datastore;
 use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
+use crate::api::admission::Chain;
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
@@ -89,6 +90,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
         },
+        admission: Chain::built_in(),
         lanes: Lanes::default(),
     });
     let advertised = Advertised::new(config.advertise_address, address);

@@ -4,12 +4,12 @@
 use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
-use crate::api::Api;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::request::Request;
+use crate::api::{Api, Target};
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -80,8 +80,8 @@ pub(super) async fn create(api: &Api, place: Place, namespace: &str, object: Val
     let (Some(resource), Value::Object(object)) = (api.resources.get(group, version, plural), object) else {
         return Ok(());
     };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    match api.create(&request, Body::Object(&object)).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -1,6 +1,6 @@
 //! The kind and the apiVersion that an object claims, and what is said of those that do not fit.
 
-use super::ObjectMap;
+use crate::api::ObjectMap;
 use crate::gotext;
 use crate::schema::names::internal_package;
 use crate::schema::types::Types;

@@ -1,9 +1,9 @@
 //! The body of an apply: YAML, of which JSON is a part.
 
-use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::api::options::write::FieldValidation;
 use crate::api::strictness::{Strictness, yaml_error};
+use crate::api::{ObjectMap, meta, metadata};
 use crate::codec::{json, yaml};
 use crate::gotext;
 use crate::tree::Value;
@@ -69,4 +69,27 @@ pub fn check(config: &ObjectMap, expected_version: &str, expected_kind: &str) ->
         return Err(Error::bad_request("metadata.managedFields must be nil"));
     }
     Ok(())
+}
+
+/// 500, as upstream has it, of a configuration that does not fit the schema.
+pub fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let subject = subject(config, api_version, kind);
+    Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
+}
+
+/// 500, as upstream has it, of values that fit the schema and not the kind.
+pub fn unconverted(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
+    let (subject, kind) = (subject(config, api_version, kind), kind_text(api_version, kind));
+    Error::Unclassified(format!(
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: \
+         {why}"
+    ))
+}
+
+/// A configuration as errors name it.
+fn subject(config: &ObjectMap, api_version: &str, kind: &str) -> String {
+    let metadata = metadata(config);
+    let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
+    let (namespace, name) = (text("namespace"), text("name"));
+    format!("{namespace}/{name}; {}", kind_text(api_version, kind))
 }
