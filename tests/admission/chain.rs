@@ -206,7 +206,8 @@ fn calls() -> Vec<(Call, &'static str)> {
     let json_patch = json!([{"op": "replace", "path": "/data/k", "value": "3"}]);
     let lease = json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "h"}});
     let rescaled = json!({"spec": {"replicas": 5}});
-    let applied = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 6}});
+    let applied = json!({"apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": "d"}, "spec": {"replicas": 6}});
     use PatchKind::{Apply, Json, Merge, StrategicMerge};
     vec![
         (
@@ -230,11 +231,11 @@ fn calls() -> Vec<(Call, &'static str)> {
             r#"patch Update configmaps/a/ ConfigMap "4" -> ConfigMap "5""#,
         ),
         (
-            Call::patch(Apply, CONFIGMAPS, "b", config("1")),
+            Call::patch(Apply, CONFIGMAPS, "b", named("b", "1")),
             r#"patch Create configmaps/b/ nothing -> ConfigMap "1""#,
         ),
         (
-            Call::patch(Apply, CONFIGMAPS, "b", config("2")),
+            Call::patch(Apply, CONFIGMAPS, "b", named("b", "2")),
             r#"patch Update configmaps/b/ ConfigMap "1" -> ConfigMap "2""#,
         ),
         (Call::new(Verb::Update, LEASES, "l", lease), r#"update Create leases/l/ nothing -> Lease "h""#),
@@ -389,8 +390,11 @@ impl Admission for Relies {
             attempt.require(Requirement { key, expect: Expect::At(limit.revision()) });
             if is_first {
                 let target = Target { resource: configmaps, namespace: "t", name: "limit" };
-                let patch = br#"{"data": {"k": "2"}}"#;
-                attempt.api.patch(&Request::own(Verb::Patch, target), PatchKind::Merge, patch).await?;
+                let patch = json!({"data": {"k": limit.revision().0.to_string()}}).to_string();
+                attempt
+                    .api
+                    .patch(&Request::own(Verb::Patch, target), PatchKind::Merge, patch.as_bytes())
+                    .await?;
             }
             Ok(())
         }))
