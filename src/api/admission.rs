@@ -111,8 +111,8 @@ impl<'a> Attempt<'a> {
         self.object.as_mut().ok_or_else(taken)
     }
 
-    pub(super) fn finish(self) -> Result<(ObjectMap, Vec<Requirement>), Error> {
-        Ok((self.object.ok_or_else(taken)?, self.requires))
+    pub(super) fn take_object(&mut self) -> Result<ObjectMap, Error> {
+        self.object.take().ok_or_else(taken)
     }
 }
 

@@ -27,8 +27,8 @@ impl Api {
         }
         check_node(binding)?;
         self.admission.validate(&action).await?;
-        let (binding, requires) = action.finish()?;
-        let write = Write { relies_on: &requires, ..Write::part_of_action(request) };
+        let binding = action.take_object()?;
+        let write = Write { relies_on: &action.requires, ..Write::part_of_action(request) };
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| pod.not_found())?;
             Ok(Proposal::Decided(Next::Put(bound(pod, &binding, current)?)))

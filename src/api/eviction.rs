@@ -51,7 +51,7 @@ impl Api {
             delete.dry_run = DryRun::Yes;
         }
         self.admission.validate(&action).await?;
-        let eviction = Eviction { request, requires: action.finish()?.1 };
+        let eviction = Eviction { request, requires: action.requires };
         match self.evict_unguarded(&eviction, &delete).await? {
             Looked::Evicted => Ok(()),
             Looked::Guarded(found) => self.evict_guarded(&eviction, &found, &delete).await,

@@ -23,7 +23,7 @@ use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 
 use create::Naming;
-use rescale::Rescale;
+use rescale::{Owners, Rescale};
 
 pub(super) use put::{Placed, put_mutation};
 
@@ -153,6 +153,22 @@ impl<'a> Write<'a> {
         meta::update::check_uid(metadata_mut(object), stored, &resource, target.name)
     }
 
+    /// Lets plugins complete the object, unless they have seen the action that it is a part of.
+    async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
+        match self.admission {
+            Admitted::NotYet => attempt.api.admission.mutate(attempt).await,
+            Admitted::AsAction => Ok(()),
+        }
+    }
+
+    /// Asks plugins about the object, complete and valid.
+    async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
+        match self.admission {
+            Admitted::NotYet => attempt.api.admission.validate(attempt).await,
+            Admitted::AsAction => Ok(()),
+        }
+    }
+
     /// Lets the kind have its part in the object.
     fn prepare(&self, object: &mut ObjectMap, found: Option<&Current>, now: &str) -> Result<(), Error> {
         let Request { user, warnings, target, .. } = *self.request;
@@ -189,11 +205,10 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         match propose(found)? {
-            Proposal::Object(object) => self.attempt_object(write, object, found).await,
-            Proposal::Scale(rescale) => match found {
-                Some(found) => self.attempt_scale(write, rescale, found).await,
-                None => Err(write.request.target.not_found()),
-            },
+            Proposal::Object(object) => self.attempt_object(write, object, None, found).await,
+            Proposal::Scale(Rescale { scale, owners }) => {
+                self.attempt_object(write, scale, Some(owners), found).await
+            }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
                 Ok(Ready { next, requires, naming: None, advised: false })
@@ -201,34 +216,40 @@ impl Api {
         }
     }
 
+    /// `owners` are there if the object is a Scale: plugins see the Scale, the kind's rules its parent.
     async fn attempt_object(
         &self,
         write: Write<'_>,
         object: ObjectMap,
+        owners: Option<Owners>,
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, now());
         let (object, naming) = write.begin(self, object, found, &now)?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
-        let mut attempt =
-            Attempt::new(self, request, operation, found.map(|found| &found.object)).with(object);
-        if let Some(naming) = &naming {
-            attempt.target.name = &naming.name;
+        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(&found.object));
+        let old = old_scale.as_ref().or(found.map(|found| &found.object));
+        let mut attempt = Attempt::new(self, request, operation, old).with(object);
+        attempt.target = write.target(naming.as_ref());
+        write.mutate(&mut attempt).await?;
+        let mut object = attempt.take_object()?;
+        let is_scale = owners.is_some();
+        if let (Some(owners), Some(found)) = (owners, found) {
+            object = owners.parent(request.target, &object, &found.object)?;
         }
-        if write.admission == Admitted::NotYet {
-            self.admission.mutate(&mut attempt).await?;
-        }
-        let name = attempt.target.name;
-        let object = attempt.object_mut()?;
-        write.prepare(object, found, &now)?;
-        write.validate(name, object, found)?;
+        write.prepare(&mut object, found, &now)?;
+        write.validate(attempt.target.name, &object, found)?;
         if found.is_none() && request.verb != Verb::Create {
             request.authorize(Verb::Create)?;
         }
-        if write.admission == Admitted::NotYet {
-            self.admission.validate(&attempt).await?;
-        }
-        let (object, mut requires) = attempt.finish()?;
+        let parent;
+        (attempt.object, parent) = match is_scale {
+            true => (Some(scale::of(&object)), Some(object)),
+            false => (Some(object), None),
+        };
+        write.admit(&attempt).await?;
+        let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let mut requires = attempt.requires;
         requires.extend_from_slice(write.relies_on);
         let next = match found {
             Some(found) => update::next(request.target.resource, object, &found.object),
@@ -237,40 +258,16 @@ impl Api {
         Ok(Ready { next, requires, naming, advised: true })
     }
 
-    /// As [`Api::attempt_object`]: plugins see the Scale, the kind's rules its parent.
-    async fn attempt_scale(
-        &self,
-        write: Write<'_>,
-        rescale: Rescale,
-        found: &Current,
-    ) -> Result<Ready, Error> {
-        let old = scale::of(&found.object);
-        let mut attempt =
-            Attempt::new(self, write.request, Operation::Update, Some(&old)).with(rescale.scale);
-        self.admission.mutate(&mut attempt).await?;
-        let target = write.request.target;
-        let mut parent = rescale.owners.parent(target, attempt.object_mut()?, &found.object)?;
-        write.check_uid(&mut parent, Some(found))?;
-        write.prepare(&mut parent, Some(found), &now())?;
-        write.validate(target.name, &parent, Some(found))?;
-        *attempt.object_mut()? = scale::of(&parent);
-        self.admission.validate(&attempt).await?;
-        let next = update::next(target.resource, parent, &found.object);
-        Ok(Ready { next, requires: attempt.requires, naming: None, advised: true })
-    }
-
     /// What plugins say of a deletion; `old` is `None` if the object cannot be read.
     pub(super) async fn admit_deletion(
         &self,
         write: Write<'_>,
         old: Option<&ObjectMap>,
     ) -> Result<Vec<Requirement>, Error> {
-        if write.admission == Admitted::AsAction {
-            return Ok(write.relies_on.to_vec());
-        }
         let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
-        self.admission.mutate(&mut attempt).await?;
-        self.admission.validate(&attempt).await?;
+        write.mutate(&mut attempt).await?;
+        write.admit(&attempt).await?;
+        attempt.requires.extend_from_slice(write.relies_on);
         Ok(attempt.requires)
     }
 
