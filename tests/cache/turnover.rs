@@ -131,7 +131,8 @@ async fn a_resource_comes_and_goes_under_load(database: Database) {
     let loads = [Load::start(&server.store, server.pods), Load::start(&server.store, widgets)];
     let mut watched = Vec::new();
     for round in 0..ROUNDS {
-        let reload = force_a_reload(&server, &backend, &format!("hidden-{round}"));
+        let hidden = format!("hidden-{round}");
+        let reload = force_a_reload(&server, &backend, &hidden);
         match round % 3 {
             0 => reload.await,
             1 => drop(tokio::join!(reload, add_in_the_end(&server, widgets))),
@@ -144,7 +145,7 @@ async fn a_resource_comes_and_goes_under_load(database: Database) {
         let mut watcher = server.cache.watch(widgets, state.revision);
         let mut seen = take(&mut watcher, EVENTS).await;
         if round % 3 == 2 {
-            force_a_reload(&server, &backend, &format!("hidden-{round}")).await;
+            force_a_reload(&server, &backend, &hidden).await;
             seen.extend(take(&mut watcher, EVENTS).await);
             let state = server.cache.any();
             let stored = stored(&*backend, widgets, state.revision).await;
