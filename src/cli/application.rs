@@ -25,7 +25,7 @@ use crate::controllers::kubernetes_service::Advertised;
 use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, IdentityLeases, Runner};
-use crate::http::app::{App, Limits, router};
+use crate::http::app::{App, Limits, responder};
 use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
@@ -139,7 +139,7 @@ pub async fn build_on(
         printing: Printing::default(),
         lanes: Lanes::default(),
     };
-    let router = router(Arc::new(app), health);
+    let responder = responder(Arc::new(app), health);
     let stopping = async move {
         controlling.stop();
         controlling.ended().await;
@@ -153,7 +153,7 @@ pub async fn build_on(
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok(Application { router, stop: Box::pin(stopping) })
+    Ok(Application { responder, stop: Box::pin(stopping) })
 }
 
 /// Opens the database that the configuration names.

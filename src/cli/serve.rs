@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +32,7 @@ use crate::http::app::{Door, starting_router};
 use crate::http::discovery::version;
 use crate::http::health::HealthChecks;
 use crate::http::metrics::Metrics;
-use crate::http::server::{self, Routes};
+use crate::http::server::{self, Responder, Routes};
 use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
 use crate::tasks::{Failure, Tasks};
@@ -64,7 +63,7 @@ pub struct Environment {
 
 /// What start-up gets back, ready to serve.
 pub struct Application {
-    pub router: Router,
+    pub responder: Arc<dyn Responder>,
     /// Ends background tasks and closes the store; called once no request runs any more.
     pub stop: BoxFuture<'static, ()>,
 }
@@ -165,7 +164,7 @@ impl Server {
 
         let announcement = Announcement::new(&config, admin.as_ref(), address);
         announcement.withdraw_outdated()?;
-        routes.open(application.router);
+        routes.open(application.responder);
         startup.finish();
         tasks.run("metrics", async move { metrics.run_upkeep().await });
         private::warn_of_wide_directories(&config);

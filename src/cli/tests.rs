@@ -92,7 +92,7 @@ async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::
     let served = serve::serve(config, async move |environment: Environment| {
         fail(&environment.tasks, environment.config.kubeconfig());
         let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
-        Ok(Application { router: axum::Router::new(), stop })
+        Ok(Application { responder: Arc::new(axum::Router::new()), stop })
     });
     (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
 }

@@ -16,9 +16,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::tls::{ClientCertificates, Tls};
@@ -103,27 +107,39 @@ impl ConnectionInfo {
     }
 }
 
-/// What answers requests: at first the routes of a server that starts, and once there are any, those of the application,
-/// also on connections that are open by then. Clones are the same routes.
+/// Answers requests.
+pub trait Responder: Send + Sync + 'static {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response>;
+}
+
+impl Responder for Router {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        let answered = Router::clone(&self).oneshot(request);
+        answered.map(|Ok(response)| response).boxed()
+    }
+}
+
+/// Who answers requests: at first the routes of a server that starts, and once it is there, the application, also on
+/// connections that are open by then. Clones are the same routes.
 #[derive(Clone)]
 pub struct Routes(Arc<Stages>);
 
 struct Stages {
-    starting: Router,
-    started: OnceLock<Router>,
+    starting: Arc<dyn Responder>,
+    started: OnceLock<Arc<dyn Responder>>,
 }
 
 impl Routes {
-    pub fn new(starting: Router) -> Self {
-        Self(Arc::new(Stages { starting, started: OnceLock::new() }))
+    pub fn new(starting: impl Responder) -> Self {
+        Self(Arc::new(Stages { starting: Arc::new(starting), started: OnceLock::new() }))
     }
 
-    /// From now on requests are answered by these routes. Only the first call counts.
-    pub fn open(&self, started: Router) {
+    /// From now on requests are answered by the application. Only the first call counts.
+    pub fn open(&self, started: Arc<dyn Responder>) {
         let _ = self.0.started.set(started);
     }
 
-    fn now(&self) -> Router {
+    fn now(&self) -> Arc<dyn Responder> {
         self.0.started.get().unwrap_or(&self.0.starting).clone()
     }
 }
