@@ -14,7 +14,7 @@ use crate::api::meta;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, fields, metadata};
 use crate::controllers::IdentityLeases;
-use crate::controllers::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, leases, renewed_at};
+use crate::controllers::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, leases, promised, renewed_at};
 use crate::identity::{Instance, ServerIdentity};
 
 /// Attempts to write a lease while others write it too.
@@ -167,7 +167,7 @@ impl Claimant {
         let (Some(lease), Some(instance)) = (lease, &self.instance) else { return Lease::Free };
         let of_a_server = fields::text(lease, &["metadata", "labels", IDENTITY_LABEL]) == COMPONENT;
         let own = fields::text(lease, &["metadata", "annotations", INSTANCE]) == instance.id();
-        if !of_a_server || own {
+        if !of_a_server || own || promised(lease).is_none() {
             return Lease::Free;
         }
         let recently = SignedDuration::try_from(self.config.renew_interval * RECENT_INTERVALS);
@@ -251,6 +251,7 @@ mod tests {
             (COMPONENT, "other", "2026-01-01T00:59:29Z", Lease::Silent),
             // Expired, unless this host's clock is ahead.
             (COMPONENT, "other", "2025-12-31T23:59:59Z", Lease::Silent),
+            (COMPONENT, "other", "", Lease::Free),
             ("other", "other", "2026-01-01T00:59:59Z", Lease::Free),
         ] {
             assert_eq!(judge(&lease(component, instance, renewed)), expected, "{instance} {renewed}");
