@@ -185,7 +185,8 @@ async fn settings_that_endanger_data_are_named_at_the_start() {
     drop(logging);
     let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
     for setting in ["fsync", "full_page_writes", "data_checksums"] {
-        let is_off = number(&format!("SELECT COUNT(*) WHERE current_setting('{setting}') = 'off'")).await == 1;
+        let is_off =
+            number(&format!("SELECT COUNT(*) WHERE current_setting('{setting}') = 'off'")).await == 1;
         assert_eq!(log.contains(&format!("{setting} is off")), is_off, "{log}");
     }
 }
