@@ -171,9 +171,9 @@ impl Log {
     /// What failovers did to objects: each goes back to what the standby had.
     pub fn restorations(&self) -> Vec<Call> {
         let mut calls = Vec::new();
-        for failover in &self.failovers {
-            let kept = self.state_at(failover.jump());
-            let lost = self.changes.iter().filter(|change| change.lost_at == Some(failover.jump()));
+        for (failover, jump) in self.failovers.iter().zip(&self.jumps) {
+            let kept = self.state_at(*jump);
+            let lost = self.changes.iter().filter(|change| change.lost_at == Some(*jump));
             let keys: std::collections::BTreeSet<&Key> = lost.map(|change| &change.key).collect();
             calls.extend(keys.into_iter().map(|key| Call {
                 key: key.clone(),
