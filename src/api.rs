@@ -54,6 +54,7 @@ use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
 pub use crate::gotext::now;
 use crate::long_work::Lanes;
+use crate::runtime::Runtime;
 use crate::storage::{Key, ResourceId, Store};
 use crate::tree::{Map, Value};
 
@@ -66,6 +67,7 @@ pub struct Api {
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
+    pub runtime: Runtime,
     pub config: Config,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,

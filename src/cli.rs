@@ -1,21 +1,14 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
-mod announcement;
-pub mod application;
 pub mod args;
+mod banner;
 pub mod config;
-mod credentials;
-pub mod datastore;
 pub mod error;
 pub mod feature_gates;
 mod logging;
-mod open_files;
-mod private;
 mod progress;
-mod replica;
 pub mod serve;
 mod signals;
-mod startup;
 pub mod status;
 pub mod transfer;
 
@@ -25,19 +18,18 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use self::args::{Cli, Command};
 use self::error::Error;
-use self::serve::{Application, BuildError, Environment};
+use self::serve::Banner;
 
 /// The whole program: parses `arguments`, runs what they ask for, and says in one line why it could not.
 ///
-/// `build` makes the application of `rowplane serve`, `give_back` returns freed memory to the system.
-pub fn main<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> ExitCode
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
-    match run(arguments, build, give_back) {
+/// `give_back` returns freed memory to the system.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> ExitCode {
+    match run(arguments, give_back) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("rowplane: {}", error.one_line());
@@ -46,11 +38,9 @@ where
     }
 }
 
-fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> Result<(), Error>
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
-    private::shut_out_others();
+fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result<(), Error> {
+    // Whatever this process makes is its owner's alone, unless it says otherwise: keys, tokens, every Secret.
+    umask(Mode::RWXG | Mode::RWXO);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),
@@ -61,7 +51,7 @@ where
             let config = arguments.into_config()?;
             logging::init(config.log);
             let runtime = runtime(give_back)?;
-            let served = runtime.block_on(serve::serve(config, build));
+            let served = runtime.block_on(serve::serve(config.server, Banner::Print));
             // What has not ended in its grace is not waited for.
             runtime.shutdown_background();
             served

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use super::datastore::Datastore;
 use super::error::Error;
 use super::progress::Progress;
 use crate::codec::object::Draft;
 use crate::controllers::migration::{self, Account};
+use crate::server::datastore::Datastore;
 use crate::storage::Format;
 use crate::storage::inventory::{Holdings, Inventory, Stored};
 use crate::storage::postgres::Postgres;

@@ -6,11 +6,11 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::datastore::Datastore;
 use super::error::Error;
 use super::progress::Progress;
-use super::serve::create_data_dir;
 use crate::revision::Revision;
+use crate::server::data_dir;
+use crate::server::datastore::Datastore;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::{Counts, Export, Meter};
@@ -76,7 +76,7 @@ async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<
     let imported = match datastore {
         Datastore::Sqlite(path) => {
             if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-                create_data_dir(dir)?;
+                data_dir::create(dir)?;
             }
             let store = Sqlite::open(path).await?;
             let imported = store.import(export, meter).await;

@@ -14,7 +14,6 @@ use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
 use super::limits::Printing;
-use super::metrics::LongRunning;
 use super::negotiate::MediaType;
 use super::table::Columns;
 use crate::api::Answer;
@@ -24,6 +23,7 @@ use crate::api::watch::{Watch, WatchEvent};
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
 use crate::long_work::Turn;
+use crate::metrics::LongRunning;
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 

@@ -29,7 +29,8 @@ pub struct Sighting {
 
 /// Grows only. Cheap to raise; written to its file by [`HighWaterMark::save`].
 pub struct HighWaterMark {
-    path: PathBuf,
+    /// `None`: it is not kept.
+    path: Option<PathBuf>,
     newest: AtomicU64,
     sighting: Mutex<Option<Sighting>>,
     /// What the file is known to hold at least.
@@ -49,8 +50,17 @@ impl HighWaterMark {
             );
             Saved::default()
         });
+        Self { path: Some(path), ..Self::holding(saved) }
+    }
+
+    /// A mark that ends with the server.
+    pub fn unkept() -> Self {
+        Self::holding(Saved::default())
+    }
+
+    fn holding(saved: Saved) -> Self {
         Self {
-            path,
+            path: None,
             newest: AtomicU64::new(saved.revision.0),
             sighting: Mutex::new(saved.sighting),
             saved: Mutex::new(saved),
@@ -77,12 +87,13 @@ impl HighWaterMark {
     /// Writes the mark if it has grown, durably. Blocks until the disk has it. Servers may share the file: it never goes
     /// back, whichever of them writes last.
     pub fn save(&self) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
         let mut saved = lock(&self.saved);
         let present = Saved { revision: self.get(), sighting: self.sighting() };
         if present == *saved {
             return Ok(());
         }
-        file::merge(&self.path, present)?;
+        file::merge(path, present)?;
         *saved = present;
         Ok(())
     }

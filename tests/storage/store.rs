@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::storage::{
     Backend, Change, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
 };
-use rowplane::tasks::Tasks;
 use tokio::sync::mpsc;
 
 use crate::support::database::Database;
@@ -24,7 +24,7 @@ pub fn start(backend: &Arc<dyn Backend>) -> Store {
 pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
     let nowhere = std::env::temp_dir().join("rowplane-test-mark-that-is-never-saved");
     let mark = HighWaterMark::load(nowhere);
-    Store::start(backend.clone(), sink, Arc::new(mark), &Tasks::new())
+    Store::start(backend.clone(), sink, Arc::new(mark), &Runtime::default())
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.

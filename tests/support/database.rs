@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rowplane::cli::datastore::Datastore;
+use rowplane::server::datastore::Datastore;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{Backend, OpenError};
