@@ -74,13 +74,13 @@ pub struct Api {
 }
 
 /// Settings of the verbs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
     /// Makes a name of a `generateName`; random, and each time another.
-    pub generate_name: fn(&str) -> String,
+    pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

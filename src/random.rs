@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::{Rng, RngExt as _, SeedableRng as _};
 use uuid::{Builder, Uuid};
 
 /// Cheap to clone; clones draw from the same source. The default is the system's.
@@ -17,16 +17,17 @@ impl Random {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
-    pub fn bytes(&self) -> [u8; 16] {
+    /// Lends the source for a moment.
+    pub fn with<T>(&self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
         match &self.0 {
-            None => rand::random(),
-            Some(seeded) => seeded.lock().unwrap_or_else(PoisonError::into_inner).random(),
+            None => draw(&mut rand::rng()),
+            Some(seeded) => draw(&mut *seeded.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 
     /// A random UUID of version 4.
     pub fn uuid(&self) -> Uuid {
-        Builder::from_random_bytes(self.bytes()).into_uuid()
+        Builder::from_random_bytes(self.with(|rng| rng.random())).into_uuid()
     }
 }
 

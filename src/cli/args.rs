@@ -55,6 +55,29 @@ pub enum Command {
     Status(StatusArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
+    /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
+    EnvtestAssets(EnvtestAssetsArgs),
+    /// Serve in kube-apiserver's place, with its flags; also when called by its name
+    #[command(disable_help_flag = true)]
+    KubeApiserver(Others),
+    /// Stand in for etcd where one is started beside kube-apiserver; also when called by its name
+    #[command(disable_help_flag = true)]
+    Etcd(Others),
+}
+
+/// Which directory.
+#[derive(Clone, Debug, Args)]
+pub struct EnvtestAssetsArgs {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// Another program's command line.
+#[derive(Clone, Debug, Args)]
+pub struct Others {
+    #[arg(value_name = "FLAGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
 }
 
 /// Which store, and which file.

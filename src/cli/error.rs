@@ -18,6 +18,9 @@ pub enum Error {
     PortTaken(SocketAddr),
     #[error("the host's name {0:?} cannot be this server's: {1}; give another with --hostname-override")]
     Hostname(String, String),
+    /// What kube-apiserver and etcd refuse with 1.
+    #[error("{0}")]
+    Refused(String),
     #[error(transparent)]
     Server(server::Error),
     #[error(transparent)]
@@ -26,6 +29,8 @@ pub enum Error {
     Transfer(#[from] transfer::Error),
     #[error("{}: {source}", path.display())]
     BackupFile { path: PathBuf, source: io::Error },
+    #[error("cannot fill {}: {source}", path.display())]
+    Assets { path: PathBuf, source: io::Error },
     #[error("the migration {name} has failed: {why}")]
     Migration { name: String, why: String },
     #[error("cannot start threads: {0}")]

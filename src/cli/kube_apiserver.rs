@@ -8,7 +8,7 @@ mod flags;
 
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory, Parser as _};
 
 use self::command_line::{Asked, Values};
 use self::flags::{Effect, FLAGS, Flag, Form};
@@ -63,7 +63,6 @@ const OTHER_PLUGINS: [&str; 27] = [
 ];
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
-const DATASTORE: &str = "memory:";
 
 /// What the command line comes to.
 pub enum Outcome {
@@ -88,7 +87,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Err
 
 /// The names of the flags of `rowplane serve`.
 fn serve_flags() -> Vec<String> {
-    let cli = Cli::command();
+    let cli = <Cli as CommandFactory>::command();
     let serve = cli.get_subcommands().find(|command| command.get_name() == "serve");
     let flags = serve.into_iter().flat_map(clap::Command::get_arguments);
     flags.filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
@@ -211,7 +210,8 @@ impl<'a> Translation<'a> {
             return Authorization::AlwaysAllow;
         }
         self.notes.push(
-            "--authorization-mode (members of system:masters may do everything, others nothing yet)".to_owned(),
+            "--authorization-mode (members of system:masters may do everything, others nothing yet)"
+                .to_owned(),
         );
         Authorization::Masters
     }
@@ -232,7 +232,6 @@ impl<'a> Translation<'a> {
         let authorization = self.authorization();
         self.check_files();
         self.set_default("bind-address", BIND_ADDRESS);
-        self.set_default("datastore", DATASTORE);
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {
@@ -264,7 +263,8 @@ fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
 fn help(own: &[String]) -> String {
     let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
     let own = own.iter().filter(|name| self::known(name).is_none()).map(|name| (name.as_str(), Form::Scalar));
-    let mut text = "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
+    let mut text =
+        "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
     let ending = [("help", Form::Bool), ("version", Form::Scalar)];
     for (name, form) in known.chain(own).chain(ending) {
         let value = match form {

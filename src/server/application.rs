@@ -35,6 +35,7 @@ use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::identity::{Instance, ServerIdentity};
 use crate::long_work::Lanes;
+use crate::random::Random;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
@@ -92,7 +93,7 @@ pub async fn build_on(
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
-            generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
+            generate_name: names_from(runtime.random.clone()),
         },
         lanes: Lanes::default(),
     });
@@ -163,6 +164,10 @@ pub async fn build_on(
         backend.close().await;
     };
     Ok(Application { router, stop: Box::pin(stopping) })
+}
+
+fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
+    Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
 }
 
 /// Opens the database that the configuration names.

@@ -59,7 +59,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
-            generate_name,
+            generate_name: Arc::new(generate_name),
         },
     })
 }

@@ -42,9 +42,7 @@ pub fn read(
             (None, _) => return Err(format!("unknown flag: --{name}")),
             (Some(_), Some(inline)) => inline,
             (Some(Form::Bool), None) => "true".to_owned(),
-            (Some(_), None) => {
-                arguments.next().ok_or_else(|| format!("flag needs an argument: --{name}"))?
-            }
+            (Some(_), None) => arguments.next().ok_or_else(|| format!("flag needs an argument: --{name}"))?,
         };
         values.entry(name).or_default().push(value);
     }
@@ -113,7 +111,10 @@ mod tests {
         let cases: [(&[&str], &str); 5] = [
             (&["--insecure-port=0"], "unknown flag: --insecure-port"),
             (&["--secure-port"], "flag needs an argument: --secure-port"),
-            (&["--allow-privileged", "true"], "\"kube-apiserver\" does not take any arguments, got [\"true\"]"),
+            (
+                &["--allow-privileged", "true"],
+                "\"kube-apiserver\" does not take any arguments, got [\"true\"]",
+            ),
             (&["--", "-v"], "\"kube-apiserver\" does not take any arguments, got [\"-v\"]"),
             (&["-x"], "unknown shorthand flag in -x"),
         ];

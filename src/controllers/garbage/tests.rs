@@ -43,7 +43,7 @@ async fn api(directory: &std::path::Path) -> Api {
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
-            generate_name: |prefix| prefix.to_owned(),
+            generate_name: Arc::new(str::to_owned),
         },
     }
 }
