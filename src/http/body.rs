@@ -14,12 +14,12 @@ use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
 use super::limits::Printing;
-use super::negotiate::MediaType;
 use super::table::Columns;
 use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::{Items, List};
 use crate::api::watch::{Watch, WatchEvent};
+use crate::codec::media_type::MediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
 use crate::long_work::Turn;

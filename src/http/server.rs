@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::app::stopped_router;
+use super::routes::stopped_router;
 use super::tls::{ClientCertificates, Tls};
 use crate::metrics::Metrics;
 use crate::user::User;
