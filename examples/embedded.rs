@@ -43,8 +43,7 @@ async fn run_controller(client: Client) {
 
 /// The test.
 pub async fn run() -> Result<(), Error> {
-    let directory = tempfile::tempdir()?;
-    let server = Server::builder().sqlite(directory.path().join("state.db")).start().await?;
+    let server = Server::builder().memory().start().await?;
     let client = Client::new(server.service(), "default");
     let controller = tokio::spawn(run_controller(client.clone()));
 

@@ -1,8 +1,9 @@
 //! A server as a value: made by a [`Builder`], spoken to in process or over the network, stopped when it is dropped.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = rowplane::Server::builder().sqlite("state.db").start().await?;
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = rowplane::Server::builder().memory().start().await?;
 //! let client = kube::Client::new(server.service(), "default");
 //! assert_eq!(client.apiserver_version().await?.major, "1");
 //! server.stop().await;
@@ -70,12 +71,10 @@ impl Server {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("state.db");
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube::api::{Api, ListParams};
     ///
-    /// let server = rowplane::Server::builder().sqlite(path).start().await?;
+    /// let server = rowplane::Server::builder().memory().start().await?;
     /// let client = kube::Client::new(server.service(), "default");
     /// let config_maps: Api<ConfigMap> = Api::default_namespaced(client);
     /// assert!(config_maps.list(&ListParams::default()).await?.items.is_empty());
@@ -97,11 +96,9 @@ impl Server {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("state.db");
     /// use rowplane::user::User;
     ///
-    /// let server = rowplane::Server::builder().sqlite(path).start().await?;
+    /// let server = rowplane::Server::builder().memory().start().await?;
     /// let alice = User { name: "alice".to_owned(), ..User::default() };
     /// let client = kube::Client::new(server.service_as(alice), "default");
     /// let refused = client.list_core_api_resources("v1").await;
@@ -128,9 +125,7 @@ impl Server {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let directory = tempfile::tempdir()?;
-    /// # let path = directory.path().join("state.db");
-    /// let server = rowplane::Server::builder().sqlite(path).listen(([127, 0, 0, 1], 0).into()).start().await?;
+    /// let server = rowplane::Server::builder().memory().listen(([127, 0, 0, 1], 0).into()).start().await?;
     /// let kubeconfig = server.kubeconfig().expect("it listens");
     /// assert!(kubeconfig.contains(&server.url().expect("it listens")));
     /// # Ok(())

@@ -150,7 +150,7 @@ pub struct StoreArgs {
     #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
     data_dir: PathBuf,
 
-    /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
+    /// sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for state that goes with the server [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
 
@@ -175,10 +175,10 @@ impl StoreArgs {
                 // The environment is for this user's eyes, and the list of processes for everybody's.
                 address.in_arguments = std::env::var("ROWPLANE_DATASTORE").ok().as_ref() != Some(url);
             }
-            Datastore::Sqlite(_) if self.datastore_password_file.is_some() => {
+            Datastore::Sqlite(_) | Datastore::Memory if self.datastore_password_file.is_some() => {
                 return Err(Error::Usage("--datastore-password-file is for PostgreSQL".to_owned()));
             }
-            Datastore::Sqlite(_) => {}
+            Datastore::Sqlite(_) | Datastore::Memory => {}
         }
         Ok(datastore)
     }

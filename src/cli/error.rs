@@ -21,6 +21,8 @@ pub enum Error {
     /// What kube-apiserver and etcd refuse with 1.
     #[error("{0}")]
     Refused(String),
+    #[error("a store in memory is its server's alone")]
+    InMemory,
     #[error(transparent)]
     Server(server::Error),
     #[error(transparent)]

@@ -63,6 +63,7 @@ const OTHER_PLUGINS: [&str; 27] = [
 ];
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
+const DATASTORE: &str = "memory:";
 
 /// What the command line comes to.
 pub enum Outcome {
@@ -232,6 +233,7 @@ impl<'a> Translation<'a> {
         let authorization = self.authorization();
         self.check_files();
         self.set_default("bind-address", BIND_ADDRESS);
+        self.set_default("datastore", DATASTORE);
         self.set_default("data-dir", &cert_dir.to_string_lossy());
         let Self { serve, notes, problems, .. } = self;
         let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {

@@ -33,6 +33,7 @@ pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<In
         wait_for_migrations(datastore).await?;
     }
     Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
         Datastore::Postgres(address) => Postgres::inventory(address).await?,
     })
@@ -66,6 +67,7 @@ async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
 async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
     let resource = migration::migrations();
     let stored = match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
         Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
     };

@@ -66,6 +66,7 @@ pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error>
 
 async fn export(datastore: &Datastore) -> Result<Export, Error> {
     Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::export(path).await?,
         Datastore::Postgres(address) => Postgres::export(address).await?,
     })
@@ -74,6 +75,7 @@ async fn export(datastore: &Datastore) -> Result<Export, Error> {
 async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<Summary, Error> {
     let revision = export.revision;
     let imported = match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => {
             if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
                 data_dir::create(dir)?;

@@ -14,7 +14,6 @@ use super::compress::compress;
 use super::documents;
 use super::health::{self, HealthChecks};
 use super::in_process::Caller;
-use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
@@ -24,6 +23,7 @@ use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
 use crate::auth::authorizer::Attributes;
+use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::user::User;
 
 /// The routes of the whole server.

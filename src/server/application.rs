@@ -41,6 +41,7 @@ use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
+use crate::storage::memory;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
@@ -69,7 +70,7 @@ pub async fn build_on(
     environment: Environment,
 ) -> Result<Application, BuildError> {
     let Environment { config, address, door, identity, progress, mut health, runtime } = environment;
-    let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::unkept, HighWaterMark::load));
+    let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
@@ -174,13 +175,17 @@ fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
 /// Opens the database that the configuration names.
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
+        Datastore::Memory => memory::open(),
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
         Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
     })
 }
 
-/// One mark per database: another one has a clock of its own.
+/// One mark per database: another one has a clock of its own. What is in memory cannot come back older than it was.
 fn mark_path(config: &Config) -> Option<PathBuf> {
+    if config.datastore == Datastore::Memory {
+        return None;
+    }
     let digest = Sha256::digest(config.datastore.to_string());
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))

@@ -21,6 +21,11 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// Keeps the state in memory, which is the default: it goes with the server.
+    pub fn memory(self) -> Self {
+        self.datastore(Datastore::Memory)
+    }
+
     /// Keeps the state in this SQLite file, which is made if it is not there.
     pub fn sqlite(self, path: impl Into<PathBuf>) -> Self {
         self.datastore(Datastore::Sqlite(path.into()))

@@ -46,7 +46,7 @@ impl Default for Config {
     fn default() -> Self {
         let five_minutes = Duration::from_secs(300);
         Self {
-            datastore: Datastore::Sqlite("state.db".into()),
+            datastore: Datastore::Memory,
             data_dir: None,
             https: None,
             advertise_address: None,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use metrics::Gauge;
 use tokio::time::Instant;
 
-use super::{Backend, Clock, Error, Swept, sqlite};
+use super::commit::LARGEST_BATCH;
+use super::{Backend, Clock, Error, Swept};
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 
@@ -15,7 +16,7 @@ use crate::revision::Revision;
 const AIM: Duration = Duration::from_millis(5);
 /// Between two slices the batches in flight may be committed: a slice takes away more than they can add, so that
 /// compaction keeps up with whatever is written.
-const LEAST: u32 = 4 * sqlite::LARGEST_BATCH as u32;
+const LEAST: u32 = 4 * LARGEST_BATCH as u32;
 /// Enough to make what a slice costs by itself small.
 const MOST: u32 = 8 * LEAST;
 

@@ -18,9 +18,8 @@ use super::configmap;
 #[path = "../../examples/embedded.rs"]
 mod example;
 
-/// A database for each number.
-fn builder(directory: &TempDir, number: usize) -> Builder {
-    Server::builder().sqlite(directory.path().join(format!("{number}.db")))
+fn on_sqlite(directory: &TempDir) -> Builder {
+    Server::builder().sqlite(directory.path().join("state.db"))
 }
 
 fn config_maps(server: &Server) -> Api<ConfigMap> {
@@ -34,8 +33,7 @@ async fn the_example_does_what_it_says() {
 
 #[tokio::test]
 async fn servers_of_a_process_know_nothing_of_each_other() {
-    let directory = tempfile::tempdir().unwrap();
-    let servers = join_all((0..4).map(|n| builder(&directory, n).start())).await;
+    let servers = join_all((0..4).map(|_| Server::builder().memory().start())).await;
     let servers: Vec<Server> = servers.into_iter().map(|server| server.unwrap()).collect();
     for (n, server) in servers.iter().enumerate() {
         let name = format!("of-{n}");
@@ -56,8 +54,7 @@ async fn servers_of_a_process_know_nothing_of_each_other() {
 
 #[tokio::test]
 async fn a_user_may_what_the_authorizer_says() {
-    let directory = tempfile::tempdir().unwrap();
-    let server = builder(&directory, 0).start().await.unwrap();
+    let server = Server::builder().memory().start().await.unwrap();
     let alice = User { name: "alice".to_owned(), ..User::default() };
     let client = Client::new(server.service_as(alice), "default");
     let refused = Api::<Namespace>::all(client).get("default").await.unwrap_err();
@@ -71,7 +68,7 @@ async fn a_user_may_what_the_authorizer_says() {
 #[tokio::test]
 async fn a_stop_ends_watches_and_keeps_objects() {
     let directory = tempfile::tempdir().unwrap();
-    let server = builder(&directory, 0).start().await.unwrap();
+    let server = on_sqlite(&directory).start().await.unwrap();
     let api = config_maps(&server);
     let created = api.create(&PostParams::default(), &configmap("a", 1)).await.unwrap();
     let version = created.resource_version().unwrap();
@@ -80,7 +77,7 @@ async fn a_stop_ends_watches_and_keeps_objects() {
     assert!(ended.is_none(), "{ended:?}");
     let kube::Error::Api(status) = api.get("a").await.unwrap_err() else { panic!("a status") };
     assert_eq!(status.code, 503);
-    let server = builder(&directory, 0).start().await.unwrap();
+    let server = on_sqlite(&directory).start().await.unwrap();
     assert_eq!(config_maps(&server).get("a").await.unwrap().uid(), created.uid());
 }
 
@@ -88,7 +85,7 @@ async fn a_stop_ends_watches_and_keeps_objects() {
 #[tokio::test]
 async fn a_drop_stops_everything() {
     let directory = tempfile::tempdir().unwrap();
-    let builder = builder(&directory, 0).listen(([127, 0, 0, 1], 0).into());
+    let builder = on_sqlite(&directory).listen(([127, 0, 0, 1], 0).into());
     let server = builder.clone().start().await.unwrap();
     let address = server.address().unwrap();
     let api = config_maps(&server);
@@ -112,8 +109,7 @@ async fn a_drop_stops_everything() {
 
 #[tokio::test]
 async fn a_kubeconfig_leads_to_the_port() {
-    let directory = tempfile::tempdir().unwrap();
-    let server = builder(&directory, 0).listen(([127, 0, 0, 1], 0).into()).start().await.unwrap();
+    let server = Server::builder().listen(([127, 0, 0, 1], 0).into()).start().await.unwrap();
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig().unwrap()).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
     let client = Client::try_from(config).unwrap();
@@ -122,11 +118,9 @@ async fn a_kubeconfig_leads_to_the_port() {
 
 #[tokio::test]
 async fn a_seed_makes_names_again() {
-    let directory = tempfile::tempdir().unwrap();
     let mut names = Vec::new();
-    for n in 0..2 {
-        let server =
-            builder(&directory, n).without_controllers().random(Random::seeded(7)).start().await.unwrap();
+    for _ in 0..2 {
+        let server = Server::builder().without_controllers().random(Random::seeded(7)).start().await.unwrap();
         let mut object = configmap("", 1);
         object.metadata.name = None;
         object.metadata.generate_name = Some("a-".to_owned());
