@@ -165,7 +165,7 @@ impl Api {
         object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
         let now = now();
-        create::stamp(resource, &mut object, self.config.generate_name, &now);
+        create::stamp(resource, &mut object, &*self.config.generate_name, &now);
         let writer = Writer { user: &User::apiserver(), now: &now, warnings: &Warnings::UNREAD };
         create::prepare(resource, &mut object, &writer);
         object

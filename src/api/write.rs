@@ -138,7 +138,7 @@ impl<'a> Write<'a> {
         self.check_uid(&mut object, found)?;
         let naming = match found {
             Some(_) => None,
-            None => Some(create::stamp(resource, &mut object, api.config.generate_name, now)),
+            None => Some(create::stamp(resource, &mut object, &*api.config.generate_name, now)),
         };
         Ok((object, naming))
     }

@@ -23,7 +23,7 @@ pub(in crate::api) struct Naming {
 pub(in crate::api) fn stamp(
     resource: &Resource,
     object: &mut ObjectMap,
-    generate_name: fn(&str) -> String,
+    generate_name: &dyn Fn(&str) -> String,
     now: &str,
 ) -> Naming {
     let metadata = metadata_mut(object);
