@@ -1,4 +1,4 @@
-//! What the repository offers for running rowplane, and that the program and the README know it so: the image, and
+//! What the repository offers for running rowplane, and that the program and the pages know it so: the image, and
 //! the compose file. No container engine is asked.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -77,7 +77,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
     }
     assert_eq!(hostnames, ["rowplane-a", "rowplane-b"]);
     assert_eq!(compose["services"]["a"]["hostname"], compose["services"]["b"]["hostname"]);
-    assert!(file("README.md").contains("export KUBECONFIG=$PWD/rowplane-compose/admin.kubeconfig\n"));
+    assert!(file("docs/replicas.md").contains("export KUBECONFIG=$PWD/rowplane-compose/admin.kubeconfig\n"));
 }
 
 #[test]
