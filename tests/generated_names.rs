@@ -11,6 +11,7 @@ use rowplane::api::decode::Body;
 use rowplane::api::error::{Error, Exists};
 use rowplane::api::request::Request;
 use rowplane::api::{Answer, Api, Target};
+use rowplane::schema::names::GroupVersion;
 use rowplane::schema::resource::Verb;
 use rowplane::tree::{Value, json};
 
@@ -53,7 +54,7 @@ async fn c73_taken_names_are_tried_eight_times(setup: support::server::Setup) {
 }
 
 async fn create(api: &Api, plural: &str, metadata: Value) -> Result<Answer, Error> {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = json!({"metadata": metadata}) else { unreachable!("an object") };
     let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });

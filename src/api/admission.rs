@@ -119,7 +119,7 @@ impl<'a> Attempt<'a> {
 /// Whether a request is about whole objects of a kind.
 fn of_kind(request: &Request<'_>, group: &str, kind: &str) -> bool {
     let definition = &request.target.resource.definition;
-    &*definition.kind == kind && &*definition.group == group && request.subresource.is_empty()
+    definition.kind_name() == kind && definition.group() == group && request.subresource.is_empty()
 }
 
 fn taken() -> Error {

@@ -12,7 +12,6 @@ use super::write::{Current, Proposal, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
-use crate::schema::types;
 
 mod last_applied;
 
@@ -63,11 +62,7 @@ fn changed(
     let acting = acting(target.resource, manager, part, Operation::Apply);
     let managers = Managers::decode(entries(&current.object).unwrap_or_default())
         .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
-    configuration::check(
-        config,
-        &target.resource.definition.api_version(),
-        &target.resource.definition.kind,
-    )?;
+    configuration::check(config, target.resource.definition.gvk())?;
     let mut live = current.object.clone();
     ownership::put(&mut live, None);
     let managers =
@@ -94,11 +89,7 @@ fn created(request: &Request<'_>, configured: Configuration<'_>) -> Result<Objec
     let (target, config) = (request.target, configured.object);
     let resource = target.resource;
     let kind = Kind::new(resource, Part::Main);
-    configuration::check(
-        config,
-        &target.resource.definition.api_version(),
-        &target.resource.definition.kind,
-    )?;
+    configuration::check(config, target.resource.definition.gvk())?;
     let acting = acting(resource, request.options.write().manager(), Part::Main, Operation::Apply);
     let nothing: ObjectMap = ["kind", "apiVersion"]
         .iter()
@@ -121,12 +112,12 @@ fn created(request: &Request<'_>, configured: Configuration<'_>) -> Result<Objec
 /// The object as it is put, with its managers.
 fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
-    let (api_version, kind) = (resource.definition.api_version(), &resource.definition.kind);
+    let kind = &resource.definition.kind;
     let mut object = applied.object;
     if resource.conform(&mut object).is_err() {
-        let converted = types::from_unstructured(&api_version, kind, &mut object);
+        let converted = kind.convert(&mut object);
         let conformed = converted.and_then(|()| resource.conform(&mut object));
-        conformed.map_err(|why| configuration::unconverted(config, &api_version, kind, &why))?;
+        conformed.map_err(|why| configuration::unconverted(config, &kind.gvk, &why))?;
     }
     resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
@@ -136,9 +127,6 @@ fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<
 fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflicts(found) => conflict_error(&found),
-        Refusal::Unfit(why) => {
-            let definition = &target.resource.definition;
-            configuration::unfit(config, &definition.api_version(), &definition.kind, &why)
-        }
+        Refusal::Unfit(why) => configuration::unfit(config, target.resource.definition.gvk(), &why),
     }
 }

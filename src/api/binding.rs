@@ -1,6 +1,6 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
-use super::decode::{Encoded, typed_object};
+use super::decode::{Encoded, subresource_kind, typed_object};
 use super::error::{Cause, Error, Subject, aggregate};
 use super::request::Request;
 use super::strategy::condition;
@@ -14,7 +14,7 @@ impl Api {
     /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions, and it names the pod
     /// where the URL does not.
     pub async fn bind(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
-        let mut binding = typed_object("Binding", "v1", body, request.strictness())?;
+        let mut binding = typed_object(subresource_kind(request)?, body, request.strictness())?;
         let name = fields::text(&binding, &["metadata", "name"]).to_owned();
         let name = if request.target.name.is_empty() { &name } else { request.target.name };
         let request = &Request { target: Target { name, ..request.target }, ..*request };

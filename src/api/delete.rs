@@ -85,7 +85,8 @@ impl Api {
 fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
     const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
     let definition = &target.resource.definition;
-    let is_class = (&*definition.group, &*definition.plural) == ("scheduling.k8s.io", "priorityclasses");
+    let is_class =
+        (definition.group().as_str(), &*definition.plural) == ("scheduling.k8s.io", "priorityclasses");
     if !is_class || !SYSTEM.contains(&target.name) {
         return Ok(());
     }

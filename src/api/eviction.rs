@@ -2,7 +2,7 @@
 
 mod budget;
 
-use super::decode::{Encoded, typed_object};
+use super::decode::{Encoded, subresource_kind, typed_object};
 use super::error::{Cause, CauseReason, Error};
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
@@ -16,6 +16,7 @@ use super::strategy::condition::{self, Condition};
 use super::strictness::Warnings;
 use super::write::{Current, Proposal, Write};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::tree::Value;
@@ -36,7 +37,7 @@ impl Api {
     /// Evicts a pod, or refuses because of its budget.
     pub async fn evict(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
         let pod = request.target;
-        let mut eviction = typed_object("Eviction", "policy/v1", body, request.strictness())?;
+        let mut eviction = typed_object(subresource_kind(request)?, body, request.strictness())?;
         meta::ensure_namespace(metadata_mut(&mut eviction), Some(pod.namespace))?;
         let mut action = self.complete_action(request, eviction).await?;
         let eviction = action.object_mut()?;
@@ -88,8 +89,10 @@ impl Api {
         delete: &DeleteOptions,
     ) -> Result<(), Error> {
         let pod = eviction.request.target;
-        let budgets =
-            self.resources.get("policy", "v1", "poddisruptionbudgets").ok_or(Error::UnknownResource)?;
+        let budgets = self
+            .resources
+            .get(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
+            .ok_or(Error::UnknownResource)?;
         let state = self.cache.fresh().await?;
         let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;
         let Some(budget) = matching.pop() else {

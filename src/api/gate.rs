@@ -76,7 +76,7 @@ impl Gate {
 
 fn is_needed_to_start(write: &Request<'_>) -> bool {
     let definition = &write.target.resource.definition;
-    match (&*definition.group, &*definition.plural) {
+    match (definition.group().as_str(), &*definition.plural) {
         ("internal.apiserver.k8s.io", "storageversions") => true,
         ("", "namespaces") => {
             write.verb == Verb::Create
@@ -97,6 +97,7 @@ mod tests {
     use crate::api::resource::Resources;
     use crate::codec::at_rest::StorageMediaType;
     use crate::schema::builtin;
+    use crate::schema::names::Gvr;
     use crate::schema::registry::Registry;
     use crate::storage::ResourceId;
 
@@ -106,14 +107,9 @@ mod tests {
         Resources::new(registry.clone(), &ids, StorageMediaType::default())
     }
 
-    fn admit(
-        gate: &Gate,
-        (group, version, plural): (&str, &str, &str),
-        namespace: &str,
-        user: &User,
-    ) -> Result<(), Error> {
+    fn admit(gate: &Gate, resource: &Gvr, namespace: &str, user: &User) -> Result<(), Error> {
         let resources = resources();
-        let resource = resources.get(group, version, plural).expect(plural);
+        let resource = resources.get(resource).expect("a resource");
         let target = Target { resource, namespace, name: "" };
         gate.admit(&Request { user, ..Request::own(Verb::Create, target) })
     }
@@ -122,38 +118,40 @@ mod tests {
     fn s22_s23_what_passes_a_closed_gate() {
         let gate = Gate::closed();
         let admin = User { name: "admin".to_owned(), groups: vec![MASTERS.to_owned()], ..User::default() };
-        let (namespaces, leases) = (("", "v1", "namespaces"), ("coordination.k8s.io", "v1", "leases"));
+        let (namespaces, leases) =
+            (Gvr::fixed("v1", "namespaces"), Gvr::fixed("coordination.k8s.io/v1", "leases"));
         for (resource, namespace, user, passes) in [
-            (("internal.apiserver.k8s.io", "v1alpha1", "storageversions"), "", &admin, true),
-            (leases, "kube-system", &admin, true),
-            (leases, "default", &admin, false),
-            (namespaces, "", &User::apiserver(), true),
-            (namespaces, "", &admin, false),
-            (("", "v1", "pods"), "kube-system", &admin, false),
-            (("apiextensions.k8s.io", "v1", "customresourcedefinitions"), "", &admin, false),
+            (Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"), "", &admin, true),
+            (leases.clone(), "kube-system", &admin, true),
+            (leases.clone(), "default", &admin, false),
+            (namespaces.clone(), "", &User::apiserver(), true),
+            (namespaces.clone(), "", &admin, false),
+            (Gvr::fixed("v1", "pods"), "kube-system", &admin, false),
+            (Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions"), "", &admin, false),
         ] {
-            assert_eq!(admit(&gate, resource, namespace, user).is_ok(), passes, "{resource:?} {namespace}");
+            assert_eq!(admit(&gate, &resource, namespace, user).is_ok(), passes, "{resource:?} {namespace}");
         }
         gate.registered();
         gate.failed(Some("late".to_owned()));
-        assert!(admit(&gate, ("", "v1", "pods"), "default", &admin).is_ok());
+        assert!(admit(&gate, &Gvr::fixed("v1", "pods"), "default", &admin).is_ok());
     }
 
     #[test]
     fn s21_s27_the_text_of_a_refusal() {
         let gate = Gate::closed();
-        let text = |resource| admit(&gate, resource, "", &User::default()).map_err(|error| error.to_string());
-        let configmaps = ("", "v1", "configmaps");
+        let text =
+            |resource: &Gvr| admit(&gate, resource, "", &User::default()).map_err(|error| error.to_string());
+        let configmaps = Gvr::fixed("v1", "configmaps");
         let refused = |resource: &str, error: &str| {
             Err(format!(
                 "wait for storage version registration to complete for resource: {resource}, last seen error: {error}"
             ))
         };
-        assert_eq!(text(configmaps), refused("configmaps", "<nil>"));
+        assert_eq!(text(&configmaps), refused("configmaps", "<nil>"));
         gate.failed(None);
-        assert_eq!(text(("apps", "v1", "deployments")), refused("deployments.apps", "<nil>"));
+        assert_eq!(text(&Gvr::fixed("apps/v1", "deployments")), refused("deployments.apps", "<nil>"));
         gate.failed(Some("no".to_owned()));
         gate.failed(None);
-        assert_eq!(text(configmaps), refused("configmaps", "no"));
+        assert_eq!(text(&configmaps), refused("configmaps", "no"));
     }
 }

@@ -35,8 +35,7 @@ impl Api {
         let write = Write::change(request, part, Some(request.options.write().manager()));
         let propose = &mut |found: Option<&Current>| {
             let current = &found.ok_or_else(|| target.not_found())?.object;
-            let (api_version, kind) = (definition.api_version(), &definition.kind);
-            let mut new = patch.decode(current, &api_version, kind, request.strictness())?;
+            let mut new = patch.decode(current, &definition.kind, request.strictness())?;
             target.resource.default(&mut new);
             check_place(target, &mut new)?;
             drop_repeated(metadata_mut(&mut new), Found::AfterAdmission, request.warnings);

@@ -85,8 +85,8 @@ impl<'a> Request<'a> {
     pub fn authorize(&self, verb: Verb) -> Result<(), Error> {
         let definition = &self.target.resource.definition;
         let attributes = Attributes {
-            group: &definition.group,
-            version: &definition.version,
+            group: definition.group(),
+            version: definition.version(),
             resource: &definition.plural,
             subresource: self.subresource,
             name: self.target.name,

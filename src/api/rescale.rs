@@ -35,7 +35,7 @@ impl Api {
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| target.not_found())?;
             let scale = scale::of(&current.object);
-            let mut patched = patch.decode(&scale, "autoscaling/v1", "Scale", strictness)?;
+            let mut patched = patch.decode(&scale, scale::kind(target.resource)?, strictness)?;
             check_place(target, &mut patched)?;
             Ok(updated(request, patched))
         };
@@ -47,7 +47,7 @@ impl Api {
         let configuration::Config { object: config, problem } = configuration::parse(body)?;
         let propose = &mut |found: Option<&Current>| {
             let parent = &found.ok_or_else(|| target.not_found())?.object;
-            configuration::check(&config, "autoscaling/v1", "Scale")?;
+            configuration::check(&config, &scale::GVK)?;
             let scales = (&scale::of(parent), &config);
             let (manager, conflicts) = (options.manager(), options.conflicts);
             let applied = ownership::scale::apply(target.resource, parent, scales, manager, conflicts)

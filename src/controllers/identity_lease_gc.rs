@@ -18,6 +18,7 @@ use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::revision::Revision;
+use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::Value;
 
@@ -44,7 +45,7 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
 }
 
 pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
-    api.resources.get("coordination.k8s.io", "v1", "leases")
+    api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases"))
 }
 
 /// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.

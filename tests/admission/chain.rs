@@ -16,7 +16,7 @@ use rowplane::api::{Api, ObjectMap, Target, fields, metadata_mut};
 use rowplane::codec::media_type::MediaType;
 use rowplane::patch::PatchKind;
 use rowplane::patch::apply::ownership::Conflicts;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::names::Gvr;
 use rowplane::schema::resource::Verb;
 use rowplane::storage::{Expect, Key, Requirement};
 use rowplane::tree::{Value, json};
@@ -105,34 +105,24 @@ fn shown(object: Option<&ObjectMap>) -> String {
 /// A request of alice's.
 struct Call {
     verb: Verb,
-    place: (&'static str, &'static str, &'static str),
+    place: Gvr,
     name: &'static str,
     subresource: &'static str,
     patch: Option<PatchKind>,
     body: Value,
 }
 
-const CONFIGMAPS: (&str, &str, &str) = ("", "v1", "configmaps");
-const LEASES: (&str, &str, &str) = ("coordination.k8s.io", "v1", "leases");
-const DEPLOYMENTS: (&str, &str, &str) = ("apps", "v1", "deployments");
-const PODS: (&str, &str, &str) = ("", "v1", "pods");
+const CONFIGMAPS: Gvr = Gvr::fixed("v1", "configmaps");
+const LEASES: Gvr = Gvr::fixed("coordination.k8s.io/v1", "leases");
+const DEPLOYMENTS: Gvr = Gvr::fixed("apps/v1", "deployments");
+const PODS: Gvr = Gvr::fixed("v1", "pods");
 
 impl Call {
-    fn new(
-        verb: Verb,
-        place: (&'static str, &'static str, &'static str),
-        name: &'static str,
-        body: Value,
-    ) -> Self {
+    fn new(verb: Verb, place: Gvr, name: &'static str, body: Value) -> Self {
         Self { verb, place, name, subresource: "", patch: None, body }
     }
 
-    fn patch(
-        kind: PatchKind,
-        place: (&'static str, &'static str, &'static str),
-        name: &'static str,
-        body: Value,
-    ) -> Self {
+    fn patch(kind: PatchKind, place: Gvr, name: &'static str, body: Value) -> Self {
         Self { patch: Some(kind), ..Self::new(Verb::Patch, place, name, body) }
     }
 
@@ -142,8 +132,7 @@ impl Call {
 
     async fn run(&self, api: &Api, dry_run: DryRun) -> Result<(), Error> {
         let alice = User { name: "alice".to_owned(), groups: vec![MASTERS.to_owned()], ..User::default() };
-        let (group, version, plural) = self.place;
-        let resource = api.resources.get(group, version, plural).expect(plural);
+        let resource = api.resources.get(&self.place).expect("a resource");
         let write = WriteOptions { dry_run, conflicts: Conflicts::Force, ..WriteOptions::default() };
         let delete = DeleteOptions { dry_run, ..DeleteOptions::default() };
         let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
@@ -162,7 +151,7 @@ impl Call {
             (Verb::Update, _) => api.update(request, body).await.map(drop),
             (Verb::Delete, _) => api.delete(request).await.map(drop),
             (Verb::DeleteCollection, _) => {
-                let group_resource = GroupResource::new(group, plural);
+                let group_resource = self.place.group_resource();
                 let collection = Collection {
                     resource: &group_resource,
                     namespaced: true,
@@ -348,7 +337,7 @@ async fn what_a_plugin_adds_belongs_to_nobody(setup: Setup) {
     with_namespace(&api).await;
     let read = async || {
         let state = api.cache.fresh().await.expect("a state");
-        let configmaps = api.resources.get("", "v1", "configmaps").expect("configmaps").id;
+        let configmaps = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps").id;
         let object = state.get(configmaps, "t", "a").expect("stored");
         Value::Object(object.to_map().expect("readable"))
     };
@@ -378,7 +367,7 @@ impl Admission for Relies {
 
     fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
         Verdict::Later(Box::pin(async move {
-            let configmaps = attempt.api.resources.get("", "v1", "configmaps").expect("configmaps");
+            let configmaps = attempt.api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
             let state = attempt.api.cache.fresh().await?;
             let limit = state.get(configmaps.id, "t", "limit").expect("the limit");
             let is_first = {

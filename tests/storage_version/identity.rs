@@ -10,6 +10,7 @@ use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::request::Request;
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
+use rowplane::schema::names::Gvr;
 use serde_json::{Value, json};
 
 use crate::support::client::Watch;
@@ -211,7 +212,7 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
 async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
-    let leases = api.resources.get("coordination.k8s.io", "v1", "leases").expect("leases").clone();
+    let leases = api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
     let create = async || {
         let lease = serde_json::from_value(lease("late", expired())).expect("an object");

@@ -2,14 +2,15 @@
 //! (`plugin/pkg/admission/limitranger`).
 
 use super::usage::{self, Amounts};
-use super::view::{self, Place, View};
+use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
 use crate::api::{ObjectMap, fields, metadata_mut};
 use crate::quantity::{nanos, units};
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-const RANGES: Place = ("", "v1", "limitranges");
+const RANGES: Gvr = Gvr::fixed("v1", "limitranges");
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Above, amounts are compared in whole units.
 const MAX_MILLI: i64 = i64::MAX / 1000;
@@ -40,7 +41,7 @@ impl Admission for LimitRanger {
 
 /// Fills in the defaults of every range of the namespace.
 fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
         for limit in of_type(&range, "Container") {
             extend(&mut requests, limit, "defaultRequest");
@@ -72,7 +73,7 @@ fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
 }
 
 fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "Container") {
             for list in ["containers", "initContainers"] {
@@ -96,7 +97,7 @@ fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
 }
 
 fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "PersistentVolumeClaim") {
             let asked = fields::at(claim, &["spec", "resources", "requests"]).and_then(Value::as_object);

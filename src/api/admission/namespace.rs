@@ -10,7 +10,7 @@ use crate::api::request::Request;
 use crate::api::{Target, meta, metadata};
 use crate::cache::State;
 use crate::codec::object::Object;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 
 /// Namespaces that may not be deleted (upstream's immortal namespaces).
@@ -34,7 +34,8 @@ impl Admission for NamespaceLifecycle {
         if attempt.operation == Operation::Delete {
             return Verdict::Now(check_immortal(target));
         }
-        let Some(namespaces) = api.resources.get("", "v1", "namespaces").map(|resource| resource.id) else {
+        let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id)
+        else {
             return Verdict::Now(Ok(()));
         };
         // Another replica may have created the namespace a moment ago, so "not there" needs a fresh state. A namespace
@@ -49,7 +50,7 @@ impl Admission for NamespaceLifecycle {
 
 fn is_namespace(request: &Request<'_>) -> bool {
     let definition = &request.target.resource.definition;
-    definition.group.is_empty() && &*definition.plural == "namespaces"
+    definition.group().is_empty() && &*definition.plural == "namespaces"
 }
 
 fn check_immortal(target: Target<'_>) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::patch::PatchKind;
+use crate::schema::names::Gvk;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
@@ -133,7 +134,8 @@ impl Collector<'_> {
     }
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
-        let Some(resource) = self.api.resources.by_kind(&owner.api_version, &owner.kind) else {
+        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
+        let Some(resource) = gvk.and_then(|gvk| self.api.resources.by_kind(&gvk)) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();

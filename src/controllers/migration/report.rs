@@ -11,6 +11,7 @@ use crate::api::part::Part;
 use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
@@ -61,7 +62,7 @@ impl Reporter {
     }
 
     async fn tell(&self, event: ObjectMap) {
-        let Some(events) = self.api.resources.get("", "v1", "events") else { return };
+        let Some(events) = self.api.resources.get(&Gvr::fixed("v1", "events")) else { return };
         let (options, target) = (options(), Target { resource: events, namespace: NAMESPACE, name: "" });
         let request = Request::own(Verb::Create, target).with(&options);
         if let Err(error) = self.api.create(&request, Body::Object(&event)).await {

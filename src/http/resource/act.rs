@@ -6,13 +6,14 @@ use crate::api::decode::Encoded;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::request::{Options, Request};
+use crate::schema::names::Gvr;
 
 impl Context<'_> {
     /// Does what a request of that sort asks for. Whether it was one.
     pub(super) async fn act(&self, body: &Encoded, options: &WriteOptions) -> Result<bool, Error> {
         let api = &self.app.api;
         match (&*self.definition.plural, self.path.subresource.as_deref()) {
-            ("bindings", None) if self.definition.group.is_empty() => {
+            ("bindings", None) if self.definition.group().is_empty() => {
                 api.bind(&self.binding(options)?, body).await?;
             }
             ("pods", Some("binding")) => api.bind(&self.request(options)?, body).await?,
@@ -24,7 +25,7 @@ impl Context<'_> {
 
     /// A POST of `bindings`, which has no table, as what it does to a pod that only the body names.
     fn binding<'a>(&'a self, options: &'a WriteOptions) -> Result<Request<'a>, Error> {
-        let pods = self.app.api.resources.get("", "v1", "pods").ok_or(Error::UnknownResource)?;
+        let pods = self.app.api.resources.get(&Gvr::fixed("v1", "pods")).ok_or(Error::UnknownResource)?;
         Ok(Request {
             user: &self.user,
             verb: self.action.as_verb(),
