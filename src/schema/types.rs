@@ -5,12 +5,11 @@
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 mod conform;
-mod load;
-mod markers;
 mod strict;
+mod table;
 mod unstructured;
 
 pub use conform::{Fit, conform, conform_spelled};
@@ -22,7 +21,7 @@ use crate::tree::Text;
 /// All messages, and which of them are kinds.
 #[derive(Debug)]
 pub struct Types {
-    messages: Vec<Message>,
+    messages: &'static [Message],
     /// By apiVersion, blank and kind.
     kinds: HashMap<String, MessageId>,
     /// The kinds that every API version has: `DeleteOptions`, `Status` and their like.
@@ -43,23 +42,23 @@ impl MessageId {
 /// A struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
-    pub name: Box<str>,
+    pub name: &'static str,
     /// As in `k8s.io.api.apps.v1`.
-    pub package: Arc<str>,
+    pub package: &'static str,
     pub format: Format,
     pub role: Role,
     pub merging: Merging,
-    pub unions: Box<[Union]>,
+    pub unions: &'static [Union],
     /// In the order in which JSON prints them.
-    pub fields: Vec<Field>,
-    /// Those that are looked at though nothing was said of them: what is printed all the same, or lends its members.
+    pub fields: &'static [Field],
+    /// Fields to visit even where the message does not set them: Go prints them anyway, or they lend their members.
     pub unasked: FieldBits,
     /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
-    pub members: Box<[Member]>,
+    pub members: &'static [Member],
     /// Indices in `fields`, in the order of the numbers.
-    by_number: Box<[u16]>,
+    by_number: &'static [u16],
     /// By number, the index in `fields` and 1; 0 where there is no such field.
-    index: Box<[u16]>,
+    index: &'static [u16],
 }
 
 /// Some of the fields of a message, by their indices. No message has more than [`FieldBits::MAX`].
@@ -95,7 +94,7 @@ impl Iterator for FieldBits {
 pub enum Role {
     Part,
     /// A kind of this apiVersion.
-    Kind(Arc<str>),
+    Kind(&'static str),
     /// A kind of every API version.
     SharedKind,
 }
@@ -107,12 +106,12 @@ pub struct Member {
     pub message: MessageId,
     index: u16,
     /// The structs that lend it, from the outside.
-    pub lenders: Box<[MessageId]>,
+    pub lenders: &'static [MessageId],
 }
 
 #[derive(Debug)]
 pub struct Field {
-    pub name: Box<str>,
+    pub name: &'static str,
     pub json_name: Text,
     pub number: i32,
     /// Of the elements of a list and of the values of a map.
@@ -131,15 +130,15 @@ pub struct Field {
     /// Must be given, though zero will do.
     pub required: bool,
     /// What absence stands for, in JSON, where that is not zero.
-    pub default: Option<Box<str>>,
+    pub default: Option<&'static str>,
     pub merging: Merging,
-    pub strategic: Option<Box<Strategic>>,
+    pub strategic: Option<&'static Strategic>,
     /// The only values of a string or of the elements; empty where any will do.
-    pub allowed: Box<[Box<str>]>,
+    pub allowed: &'static [&'static str],
     /// Go's name of a scalar, or of the elements, where it has one of its own: `v1.PodPhase`. Errors show it.
-    pub go_type: Option<Box<str>>,
+    pub go_type: Option<&'static str>,
     /// Go's name of a list or map, where it does not follow from that of the elements: `v1.ResourceList`.
-    pub go_collection: Option<Box<str>>,
+    pub go_collection: Option<&'static str>,
 }
 
 /// What Go prints of a field that was never set.
@@ -162,25 +161,25 @@ pub enum Merging {
     Granular,
     Set,
     /// A list whose elements are told apart by these fields.
-    Map(Box<[Box<str>]>),
+    Map(&'static [&'static str]),
 }
 
 /// What strategic merge does to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategic {
     /// `merge`, `replace`, `retainKeys`, or two of them with a comma.
-    pub strategy: Box<str>,
+    pub strategy: &'static str,
     /// The field that tells elements apart; empty without one.
-    pub merge_key: Box<str>,
+    pub merge_key: &'static str,
 }
 
 /// Fields of a message of which one at most is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
     /// The field that tells which one.
-    pub discriminator: Option<Box<str>>,
+    pub discriminator: Option<&'static str>,
     /// Fields and what the discriminator says then.
-    pub members: Box<[(Box<str>, Box<str>)]>,
+    pub members: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,11 +222,23 @@ pub enum Format {
     SchemaOrStrings,
 }
 
-static BUILT_IN: LazyLock<Types> =
-    LazyLock::new(|| load::load(include_bytes!(concat!(env!("OUT_DIR"), "/types.bin"))));
+static BUILT_IN: LazyLock<Types> = LazyLock::new(|| Types::new(table::MESSAGES));
 
 impl Types {
-    /// The types of the kinds in `proto/`, read on first use; a few milliseconds.
+    fn new(messages: &'static [Message]) -> Self {
+        let (mut kinds, mut shared_kinds) = (HashMap::new(), HashMap::new());
+        for (index, message) in messages.iter().enumerate() {
+            let id = MessageId(index as u32);
+            match message.role {
+                Role::Part => {}
+                Role::Kind(api_version) => drop(kinds.insert(kind_key(api_version, message.name), id)),
+                Role::SharedKind => drop(shared_kinds.insert(message.name.to_owned(), id)),
+            }
+        }
+        Self { messages, kinds, shared_kinds }
+    }
+
+    /// The types of the kinds in `proto/`.
     pub fn built_in() -> &'static Self {
         &BUILT_IN
     }
