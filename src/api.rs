@@ -10,6 +10,7 @@ pub mod claims;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
+pub mod decode;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;

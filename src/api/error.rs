@@ -7,6 +7,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::auth::authn::Unauthorized;
+use crate::auth::authorizer::Forbidden;
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
@@ -23,7 +25,7 @@ pub enum Error {
     #[error("Unauthorized")]
     Unauthorized,
     /// 403; `reason` follows `… is forbidden: `.
-    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    #[error("{} is forbidden: {reason}", resource.named(name))]
     Forbidden { resource: GroupResource, name: String, reason: String },
     /// 403 that names no resource; the message is whole.
     #[error("{0}")]
@@ -53,7 +55,7 @@ pub enum Error {
     #[error("{message}")]
     ApplyConflict { message: String, causes: Vec<Cause> },
     /// 403 of admission while a namespace goes away; carries causes.
-    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    #[error("{} is forbidden: {reason}", resource.named(name))]
     ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },
     /// 410; `continue_token` lets a pager go on inconsistently.
     #[error("{message}")]
@@ -148,6 +150,21 @@ impl From<storage::Error> for Error {
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
             storage::Error::Closed => Self::shutting_down(),
+        }
+    }
+}
+
+impl From<Unauthorized> for Error {
+    fn from(_: Unauthorized) -> Self {
+        Self::Unauthorized
+    }
+}
+
+impl From<Forbidden> for Error {
+    fn from(error: Forbidden) -> Self {
+        match error {
+            Forbidden::Resource { resource, name, reason } => Self::Forbidden { resource, name, reason },
+            Forbidden::Path(message) => Self::ForbiddenPath(message),
         }
     }
 }
@@ -301,10 +318,6 @@ impl Cause {
 
 fn with_detail(class: &str, detail: &str) -> String {
     if detail.is_empty() { class.to_owned() } else { format!("{class}: {detail}") }
-}
-
-fn subject(resource: &GroupResource, name: &str) -> String {
-    if name.is_empty() { resource.to_string() } else { format!("{resource} \"{name}\"") }
 }
 
 fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String {
