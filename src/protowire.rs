@@ -75,6 +75,11 @@ impl<'a> Reader<'a> {
     }
 
     pub fn varint(&mut self) -> Result<u64, Error> {
+        // Most are one byte: looking at that first makes prost's reader the fastest that was measured (docs/adr/0010).
+        if let [byte @ ..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*byte));
+        }
         let mut rest = self.rest;
         match decode_varint(&mut rest) {
             Ok(value) => {
@@ -160,6 +165,9 @@ mod tests {
         assert_eq!(read(&[0xff; 10]), Err(Error::Overflow));
         let minus_one = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(read(&minus_one), Ok(u64::MAX));
+        let lost_bits = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        assert_eq!(read(&lost_bits), Ok(u64::MAX));
+        assert_eq!(read(&[]), Err(Error::UnexpectedEof));
     }
 
     #[test]
