@@ -149,6 +149,7 @@ impl From<storage::Error> for Error {
             // The write may still have happened, as with a deadline.
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
+            storage::Error::Removed => Self::UnknownResource,
             storage::Error::Closed => Self::shutting_down(),
         }
     }
