@@ -152,8 +152,8 @@ fn role(message: &MessageDescriptor, options: &Options) -> Result<String> {
     let group = file.text("group").unwrap_or_default();
     Ok(match file.text("version") {
         None => "SharedKind".to_owned(),
-        Some(version) if group.is_empty() => format!("Kind({version:?})"),
-        Some(version) => format!("Kind({:?})", format!("{group}/{version}")),
+        Some(version) if group.is_empty() => format!("Kind(GroupVersion::fixed({version:?}))"),
+        Some(version) => format!("Kind(GroupVersion::fixed({:?}))", format!("{group}/{version}")),
     })
 }
 

@@ -4,6 +4,7 @@ use super::{
     Absence, Cardinality, Field, FieldBits, FieldKind, Format, Member, Merging, Message, MessageId, Role,
     Strategic, Union,
 };
+use crate::schema::names::GroupVersion;
 use crate::tree::Text;
 
 pub(super) static MESSAGES: &[Message] = &include!(concat!(env!("OUT_DIR"), "/types.rs"));
