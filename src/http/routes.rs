@@ -3,33 +3,60 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
 
 use super::app::{App, Door};
 use super::compress::compress;
 use super::documents;
 use super::health::{self, HealthChecks};
-use super::metrics::{RequestKind, RequestLabels, Scope};
+use super::in_process::Caller;
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
 use super::request_path::{ApiPath, parse};
-use super::server::ConnectionInfo;
+use super::server::{ConnectionInfo, Responder};
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
 use crate::auth::authorizer::Attributes;
+use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::user::User;
 
-/// The routes of the whole server.
-pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
-    let door = app.door.clone();
-    let routes = health::routes(Arc::new(health)).fallback(serve).with_state(app);
-    routes.layer(middleware::from_fn_with_state(door, admit))
+/// What answers the requests of a whole server: health by its routes, everything else by [`serve`].
+///
+/// Every request takes this road, so it is one future in one allocation; a stack of layers would allocate and copy the
+/// request once for each of them.
+pub fn responder(app: Arc<App>, health: HealthChecks) -> Arc<dyn Responder> {
+    Arc::new(Started { app, health: Arc::new(health::routes(Arc::new(health))) })
+}
+
+/// See [`responder`].
+struct Started {
+    app: Arc<App>,
+    health: Arc<Router>,
+}
+
+impl Responder for Started {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let audit_id = audit_id(&parts.headers);
+            let response = match admitted(&self.app.door, &mut parts) {
+                Ok(()) if is_health(parts.uri.path()) => {
+                    self.health.clone().respond(Request::from_parts(parts, body)).await
+                }
+                Ok(()) => serve(&self.app, parts, body).await,
+                Err(error) => response::failure(&error, &parts),
+            };
+            finish(response, audit_id)
+        })
+    }
 }
 
 /// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
@@ -39,19 +66,39 @@ pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
     routes.layer(middleware::from_fn_with_state(door, admit))
 }
 
+/// The routes of a server that has stopped.
+pub fn stopped_router() -> Router {
+    Router::new().fallback(refuse_when_stopped)
+}
+
+async fn refuse_when_stopped(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    response::failure(&Error::shutting_down(), &parts)
+}
+
 async fn refuse_while_starting(request: Request) -> Response {
     let (parts, _) = request.into_parts();
     response::failure(&Error::starting(), &parts)
 }
 
-/// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
+/// Lets a request pass to its route, as [`Started`] does.
 async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let mut response = match admitted(&door, &mut parts) {
+    let audit_id = audit_id(&parts.headers);
+    let response = match admitted(&door, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, &parts),
     };
+    finish(response, audit_id)
+}
+
+/// The audit id that the client gave.
+fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
+}
+
+/// What holds for every response: an audit id, and caching refused unless a handler knows better.
+fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     // Where a failure has been logged, it has one already.
     if !headers.contains_key(AUDIT_ID)
@@ -90,6 +137,9 @@ fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
 /// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
 /// `UnauthenticatedHTTP2DOSMitigation`).
 fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
+    if let Some(Caller(user)) = parts.extensions.get() {
+        return Ok(Some(user.clone()));
+    }
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
     let certificate = connection.and_then(|connection| connection.user());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -129,17 +179,16 @@ fn is_health(path: &str) -> bool {
 }
 
 /// Everything but health.
-async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
+async fn serve(app: &App, parts: Parts, body: Body) -> Response {
     match parse(parts.uri.path()) {
-        Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
+        Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
             let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
             if app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
                 app.metrics.request(&document_labels()).terminated(429);
                 return response::too_many_requests();
             }
-            document(&app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
+            document(app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
         }
     }
 }
@@ -183,7 +232,7 @@ async fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
     Ok(match path {
         "/" | "/index.html" => documents::plain(&app.documents.index),
         "/version" | "/version/" => documents::plain(&app.documents.version),
-        "/metrics" => app.metrics.respond(),
+        "/metrics" => metrics(&app.metrics),
         "/openapi/v2" => {
             let headers = headers.clone();
             openapi(app, move |openapi| documents::openapi_v2(openapi, &headers)).await?
@@ -198,6 +247,12 @@ async fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
             None => response::not_found(),
         },
     })
+}
+
+/// What Prometheus reads.
+fn metrics(metrics: &Metrics) -> Response {
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
 }
 
 /// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.
