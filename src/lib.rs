@@ -11,6 +11,7 @@ pub mod auth;
 pub mod controllers;
 
 pub mod api;
+pub mod kinds;
 pub mod patch;
 
 pub mod cache;
@@ -19,6 +20,7 @@ pub mod storage;
 pub mod codec;
 pub mod schema;
 
+pub mod causes;
 pub mod expression;
 pub mod fields;
 pub mod gotext;
@@ -33,3 +35,4 @@ pub mod tasks;
 pub mod tree;
 pub mod user;
 pub mod wall_clock;
+pub mod warnings;

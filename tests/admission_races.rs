@@ -8,19 +8,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt as _;
 use rowplane::api::apply::Applier;
-use rowplane::api::error::{CauseReason, Error};
+use rowplane::api::error::Error;
 use rowplane::api::meta::generate_name;
 use rowplane::api::options::write::{FieldValidation, PatchOptions, WriteOptions};
-use rowplane::api::part::Part;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::strictness::Requester;
 use rowplane::api::{Answer, Api, Target};
+use rowplane::causes::CauseReason;
 use rowplane::codec::object::Draft;
+use rowplane::kinds::behavior::part::Part;
 use rowplane::patch::apply::ownership::Conflicts;
 use rowplane::revision::Revision;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Change, Expect, Key, Mutation, Outcome, ResourceId, Row, Scan};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
+use rowplane::warnings::Warnings;
 
 use support::raced::Raced;
 use support::server::Setup;

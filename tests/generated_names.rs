@@ -9,10 +9,11 @@ use std::sync::Mutex;
 
 use rowplane::api::error::{Error, Exists};
 use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::strictness::Requester;
 use rowplane::api::{Answer, Api};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
+use rowplane::warnings::Warnings;
 
 use support::verbs::api_that_names;
 

@@ -6,12 +6,13 @@ mod support;
 use rowplane::api::Api;
 use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::strictness::Requester;
 use rowplane::cache::Range;
 use rowplane::codec::object::Draft;
 use rowplane::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
+use rowplane::warnings::Warnings;
 
 use support::verbs::api_on;
 

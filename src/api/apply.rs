@@ -1,14 +1,16 @@
 //! Server-side apply: what a manager wants of an object, all of it each time.
 
-use super::error::{Cause, CauseReason, Error};
+use super::error::Error;
 use super::meta;
 use super::modify::{Current, Modified, Next};
 use super::options::write::PatchOptions;
 use super::ownership::{self, Kind, acting, entries};
-use super::part::Part;
 use super::strictness::{Requester, Strictness};
 use super::update::{Change, UidRule, check_place, next_version};
 use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
+use crate::causes::Cause;
+use crate::causes::CauseReason;
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};

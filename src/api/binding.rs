@@ -1,11 +1,13 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
-use super::error::{Cause, Error, Subject, aggregate};
+use super::error::{Error, Subject};
 use super::modify::{Current, Next};
 use super::options::write::WriteOptions;
-use super::strategy::condition;
 use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
+use crate::causes::Cause;
+use crate::causes::aggregate;
 use crate::gotext;
+use crate::kinds::core::pod::condition;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
 

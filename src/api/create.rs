@@ -9,10 +9,11 @@ use super::modify::{put_mutation, unstored};
 use super::options::DryRun;
 use super::options::write::WriteOptions;
 use super::resource::Resource;
-use super::strategy::Writer;
-use super::strictness::{Requester, Warnings};
+use super::strictness::Requester;
 use super::{Answer, Api, ObjectMap, Target, admission, metadata_mut, now, ownership};
+use crate::kinds::behavior::strategy::Writer;
 use crate::storage::{Expect, Requirement, Written};
+use crate::warnings::Warnings;
 
 /// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAME_ATTEMPTS: usize = 8;

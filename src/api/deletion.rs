@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::error::{Error, Subject};
 use super::meta::{self, Metadata};
 use super::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
-use super::strategy::Strategy;
+use crate::kinds::behavior::strategy::Strategy;
 use crate::schema::resource::{Behavior, ResourceDefinition};
 use crate::tree::{Map, Value};
 

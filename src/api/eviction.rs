@@ -2,19 +2,23 @@
 
 mod budget;
 
-use super::error::{Cause, CauseReason, Error};
+use super::error::Error;
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
 use super::options::query::Query;
 use super::options::write::WriteOptions;
 use super::options::{DryRun, GetOptions, ReadAt};
-use super::part::Part;
-use super::strategy::condition::{self, Condition};
-use super::strictness::{Requester, Warnings};
+use super::strictness::Requester;
 use super::update::{Change, UidRule, next_version};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::causes::Cause;
+use crate::causes::CauseReason;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::core::pod::condition;
+use crate::kinds::core::pod::condition::Condition;
 use crate::tree::Value;
 use crate::user::User;
+use crate::warnings::Warnings;
 use budget::Budget;
 
 /// How often a pod that changes all the time is looked at again.

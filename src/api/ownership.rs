@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-use super::part::Part;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut, now};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
 use crate::patch::apply::ownership::{self, Acting, Update, Versions};

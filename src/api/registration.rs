@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::error::Error;
 use super::modify::put_mutation;
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
-use super::strictness::{Requester, Warnings};
+use super::strictness::Requester;
 use super::{Api, ObjectMap, Target, create, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
 use crate::schema::resource::Storage;
@@ -22,6 +22,7 @@ use crate::storage::{
     Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// How much of a registration is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

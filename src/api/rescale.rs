@@ -5,11 +5,11 @@ use super::error::Error;
 use super::modify::{Current, Next};
 use super::options::write::{PatchOptions, WriteOptions};
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::patch::Patch;
 use super::strictness::{Requester, Strictness};
 use super::update::{Change, UidRule, check_place, next_version};
 use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Refusal;
 

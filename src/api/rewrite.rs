@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::modify::{Current, Next, put_mutation};
-use super::part::Part;
 use super::resource::Resource;
-use super::strictness::{Requester, Warnings};
+use super::strictness::Requester;
 use super::update::{self, UidRule};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 //! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`); custom resources will
 //! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
 
-use super::error::{Cause, Error};
+use super::error::Error;
 use super::{ObjectMap, fields};
+use crate::causes::Cause;
 use crate::schema::names::GroupKind;
 use crate::tree::{Value, json};
 

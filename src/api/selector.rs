@@ -2,4 +2,3 @@
 
 pub mod field;
 pub mod label;
-pub mod selectable;

@@ -1,16 +1,17 @@
 //! PUT: a new version of an object, or of a part of it.
 
-use super::error::{Causes, Error};
+use super::error::Error;
 use super::meta;
 use super::meta::owners::{Found, drop_repeated};
 use super::modify::{Current, Modified, Next};
 use super::options::write::WriteOptions;
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::resource::Resource;
-use super::strategy::Writer;
 use super::strictness::Requester;
 use super::{Api, ObjectMap, Target, admission, create, metadata_mut, now};
+use crate::causes::Causes;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::tree::Value;
 
 /// What an update may do about the stored uid.

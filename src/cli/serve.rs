@@ -23,7 +23,6 @@ use super::open_files;
 use super::private;
 use super::signals::Signals;
 use super::startup::{Startup, Unfinished, health};
-use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::MastersOnly;
 use crate::auth::pki::{Pki, ServingNames, Sources};
@@ -36,6 +35,7 @@ use crate::http::metrics::Metrics;
 use crate::http::server::{self, Routes};
 use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
+use crate::kinds::behavior::format;
 use crate::tasks::{Failure, Tasks};
 use crate::wall_clock::WallClock;
 

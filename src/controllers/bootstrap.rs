@@ -7,9 +7,10 @@ use super::service_cidr;
 use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 

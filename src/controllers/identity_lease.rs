@@ -13,12 +13,13 @@ use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, renewed_at}
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
-use crate::api::part::Part;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
+use crate::kinds::behavior::part::Part;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// Of what the endpoints of the Service `kubernetes` are made.
 pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";

@@ -16,13 +16,14 @@ use super::identity_lease_gc::{Sightings, read};
 use super::service_cidr;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::State;
 use crate::codec::object::Undecodable;
+use crate::kinds::behavior::part::Part;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";

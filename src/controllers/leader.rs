@@ -13,14 +13,15 @@ use tokio::time::Instant;
 use super::identity_lease_gc::{NAMESPACE, leases};
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 const LEASE: &str = "rowplane-controllers";
 /// A holder that has not renewed for so long is dead.

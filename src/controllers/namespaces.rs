@@ -14,14 +14,15 @@ use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// The finalizer that this controller answers for.
 const FINALIZER: &str = "kubernetes";

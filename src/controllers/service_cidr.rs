@@ -6,13 +6,14 @@ use crate::api::apply::Applier;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::options::write::{FieldValidation, PatchOptions, WriteOptions};
-use crate::api::part::Part;
 use crate::api::services::OF_FLAGS as NAME;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 const PLACE: Place = ("networking.k8s.io", "v1", "servicecidrs");
 const MANAGER: &str = "kubernetes-service-cidr-controller";

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 
 use super::negotiate::{MediaType, MetaVersion, Negotiated, Transform};
 use super::status::Failure;
-use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
+use super::table;
+use super::table::{Columns, IncludeObject, RowOptions};
 use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::List;
@@ -21,6 +22,7 @@ use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
+use crate::kinds::behavior::columns::Printer;
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};

@@ -35,13 +35,13 @@ use crate::api::gate::Write;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
-use crate::api::strictness::Warnings;
 use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// What is known of a request before its verb runs.
 struct Context<'a> {

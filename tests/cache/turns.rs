@@ -11,10 +11,11 @@ use rowplane::api::options::list::{Collection, ListOptions};
 use rowplane::api::options::query::Query;
 use rowplane::api::options::watch::{WatchOptions, WatchPath};
 use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::strictness::Requester;
 use rowplane::api::watch::WatchEvent;
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
+use rowplane::warnings::Warnings;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::database::Database;

@@ -7,11 +7,12 @@ use rowplane::api::Target;
 use rowplane::api::error::Error;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::options::{GetOptions, ReadAt};
-use rowplane::api::part::Part;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::strictness::Requester;
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
+use rowplane::kinds::behavior::part::Part;
 use rowplane::user::User;
+use rowplane::warnings::Warnings;
 use serde_json::{Value, json};
 
 use crate::support::client::Watch;

@@ -3,9 +3,11 @@
 //! Admission judges the namespace as this server sees it, and the write then requires the very version that was judged.
 //! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
 
-use crate::api::error::{Cause, CauseReason, Error};
+use crate::api::error::Error;
 use crate::api::{Api, Target, meta, metadata};
 use crate::cache::State;
+use crate::causes::Cause;
+use crate::causes::CauseReason;
 use crate::codec::object::Object;
 use crate::schema::names::GroupResource;
 use crate::storage::{Expect, Key, Mutation, Requirement, ResourceId, Written};

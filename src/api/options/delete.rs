@@ -2,7 +2,8 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
 use crate::tree::{Map, Value};
 

@@ -8,7 +8,7 @@ use super::{Claim, is_service};
 use crate::api::error::Error;
 use crate::api::options::DryRun;
 use crate::api::options::write::WriteOptions;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
@@ -17,6 +17,7 @@ use crate::schema::names::GroupResource;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// Under what the store keeps claims of node ports: nobody serves them.
 pub const PORT_CLAIMS: (&str, &str) = ("internal.rowplane.dev", "nodeports");

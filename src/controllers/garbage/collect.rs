@@ -7,15 +7,16 @@ use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
 use crate::api::options::write::{PatchOptions, WriteOptions};
-use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.
 const FOREGROUND: &str = "foregroundDeletion";

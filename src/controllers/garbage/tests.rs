@@ -8,7 +8,7 @@ use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
 use crate::schema::builtin;
@@ -18,6 +18,7 @@ use crate::storage::{Backend, HighWaterMark, Store};
 use crate::tasks::Tasks;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));

@@ -6,12 +6,13 @@ use super::svm::{self, Step};
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
-use crate::api::part::Part;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::kinds::behavior::part::Part;
 use crate::tree::{Value, json};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 const MANAGER: &str = "storage-version-migrator-controller";
 /// Events about cluster-scoped objects are here.

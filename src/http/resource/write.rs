@@ -14,7 +14,6 @@ use crate::api::modify::Outcome;
 use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::{PatchOptions, WriteOptions};
-use crate::api::part::Part;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::{Requester, Strictness};
 use crate::api::warnings::of_deletion;
@@ -24,6 +23,7 @@ use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, typed_object};
 use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::tree::Value;
 

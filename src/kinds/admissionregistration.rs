@@ -1,0 +1,4 @@
+pub mod binding;
+pub mod policy;
+pub mod shared;
+pub mod webhook;

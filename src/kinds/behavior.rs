@@ -1,0 +1,10 @@
+pub mod columns;
+pub mod conversion;
+pub mod format;
+pub mod gated_fields;
+pub mod names;
+pub mod part;
+pub mod rules;
+pub mod selectable;
+pub mod strategy;
+pub mod warnings;

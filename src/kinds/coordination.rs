@@ -1,0 +1,2 @@
+pub mod lease;
+pub mod lease_candidate;

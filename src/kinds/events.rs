@@ -1,0 +1,2 @@
+pub mod conversion;
+pub mod event;

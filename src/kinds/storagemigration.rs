@@ -1,0 +1,1 @@
+pub mod storage_version_migration;
