@@ -36,6 +36,9 @@ pub mod unreadable;
 pub mod update;
 pub mod watch;
 
+#[cfg(test)]
+mod verdicts;
+
 use std::sync::Arc;
 use std::time::Duration;
 

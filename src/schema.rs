@@ -1,6 +1,5 @@
 //! What the served kinds are: definitions, types and defaults.
 
-pub mod builtin;
 pub mod defaults;
 pub mod names;
 pub mod registry;

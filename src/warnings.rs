@@ -18,12 +18,12 @@ struct Texts {
 
 /// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
 /// more than 256.
-pub const FULL: usize = 2 * 4096;
+const FULL: usize = 2 * 4096;
 
 /// After so many nobody looks for more, even if most were told before.
-pub const MOST_ADDED: usize = 10_000;
+const MOST_ADDED: usize = 10_000;
 
-pub const MOST_OF_A_TEXT: usize = 256;
+const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
@@ -49,5 +49,27 @@ impl Warnings {
 
     fn lock(&self) -> MutexGuard<'_, Texts> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_warnings_are_kept_than_are_sent() {
+        let warnings = Warnings::default();
+        assert!(!warnings.is_full());
+        (0..5000).for_each(|n| warnings.add(format!("{n}{}", "x".repeat(300))));
+        assert!(warnings.is_full());
+        let kept = warnings.take();
+        assert_eq!(kept.len(), FULL / MOST_OF_A_TEXT);
+        assert!(kept[0].starts_with("0x"));
+        assert!(!warnings.is_full());
+        (0..MOST_ADDED - 1).for_each(|_| warnings.add("again"));
+        assert!(!warnings.is_full());
+        warnings.add("again");
+        assert!(warnings.is_full());
+        assert_eq!(warnings.take(), ["again"]);
     }
 }

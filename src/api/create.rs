@@ -45,7 +45,9 @@ impl Api {
             let now = now();
             let generated = match generate {
                 true => Some((self.config.generate_name)(&prefix)),
-                false => super::metadata(&body).and_then(|metadata| resource.strategy.own_name(metadata)),
+                false => {
+                    super::metadata(&body).and_then(|metadata| resource.behavior.strategy.own_name(metadata))
+                }
             };
             let mut candidate = stamped(body, generated, &now);
             let name =
@@ -57,7 +59,7 @@ impl Api {
             judge(resource, &candidate, &name)?;
             admission::plugins::check_proven(self, target, &candidate).await?;
             let allocation = self.allocate(target, &mut candidate, None, options.dry_run).await?;
-            resource.advice.create(&candidate, warnings);
+            resource.behavior.warnings.create(&candidate, warnings);
             if options.dry_run == DryRun::Yes {
                 return self.try_create(target, candidate, version).await;
             }
@@ -152,8 +154,8 @@ fn stamped(mut object: ObjectMap, generated: Option<String>, now: &str) -> Objec
 }
 
 fn complete(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
-    resource.strategy.begin_create(object);
-    resource.strategy.prepare_create(object, writer);
+    resource.behavior.strategy.hooks.begin_create(object);
+    resource.behavior.strategy.prepare_create(object, writer);
 }
 
 /// As [`judge`], asks the plugins that only look, and tells what the kind has to say.
@@ -165,7 +167,7 @@ pub(super) fn validate(
 ) -> Result<(), Error> {
     judge(target.resource, object, target.name)?;
     admission::plugins::check(api, target, object)?;
-    target.resource.advice.create(object, warnings);
+    target.resource.behavior.warnings.create(object, warnings);
     Ok(())
 }
 
@@ -174,8 +176,8 @@ fn judge(resource: &Resource, object: &ObjectMap, name: &str) -> Result<(), Erro
     let empty = ObjectMap::new();
     let metadata = super::metadata(object).unwrap_or(&empty);
     let scope = resource.definition.scope;
-    let mut causes = meta::create::validate(metadata, scope, resource.strategy.names());
-    causes.append(resource.rules.create(object)?);
+    let mut causes = meta::create::validate(metadata, scope, resource.behavior.strategy.names);
+    causes.append(resource.behavior.rules.create(object)?);
     if causes.is_empty() {
         return Ok(());
     }

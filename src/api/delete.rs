@@ -6,8 +6,9 @@ use super::deletion::{self, Plan, Rules};
 use super::error::Error;
 use super::modify::{Next, Outcome};
 use super::options::DryRun;
-use super::options::delete::{DeleteOptions, Dependents};
+use super::options::delete::DeleteOptions;
 use super::{Answer, Api, ObjectMap, Target, admission, meta};
+use crate::kinds::behavior::deletion::Dependents;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
@@ -35,9 +36,10 @@ impl Api {
                     &current.object,
                     &options.preconditions,
                     &resource.definition,
-                    &resource.strategy,
+                    &resource.behavior.strategy,
                 )?;
-                let rules = Rules { strategy: &resource.strategy, behavior: resource.definition.behavior };
+                let rules =
+                    Rules { strategy: &resource.behavior.strategy, behavior: resource.definition.behavior };
                 Ok(match deletion::plan(&current.object, options, rules, Timestamp::now()) {
                     Plan::Remove(shown) => Next::Delete(shown),
                     Plan::Keep { changed: false, .. } => Next::Unchanged,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
+use crate::kinds::behavior::rules::Unchecked;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
@@ -147,6 +148,12 @@ impl From<storage::Error> for Error {
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
             storage::Error::Closed => Self::shutting_down(),
         }
+    }
+}
+
+impl From<Unchecked> for Error {
+    fn from(error: Unchecked) -> Self {
+        Self::Unavailable { message: error.to_string(), retry_after: 1 }
     }
 }
 

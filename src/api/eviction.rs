@@ -151,7 +151,7 @@ impl Api {
                 .modify(pod, DryRun::No, |current| {
                     let current = current.ok_or_else(|| pod.not_found())?;
                     let resource = pod.resource;
-                    let (definition, strategy) = (&resource.definition, &resource.strategy);
+                    let (definition, strategy) = (&resource.definition, &resource.behavior.strategy);
                     deletion::check(&current.object, &delete.preconditions, definition, strategy)?;
                     let mut new = current.object.clone();
                     condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());

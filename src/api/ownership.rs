@@ -34,7 +34,7 @@ pub(super) struct Kind<'a> {
 
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
-        Self { resource, filter: resource.strategy.filter(part) }
+        Self { resource, filter: resource.behavior.strategy.filter(part) }
     }
 
     /// The object that a create starts from: the zero value of the kind.

@@ -12,13 +12,8 @@ use super::strictness::conform;
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
-use crate::kinds::behavior::conversion::Conversion;
-use crate::kinds::behavior::conversion::conversion;
-use crate::kinds::behavior::conversion::other_version;
-use crate::kinds::behavior::rules::Rules;
-use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::Strategy;
-use crate::kinds::behavior::warnings::Advice;
+use crate::kinds::behavior::Behavior;
+use crate::kinds::built_in;
 use crate::patch::apply::schema::Schema;
 use crate::schema::defaults;
 use crate::schema::names::{GroupKind, GroupResource};
@@ -33,19 +28,13 @@ pub struct Resource {
     pub definition: Arc<ResourceDefinition>,
     /// The store's number; all versions of a resource share it.
     pub id: ResourceId,
-    pub fields: SelectableFields,
-    pub strategy: Strategy,
+    /// What the kind does.
+    pub behavior: Behavior,
     pub plugins: Plugins,
-    pub rules: Rules,
-    pub advice: Advice,
     /// The apiVersion that rows are encoded in from now on; older ones may be in another.
     pub stored_version: Arc<str>,
     /// The form of those rows.
     pub storage_media_type: StorageMediaType,
-    /// From the other version in which a row may be encoded, if the kind has another look.
-    from_other: Option<FromOther>,
-    /// `None` where the served version is the stored one.
-    to_stored: Option<Conversion>,
     /// The types of every version that objects can be converted to, the served one first. Built when first needed.
     schemas: Vec<(String, OnceLock<Option<Schema>>)>,
     /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
@@ -59,11 +48,6 @@ struct StoredAs {
     media_type: StorageMediaType,
 }
 
-struct FromOther {
-    api_version: &'static str,
-    conversion: Conversion,
-}
-
 /// All served resources, by their place in a URL.
 pub struct Resources {
     registry: Arc<Registry>,
@@ -73,24 +57,14 @@ pub struct Resources {
 
 impl Resource {
     fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored: StoredAs) -> Self {
-        let served = definition.api_version();
-        let other = other_version(&served, &definition.kind);
-        let from_other = other.and_then(|api_version| {
-            Some(FromOther { api_version, conversion: conversion(api_version, &served, &definition.kind)? })
-        });
-        let to_stored = conversion(&served, &stored.version, &definition.kind);
+        let behavior = built_in::behavior(&definition);
         Self {
             id,
-            fields: SelectableFields::built_in(&definition.group, &definition.kind),
-            strategy: Strategy::of(&definition),
             plugins: Plugins::of(&definition),
-            rules: Rules::of(&definition),
-            advice: Advice::of(&definition),
             stored_version: stored.version,
             storage_media_type: stored.media_type,
-            from_other,
-            to_stored,
-            schemas: schemas(&definition),
+            schemas: schemas(&definition, &behavior),
+            behavior,
             read_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
             definition,
@@ -103,15 +77,17 @@ impl Resource {
 
     /// What errors about its objects call the kind: events are core's, wherever they are served.
     pub fn group_kind(&self) -> GroupKind {
-        match &*self.definition.kind {
-            "Event" => GroupKind::new("", "Event"),
-            _ => self.definition.group_kind(),
+        match &self.definition.storage {
+            Storage::Table { resource, .. } => {
+                GroupKind { group: resource.group.clone(), kind: self.definition.kind.clone() }
+            }
+            Storage::Virtual => self.definition.group_kind(),
         }
     }
 
     /// Whether an object goes out as it is stored, without a conversion.
     pub fn serves_as_stored(&self, object: &Object) -> bool {
-        self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.api_version))
+        self.behavior.other_version.is_none_or(|other| object.api_version() != Some(other.api_version))
     }
 
     pub fn is_read_in_protobuf(&self) -> bool {
@@ -134,10 +110,11 @@ impl Resource {
     }
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
-        Ok(match &self.from_other {
+        Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
-                let mut served = other.conversion.convert(map);
-                conform(&self.definition.api_version(), &self.definition.kind, &mut served)
+                let api_version = self.definition.api_version();
+                let mut served = other.convert_from(map, &api_version);
+                conform(&api_version, &self.definition.kind, &mut served)
                     .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
                 served
             }
@@ -177,25 +154,30 @@ impl Resource {
 
     /// An object of any version in another one that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
+        let Some(other) = &self.behavior.other_version else { return object };
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        match conversion(from, api_version, &self.definition.kind) {
-            Some(conversion) => conversion.convert(object),
-            None => object,
+        let served = self.definition.api_version();
+        if from == served && api_version == other.api_version {
+            other.convert_to(object)
+        } else if from == other.api_version && api_version == served {
+            other.convert_from(object, &served)
+        } else {
+            object
         }
     }
 
     /// An object of the served version as it is stored.
     pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
-        Ok(match &self.to_stored {
-            Some(conversion) => {
-                let mut stored = conversion.convert(object);
+        Ok(match &self.behavior.other_version {
+            Some(other) if *self.stored_version == *other.api_version => {
+                let mut stored = other.convert_to(object);
                 conform(&self.stored_version, &self.definition.kind, &mut stored)
                     .map_err(Error::BadRequest)?;
                 // Upstream would give them when it reads the object again.
                 defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
                 stored
             }
-            None => object,
+            _ => object,
         })
     }
 
@@ -213,7 +195,7 @@ impl Resource {
         }
         if selection.decodes() {
             let object = Value::Object(self.decode(object)?);
-            return Ok(selection.fields.matches_object(&self.fields, &object));
+            return Ok(selection.fields.matches_object(&self.behavior.fields, &object));
         }
         Ok(selection.fields.matches(|field| match field {
             "metadata.name" => object.name().into(),
@@ -222,9 +204,9 @@ impl Resource {
     }
 }
 
-fn schemas(definition: &ResourceDefinition) -> Vec<(String, OnceLock<Option<Schema>>)> {
+fn schemas(definition: &ResourceDefinition, behavior: &Behavior) -> Vec<(String, OnceLock<Option<Schema>>)> {
     let served = definition.api_version();
-    let other = other_version(&served, &definition.kind).map(str::to_owned);
+    let other = behavior.other_version.map(|other| other.api_version.to_owned());
     [served].into_iter().chain(other).map(|version| (version, OnceLock::new())).collect()
 }
 

@@ -2,3 +2,6 @@
 
 pub mod field;
 pub mod label;
+
+#[cfg(test)]
+mod tests;

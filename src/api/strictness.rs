@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::schema::types;
 use crate::schema::types::{Fit, Types};
 use crate::user::User;
-use crate::warnings::{FULL, MOST_ADDED, MOST_OF_A_TEXT, Warnings};
+use crate::warnings::Warnings;
 
 /// What go-yaml says before its list of problems; upstream warns of each of them apart.
 const YAML_PREFIXES: [&str; 2] =
@@ -72,23 +72,6 @@ pub fn yaml_error(repeated: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_more_warnings_are_kept_than_are_sent() {
-        let warnings = Warnings::default();
-        assert!(!warnings.is_full());
-        (0..5000).for_each(|n| warnings.add(format!("{n}{}", "x".repeat(300))));
-        assert!(warnings.is_full());
-        let kept = warnings.take();
-        assert_eq!(kept.len(), FULL / MOST_OF_A_TEXT);
-        assert!(kept[0].starts_with("0x"));
-        assert!(!warnings.is_full());
-        (0..MOST_ADDED - 1).for_each(|_| warnings.add("again"));
-        assert!(!warnings.is_full());
-        warnings.add("again");
-        assert!(warnings.is_full());
-        assert_eq!(warnings.take(), ["again"]);
-    }
 
     #[test]
     fn problems_are_refused_told_or_passed_over() {

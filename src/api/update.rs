@@ -95,12 +95,13 @@ pub(super) fn check_place(target: Target<'_>, body: &mut ObjectMap) -> Result<()
 
 /// What the kind's rules say of the change.
 fn judge(resource: &Resource, part: Part, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
-    match part {
-        Part::Main | Part::Scale => resource.rules.update(new, old),
-        Part::Status => resource.rules.status(new, old),
-        Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.rules.whole(new),
-        Part::Approval => Ok(Causes::default()),
-    }
+    let rules = &resource.behavior.rules;
+    Ok(match part {
+        Part::Main | Part::Scale => rules.update(new, old)?,
+        Part::Status => rules.status(new, old)?,
+        Part::EphemeralContainers | Part::Resize | Part::Finalize => rules.part(new)?,
+        Part::Approval => Causes::default(),
+    })
 }
 
 /// What becomes of `current` when `new` is put in its place: upstream's `BeforeUpdate` and the checks around it.
@@ -130,15 +131,12 @@ pub(super) fn next_version(
     let writer = Writer { user, now: &now(), warnings };
     if change.part == Part::Main {
         resource.plugins.update(&mut new, &current.object);
-        resource.strategy.begin_update(&mut new, &current.object);
+        resource.behavior.strategy.hooks.begin_update(&mut new, &current.object);
     }
     match change.part {
-        Part::Main | Part::Scale => resource.strategy.prepare_update(&mut new, &current.object),
-        Part::Status => resource.strategy.prepare_status_update(&mut new, &current.object, &writer),
-        Part::Finalize => resource.strategy.prepare_finalize(&mut new, &current.object),
-        Part::Approval => resource.strategy.prepare_approval(&mut new, &current.object, &writer),
-        Part::EphemeralContainers => resource.strategy.prepare_debugging(&mut new, &current.object),
-        Part::Resize => resource.strategy.prepare_resize(&mut new, &current.object),
+        Part::Main | Part::Scale => resource.behavior.strategy.prepare_update(&mut new, &current.object),
+        Part::Status => resource.behavior.strategy.prepare_status_update(&mut new, &current.object, &writer),
+        part => resource.behavior.strategy.prepare_part_update(part, &mut new, &current.object, &writer),
     }
     let mut causes = meta::update::validate(
         super::metadata(&new).unwrap_or(&empty),
@@ -146,12 +144,12 @@ pub(super) fn next_version(
         resource.definition.scope,
     );
     causes.append(judge(resource, change.part, &new, &current.object)?);
-    causes.extend(resource.strategy.part_causes(change.part, &new, &current.object));
+    causes.extend(resource.behavior.strategy.part_causes(change.part, &new, &current.object));
     if !causes.is_empty() {
         let (kind, name) = (resource.group_kind(), target.name.to_owned());
         return Err(Error::Invalid { kind, name, causes: causes.into_vec() });
     }
-    resource.advice.update(change.part, &new, &current.object, warnings);
+    resource.behavior.warnings.update(change.part, &new, &current.object, warnings);
     if completes_deletion(resource, &new, &current.object) {
         return Ok(Next::Delete(Some(new)));
     }
@@ -179,7 +177,7 @@ fn check_revision(target: Target<'_>, new: &meta::Metadata, current: &Current) -
 fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> bool {
     let terminating = super::metadata(old).is_some_and(meta::is_terminating);
     let released = super::metadata(new).is_some_and(meta::update::completes_deletion);
-    terminating && released && resource.strategy.finalized(new)
+    terminating && released && resource.behavior.strategy.finalized(new)
 }
 
 fn same(new: &ObjectMap, old: &ObjectMap) -> bool {

@@ -20,7 +20,7 @@ use crate::gotext;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::kinds::behavior::format;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, api_version};
 use crate::storage::Compaction;
 use crate::storage::postgres::ClusterId;
@@ -435,7 +435,7 @@ fn storage_version(text: &str) -> Result<(GroupResource, String), String> {
     let group = if group == "core" { "" } else { group };
     let version = if version.contains('/') { version.to_owned() } else { api_version(group, version) };
     let resource = GroupResource::new(group, plural);
-    let known = builtin::storage_versions(&resource);
+    let known = built_in::storage_versions(&resource);
     match known.contains(&version) {
         true => Ok((resource, version)),
         false if known.is_empty() => Err(format!("no resource {resource} is stored")),

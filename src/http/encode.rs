@@ -22,7 +22,7 @@ use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
-use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::{EmptyRows, Printer};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
@@ -60,8 +60,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let definition = &resource.definition;
-                let printer = table::printer_for(&definition.group, &definition.kind);
+                let printer = resource.behavior.columns;
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -130,7 +129,7 @@ impl Encoder {
     /// What stands for the items of a list that has none.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == table::EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }

@@ -35,7 +35,6 @@ use crate::api::gate::Write;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::resource::Resource;
-use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::schema::names::internal_package;
@@ -84,7 +83,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return response::too_many_requests();
     }
     let warnings = Warnings::default();
-    if let Some(text) = of_resource(&definition) {
+    let resource = app.api.resources.get(&definition.group, &definition.version, &definition.plural);
+    if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
         warnings.add(text);
     }
     let context = Context {

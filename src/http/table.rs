@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use crate::api::error::Error;
 use crate::http::negotiate::MetaVersion;
-use crate::kinds::behavior::columns;
 use crate::kinds::behavior::columns::{Column, EmptyRows, Printer};
 use crate::tree::{Map, Value, json};
 
@@ -52,11 +51,6 @@ pub struct RowOptions {
     pub include: IncludeObject,
     /// What ages are reckoned from.
     pub now: Timestamp,
-}
-
-/// The printer of a built-in kind; `Name` and `Created At` where upstream has none of its own.
-pub fn printer_for(group: &str, kind: &str) -> &'static Printer {
-    kinds::find(group, kind).unwrap_or(&columns::DEFAULT)
 }
 
 /// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`] or [`rows`].

@@ -11,7 +11,7 @@ use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
-use rowplane::schema::builtin;
+use rowplane::kinds::built_in;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
 use rowplane::tasks::Tasks;
@@ -30,7 +30,7 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
 
 /// The same over any store.
 pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");

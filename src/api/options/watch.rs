@@ -140,7 +140,7 @@ mod tests {
 
     fn parse(query: &str, path: WatchPath) -> Result<WatchOptions, Error> {
         let resource = GroupResource::new("", "configmaps");
-        let fields = SelectableFields::built_in("", "ConfigMap");
+        let fields = SelectableFields::metadata();
         let collection = Collection {
             resource: &resource,
             namespaced: true,

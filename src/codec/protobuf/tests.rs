@@ -7,9 +7,10 @@ use super::*;
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::json_text::write_json;
 use crate::codec::object::Draft;
+use crate::kinds::built_in;
 use crate::revision::Revision;
 use crate::schema::resource::Storage;
-use crate::schema::{builtin, defaults, types};
+use crate::schema::{defaults, types};
 use crate::tree::{Value, json};
 
 /// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
@@ -87,7 +88,7 @@ fn there_and_back_is_identity() {
         assert_eq!(again, envelope.raw, "{text}");
         kinds.insert((envelope.api_version, envelope.kind));
     }
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         let Storage::Table { api_version, .. } = &definition.storage else { continue };
         let kind = (api_version.to_string(), definition.kind.to_string());
         assert!(kinds.contains(&kind), "no vector of {kind:?}");
@@ -99,7 +100,7 @@ fn there_and_back_is_identity() {
 fn every_kind_is_the_same_out_of_every_form_at_rest() {
     const MEDIA: [StorageMediaType; 3] =
         [StorageMediaType::Protobuf, StorageMediaType::Json, StorageMediaType::Yaml];
-    let definitions = builtin::definitions();
+    let definitions = built_in::definitions();
     let is_stored = |object: &Value| {
         let mut definitions = definitions.iter();
         definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && object["kind"] == *each.kind)

@@ -61,7 +61,7 @@ mod tests {
 
     use super::super::{decode, encode};
     use super::*;
-    use crate::schema::builtin;
+    use crate::kinds::built_in;
     use crate::schema::resource::Storage;
 
     fn members(value: Value) -> Map {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn every_stored_kind_takes_a_version() {
         let mut seen = 0;
-        for definition in builtin::definitions() {
+        for definition in built_in::definitions() {
             let Storage::Table { api_version, .. } = &definition.storage else { continue };
             let object = members(json!({"metadata": {"name": "a", "uid": "u", "generation": 1}}));
             let plain = encode(api_version, &definition.kind, &object).expect("encodes");

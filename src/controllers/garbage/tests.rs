@@ -4,14 +4,15 @@ use arc_swap::ArcSwap;
 
 use super::*;
 use crate::api::continue_token::{TokenKey, TokenKeys};
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
+use crate::api::options::delete::DeleteOptions;
 use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::strictness::Requester;
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
-use crate::schema::builtin;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::built_in;
 use crate::schema::registry::Registry;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
@@ -22,7 +23,7 @@ use crate::warnings::Warnings;
 
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");

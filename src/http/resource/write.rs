@@ -14,15 +14,16 @@ use crate::api::modify::Outcome;
 use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::{PatchOptions, WriteOptions};
+use crate::api::resource::Resource;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::{Requester, Strictness};
-use crate::api::warnings::of_deletion;
 use crate::codec::managed;
 use crate::http::encode::Encoder;
 use crate::http::negotiate::{self, Negotiated, PatchTarget, Shape};
 use crate::http::request_body::{Encoded, header_text, media_type, object, options, typed_object};
 use crate::http::status::deleted;
 use crate::http::{body as bodies, response};
+use crate::kinds::behavior::deletion::Dependents;
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::tree::Value;
@@ -98,8 +99,8 @@ impl Context<'_> {
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let options = self.delete_options(body).await?;
-        self.warn_of_deletion(&options);
         let target = self.target()?;
+        self.warn_of_deletion(target.resource, &options);
         let encoder = self.encoder(&negotiated)?;
         match self.app.api.delete(target, &options).await? {
             Deleted::Gone { uid } => {
@@ -118,7 +119,7 @@ impl Context<'_> {
         let keys = self.app.api.token_keys.load();
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let options = self.delete_options(body).await?;
-        self.warn_of_deletion(&options);
+        self.warn_of_deletion(resource, &options);
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let list = self.app.api.delete_collection(resource, namespace, list, &options).await?;
@@ -126,8 +127,10 @@ impl Context<'_> {
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
-    fn warn_of_deletion(&self, options: &DeleteOptions) {
-        if let Some(text) = of_deletion(self.definition, options) {
+    fn warn_of_deletion(&self, resource: &Resource, options: &DeleteOptions) {
+        if options.dependents == Dependents::Unspecified
+            && let Some(text) = resource.behavior.warnings.unspecified_dependents
+        {
             self.warnings.add(text);
         }
     }

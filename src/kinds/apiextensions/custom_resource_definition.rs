@@ -16,11 +16,62 @@ use crate::fields;
 use crate::fields::ObjectMap;
 use crate::gotext::quote;
 use crate::kinds::admissionregistration::webhook;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{immutable, immutable_text, same};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::patch::apply::fields::field_paths;
+use crate::patch::apply::filter::Filter;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("customresourcedefinitions", "CustomResourceDefinition")
+        .short(&["crd", "crds"])
+        .category("api-extensions")
+        .sub(&["status"])
+        .generation()
+        .conditional(),
+    strategy: Strategy {
+        status: StatusRule::Reset(STATUS),
+        status_metadata: RESET,
+        hooks: &DefinitionHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &columns::COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// The zero value of the status type, as `encoding/json` prints it.
+const STATUS: &str = r#"{"conditions":null,"acceptedNames":{"plural":"","kind":""},"storedVersions":null}"#;
+
+#[derive(Debug)]
+struct DefinitionHooks;
+
+impl Hooks for DefinitionHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        remember_stored_version(object);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, _: &ObjectMap) {
+        remember_stored_version(new);
+    }
+
+    /// Managers of the status may own labels here, though a write to the status keeps the stored ones.
+    fn not_owned_through(&self, part: Part) -> Option<Filter> {
+        (part == Part::Status).then(|| Filter::Exclude(field_paths(&[&["spec"]])))
+    }
+}
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 

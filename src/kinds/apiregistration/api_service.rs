@@ -5,14 +5,49 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, condition, name, text, text_column,
 };
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::tree::{Value, json};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("apiservices", "APIService")
+        .category("api-extensions")
+        .sub(&["status"])
+        .conditional(),
+    strategy: Strategy {
+        names: NameFormat::PathSegment,
+        status_metadata: RESET,
+        hooks: &ApiServiceHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::timeless(create).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct ApiServiceHooks;
+
+impl Hooks for ApiServiceHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
+        prepare_service(object, writer.now);
+    }
+}
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));

@@ -7,19 +7,66 @@ use jiff::Timestamp;
 use crate::fields::ObjectMap;
 use crate::kinds::apps::rollout::{amount, shown_strategy};
 use crate::kinds::apps::shared::{collisions_grow, not_everything, selector_stays};
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age, cells, integer, integer_column, name, text_column,
     wide,
 };
 use crate::kinds::behavior::columns::text::{containers, labels, selector as text_selector};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::gated_fields::Node::Under;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::selector;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec;
+use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
 use crate::kinds::core::pod_template::warnings::{changed, template};
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("daemonsets", "DaemonSet")
+        .short(&["ds"])
+        .category("all")
+        .sub(&["status"])
+        .generation(),
+    strategy: Strategy {
+        status: StatusRule::Reset(STATUS),
+        gated_fields: &[Under("spec", TEMPLATED)],
+        hooks: &DaemonSetHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::new(template, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// The zero value of the status type, as `encoding/json` prints it.
+const STATUS: &str =
+    r#"{"currentNumberScheduled":0,"numberMisscheduled":0,"desiredNumberScheduled":0,"numberReady":0}"#;
+
+#[derive(Debug)]
+struct DaemonSetHooks;
+
+impl Hooks for DaemonSetHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        template_generation::prepare_create(object);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        template_generation::prepare_update(new, old);
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        template_generation::keep_template_generation(new, old);
+    }
+}
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), errors);

@@ -4,8 +4,17 @@
 pub mod metrics;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::conversion::OtherVersion;
 use crate::tree::{Text, Value, json};
 use crate::{fields, gotext};
+
+/// The other version of `autoscaling/v1`.
+pub const OF_V1: OtherVersion =
+    OtherVersion { api_version: "autoscaling/v2", convert_from: to_v1, convert_to: to_v2 };
+
+/// The other version of `autoscaling/v2`.
+pub const OF_V2: OtherVersion =
+    OtherVersion { api_version: "autoscaling/v1", convert_from: to_v2, convert_to: to_v1 };
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 

@@ -3,12 +3,44 @@
 pub mod columns;
 
 use crate::fields::ObjectMap;
-use crate::kinds::behavior::conversion;
+use crate::kinds::autoscaling::conversion::{OF_V1, OF_V2};
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::conversion::OtherVersion;
+use crate::kinds::behavior::definition::{Definition, namespaced};
 use crate::kinds::behavior::format::{dns1123_label, path_segment};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::resource;
-use crate::tree::Value;
+use crate::kinds::behavior::rules::{Rules, resource};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static V1: BuiltIn =
+    built_in(autoscaler().shared("autoscaling", "v2"), r#"{"currentReplicas":0,"desiredReplicas":0}"#, OF_V1);
+
+pub static V2: BuiltIn = built_in(autoscaler(), r#"{"desiredReplicas":0,"currentMetrics":null}"#, OF_V2);
+
+const fn autoscaler() -> Definition {
+    namespaced("horizontalpodautoscalers", "HorizontalPodAutoscaler")
+        .short(&["hpa"])
+        .category("all")
+        .sub(&["status"])
+        .generation()
+}
+
+/// Both versions differ in nothing else.
+const fn built_in(definition: Definition, status_of_new: &'static str, other: OtherVersion) -> BuiltIn {
+    BuiltIn {
+        definition,
+        strategy: Strategy { status: StatusRule::Reset(status_of_new), ..Strategy::PLAIN },
+        rules: Rules::new(create, update).with_status(status),
+        warnings: KindWarnings::NONE,
+        columns: &columns::COLUMNS,
+        fields: SelectableFields::metadata,
+        other_version: Some(other),
+    }
+}
 
 const MAX_WINDOW: i64 = 3600;
 
@@ -57,10 +89,10 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 
 /// Upstream's rules are about the newer version; only the older one pays for the conversion.
 fn in_v2(object: &ObjectMap, check: impl FnOnce(&ObjectMap)) {
-    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    match conversion::conversion(version, "autoscaling/v2", "HorizontalPodAutoscaler") {
-        Some(conversion) => check(&conversion.convert(object.clone())),
-        None => check(object),
+    if object.get("apiVersion").is_some_and(|version| version == OF_V2.api_version) {
+        check(&OF_V1.convert_to(object.clone()));
+    } else {
+        check(object);
     }
 }
 

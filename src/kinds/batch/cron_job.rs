@@ -7,17 +7,40 @@ use jiff::Timestamp;
 use crate::fields::ObjectMap;
 use crate::kinds::batch::job;
 use crate::kinds::batch::job::warnings::job_spec;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, CONTAINERS, IMAGES, NAME, PLAIN, SELECTOR, age as age_cell, boolean_column, cells, integer_column,
     list, name, optional_text, text, text_column, wide,
 };
 use crate::kinds::behavior::columns::text::{containers, optional_flag, selector};
 use crate::kinds::behavior::columns::{Printer, age};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::gated_fields::Node::Under;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks, label_name};
 use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("cronjobs", "CronJob")
+        .short(&["cj"])
+        .category("all")
+        .sub(&["status"])
+        .generation(),
+    strategy: Strategy {
+        gated_fields: &[Under("spec", &[Under("jobTemplate", &[Under("spec", job::GATED_SPEC)])])],
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::new(warn, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 /// Jobs' names have eleven characters more, and have to be labels.
 const NAME_MAX: usize = 52;

@@ -9,6 +9,8 @@ pub mod warnings;
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::gotext::quote;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::gated_fields::Feature::WorkloadWithJob;
 use crate::kinds::behavior::gated_fields::Node;
@@ -16,10 +18,47 @@ use crate::kinds::behavior::gated_fields::Node::{Of, Under};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, immutable, same};
-use crate::kinds::behavior::rules::{domain_path, selector};
+use crate::kinds::behavior::rules::{Rules, domain_path, selector};
+use crate::kinds::behavior::selectable::{Field, Refusal, SelectableFields};
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec;
 use crate::kinds::core::pod_spec::gated_fields::POD;
+use crate::kinds::core::pod_template::labels;
 use crate::tree::{Map, Value};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("jobs", "Job").category("all").sub(&["status"]).generation().orphans(),
+    strategy: Strategy { gated_fields: &[Under("spec", GATED_SPEC)], hooks: &JobHooks, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status::status),
+    warnings: KindWarnings::new(warnings::warn, warnings::warn_update).of_unspecified_dependents(ORPHANS),
+    columns: &columns::COLUMNS,
+    fields: selectable_fields,
+    other_version: None,
+};
+
+const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+                       them or set propagationPolicy=Orphan to suppress this warning";
+
+fn selectable_fields() -> SelectableFields {
+    let successful =
+        Field { label: "status.successful".into(), paths: vec!["status.succeeded".into()], zero: "0" };
+    SelectableFields::namespaced(vec![successful]).with_refusal(Refusal::Job)
+}
+
+#[derive(Debug)]
+struct JobHooks;
+
+impl Hooks for JobHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        select_own_pods(object);
+        labels::adopt(object);
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
+        labels::adopt(new);
+    }
+}
 
 const HIGH_COMPLETIONS: i64 = 100_000;
 
@@ -334,7 +373,8 @@ fn take_resources(expected: &mut Value, new: &Value) {
     }
 }
 
-const GATED_SPEC: &[Node] = &[Under("template", &[Under("spec", POD)]), Of(WorkloadWithJob, "scheduling")];
+pub const GATED_SPEC: &[Node] =
+    &[Under("template", &[Under("spec", POD)]), Of(WorkloadWithJob, "scheduling")];
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 
@@ -346,7 +386,7 @@ const OLD_UID_LABEL: &str = "controller-uid";
 const OLD_NAME_LABEL: &str = "job-name";
 
 /// Values that are already there stay: validation refuses those that contradict.
-pub fn prepare_create(object: &mut ObjectMap) {
+fn select_own_pods(object: &mut ObjectMap) {
     if fields::at(object, &["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;
     }

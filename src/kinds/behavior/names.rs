@@ -1,7 +1,5 @@
 //! What kinds demand of the names of their objects.
 
-use rand::RngExt;
-
 use crate::kinds::behavior::format;
 
 /// What a kind demands of its names.

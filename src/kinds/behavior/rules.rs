@@ -16,8 +16,8 @@ pub mod resource;
 pub mod same;
 pub mod selector;
 
-use crate::api::error::Error;
-use crate::api::validation::kinds;
+use std::io;
+
 use crate::causes::Causes;
 use crate::expression::on_deep_stack;
 use crate::fields::ObjectMap;
@@ -26,7 +26,11 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::metadata::finalizers;
 use crate::long_work;
-use crate::schema::resource::ResourceDefinition;
+
+/// The system had no thread for the expressions of the object.
+#[derive(Debug, thiserror::Error)]
+#[error("the expressions of the object cannot be checked now: {0}")]
+pub struct Unchecked(#[from] io::Error);
 
 type OfNew = fn(&ObjectMap, &mut Errors);
 
@@ -41,17 +45,42 @@ pub struct Rules {
     /// `None` where a new version has to be what a new object has to be.
     update: Option<OfChange>,
     status: OfChange,
-    /// For what writes of a part of the spec make of it, beside what may change of that part.
-    whole: OfNew,
+    /// For the object after a write to a part of its spec.
+    part: OfNew,
 }
 
 impl Rules {
-    pub fn of(definition: &ResourceDefinition) -> Self {
-        kinds::rules(definition)
+    /// Kinds that are not checked at all.
+    pub const NONE: Self = Self { metadata: any, create: any, update: None, status: any_change, part: any };
+
+    /// Kinds of which only metadata are checked.
+    pub const METADATA: Self = Self { metadata: finalizers, ..Self::NONE };
+
+    pub const fn new(create: OfNew, update: OfChange) -> Self {
+        Self { create, update: Some(update), ..Self::METADATA }
+    }
+
+    /// Rules that do not look at what was there before: a new version has to be what a new object has to be.
+    pub const fn timeless(create: OfNew) -> Self {
+        Self { create, ..Self::METADATA }
+    }
+
+    pub const fn with_status(self, status: OfChange) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Rules for the object after a write to a part of its spec, beside what may change of that part.
+    pub const fn with_part(self, part: OfNew) -> Self {
+        Self { part, ..self }
+    }
+
+    /// For the few kinds of which upstream does not check finalizers.
+    pub const fn without_finalizers(self) -> Self {
+        Self { metadata: any, ..self }
     }
 
     /// What is wrong with a new object.
-    pub fn create(&self, object: &ObjectMap) -> Result<Causes, Error> {
+    pub fn create(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(object, errors);
             (self.create)(object, errors);
@@ -59,7 +88,7 @@ impl Rules {
     }
 
     /// What is wrong with a new version of `old`.
-    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
+    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(new, errors);
             match self.update {
@@ -70,15 +99,15 @@ impl Rules {
     }
 
     /// What is wrong with an object of which a part of the spec was written.
-    pub fn whole(&self, object: &ObjectMap) -> Result<Causes, Error> {
+    pub fn part(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(object, errors);
-            (self.whole)(object, errors);
+            (self.part)(object, errors);
         })
     }
 
     /// What is wrong with a new status of `old`.
-    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Error> {
+    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
         found(|errors| {
             (self.metadata)(new, errors);
             (self.status)(new, old, errors);
@@ -86,9 +115,8 @@ impl Rules {
     }
 }
 
-/// What rules find. Those of an object with expressions are asked again on a deep stack, which most objects never need;
-/// 503 if there is none.
-fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Error> {
+/// What rules find. Those of an object with expressions are asked again on a deep stack, which most objects never need.
+fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Unchecked> {
     let mut errors = Errors::default();
     rules(&mut errors);
     if !errors.passed_over_expressions() {
@@ -99,10 +127,7 @@ fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Error> {
         rules(&mut errors);
         errors.into_causes()
     };
-    long_work::run(|| on_deep_stack(again)).map_err(|error| Error::Unavailable {
-        message: format!("the expressions of the object cannot be checked now: {error}"),
-        retry_after: 1,
-    })
+    Ok(long_work::run(|| on_deep_stack(again))?)
 }
 
 /// `acme.io/foo` (apimachinery `IsDomainPrefixedPath`).
@@ -121,30 +146,6 @@ pub fn domain_path(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// Kinds that are not checked yet, and those of others.
-const NONE: Rules = Rules { metadata: any, create: any, update: None, status: any_change, whole: any };
-
 fn any(_: &ObjectMap, _: &mut Errors) {}
 
 fn any_change(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}
-
-/// Rules of kinds whose status has none, or that have no status.
-const fn plain(create: OfNew, update: OfChange) -> Rules {
-    with_status(create, update, any_change)
-}
-
-const fn with_status(create: OfNew, update: OfChange, status: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update: Some(update), status, whole: any }
-}
-
-/// Rules that do not look at what was there before.
-const fn timeless(create: OfNew) -> Rules {
-    timeless_with_status(create, any_change)
-}
-
-const fn timeless_with_status(create: OfNew, status: OfChange) -> Rules {
-    Rules { metadata: finalizers, create, update: None, status, whole: any }
-}
-
-#[cfg(test)]
-mod tests;

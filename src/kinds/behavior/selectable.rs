@@ -15,17 +15,17 @@ pub struct SelectableFields {
 }
 
 #[derive(Clone, Debug)]
-struct Field {
-    label: Cow<'static, str>,
+pub struct Field {
+    pub label: Cow<'static, str>,
     /// Dotted; the first that is there and not empty counts.
-    paths: Vec<Cow<'static, str>>,
+    pub paths: Vec<Cow<'static, str>>,
     /// The text of a missing value.
-    zero: &'static str,
+    pub zero: &'static str,
 }
 
 /// How upstream words the 400 for an unknown field.
 #[derive(Clone, Copy, Debug)]
-enum Refusal {
+pub enum Refusal {
     /// Kinds without a conversion function of their own.
     OnlyMetadata,
     Label,
@@ -33,26 +33,32 @@ enum Refusal {
 }
 
 impl SelectableFields {
-    /// A compiled-in kind; `group` is empty for core.
-    pub fn built_in(group: &str, kind: &str) -> Self {
-        let (refusal, metadata, extra) = match (group, kind) {
-            ("", "Pod") => (Refusal::Label, NAMESPACED, pod()),
-            ("", "Event") | ("events.k8s.io", "Event") => (Refusal::Label, NAMESPACED, event()),
-            ("", "Secret") => (Refusal::Label, NAMESPACED, vec![text("type")]),
-            ("", "Service") => (Refusal::Label, NAMESPACED, vec![text("spec.clusterIP"), text("spec.type")]),
-            ("", "Namespace") => (Refusal::Label, CLUSTER, vec![text("status.phase")]),
-            ("", "Node") => (Refusal::Label, CLUSTER, vec![with_zero("spec.unschedulable", "false")]),
-            ("", "ReplicationController") | ("apps", "ReplicaSet") => {
-                (Refusal::Label, NAMESPACED, vec![with_zero("status.replicas", "0")])
-            }
-            ("batch", "Job") => (Refusal::Job, NAMESPACED, vec![successful()]),
-            ("certificates.k8s.io", "CertificateSigningRequest") => {
-                (Refusal::Label, CLUSTER, vec![text("spec.signerName")])
-            }
-            _ => (Refusal::OnlyMetadata, NAMESPACED, Vec::new()),
-        };
-        let fields = metadata.iter().map(|label| text(label)).chain(extra).collect();
-        Self { fields, aliases: aliases(group, kind), refusal }
+    /// Kinds that upstream gives no selectable fields of their own.
+    pub fn metadata() -> Self {
+        Self { refusal: Refusal::OnlyMetadata, ..Self::namespaced(Vec::new()) }
+    }
+
+    /// These fields of a namespaced kind, and its name and namespace.
+    pub fn namespaced(own: Vec<Field>) -> Self {
+        Self::new(NAMESPACED, own)
+    }
+
+    /// These fields of a cluster-scoped kind, and its name.
+    pub fn cluster(own: Vec<Field>) -> Self {
+        Self::new(CLUSTER, own)
+    }
+
+    fn new(metadata: &[&'static str], own: Vec<Field>) -> Self {
+        let fields = metadata.iter().map(|label| field(label)).chain(own).collect();
+        Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
+    }
+
+    pub fn with_aliases(self, aliases: Vec<(Cow<'static, str>, &'static str)>) -> Self {
+        Self { aliases, ..self }
+    }
+
+    pub fn with_refusal(self, refusal: Refusal) -> Self {
+        Self { refusal, ..self }
     }
 
     /// A custom resource; `json_paths` are the version's `selectableFields` (`.spec.color`).
@@ -62,7 +68,7 @@ impl SelectableFields {
             let label: Cow<'static, str> = Cow::Owned(path.strip_prefix('.').unwrap_or(path).to_owned());
             Field { paths: vec![label.clone()], label, zero: "" }
         });
-        let fields = metadata.iter().map(|label| text(label)).chain(declared).collect();
+        let fields = metadata.iter().map(|label| field(label)).chain(declared).collect();
         Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
     }
 
@@ -103,78 +109,19 @@ const NAMESPACED: &[&str] = &["metadata.name", "metadata.namespace"];
 
 const CLUSTER: &[&str] = &["metadata.name"];
 
-const REFERENCE: [&str; 7] =
-    ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
-
-fn text(path: &'static str) -> Field {
-    with_zero(path, "")
+pub fn field(path: &'static str) -> Field {
+    field_or(path, "")
 }
 
-fn with_zero(path: &'static str, zero: &'static str) -> Field {
+/// A field whose missing value reads `zero`.
+pub fn field_or(path: &'static str, zero: &'static str) -> Field {
     Field { label: path.into(), paths: vec![path.into()], zero }
 }
 
-fn first_of(label: impl Into<Cow<'static, str>>, paths: &[&'static str]) -> Field {
+/// A field that is kept in the first of these places where there is something.
+pub fn first_of(label: impl Into<Cow<'static, str>>, paths: &[&'static str]) -> Field {
     let paths = paths.iter().map(|path| Cow::Borrowed(*path)).collect();
     Field { label: label.into(), paths, zero: "" }
-}
-
-fn pod() -> Vec<Field> {
-    let texts = [
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "status.phase",
-        "status.podIP",
-        // Upstream accepts this label but never fills it in.
-        "status.podIPs",
-        "status.nominatedNodeName",
-    ];
-    texts.into_iter().map(text).chain([with_zero("spec.hostNetwork", "false")]).collect()
-}
-
-/// Both served forms of an event have the same fields, under other names.
-fn event() -> Vec<Field> {
-    let reference = REFERENCE.iter().map(|field| Field {
-        label: format!("involvedObject.{field}").into(),
-        paths: vec![format!("involvedObject.{field}").into(), format!("regarding.{field}").into()],
-        zero: "",
-    });
-    let source =
-        ["source.component", "deprecatedSource.component", "reportingComponent", "reportingController"];
-    let others = [
-        text("reason"),
-        text("type"),
-        first_of("reportingComponent", &["reportingComponent", "reportingController"]),
-        first_of("source", &source),
-    ];
-    reference.chain(others).collect()
-}
-
-fn successful() -> Field {
-    Field { label: "status.successful".into(), paths: vec!["status.succeeded".into()], zero: "0" }
-}
-
-fn aliases(group: &str, kind: &str) -> Vec<(Cow<'static, str>, &'static str)> {
-    match (group, kind) {
-        ("", "Pod") => vec![("spec.host".into(), "spec.nodeName")],
-        ("events.k8s.io", "Event") => {
-            let targets = [
-                "involvedObject.apiVersion",
-                "involvedObject.fieldPath",
-                "involvedObject.kind",
-                "involvedObject.name",
-                "involvedObject.namespace",
-                "involvedObject.resourceVersion",
-                "involvedObject.uid",
-            ];
-            let reference = REFERENCE.iter().zip(targets);
-            let reference = reference.map(|(field, target)| (format!("regarding.{field}").into(), target));
-            reference.chain([("reportingController".into(), "reportingComponent")]).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn walk<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
@@ -186,80 +133,5 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
         Value::String(text) => Some(Cow::Borrowed(text)),
         Value::Bool(_) | Value::Number(_) => Some(Cow::Owned(value.to_string())),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tree::json;
-
-    use super::*;
-    use crate::api::error::Error;
-    use crate::api::selector::field::FieldSelector;
-
-    fn matches(fields: &SelectableFields, selector: &str, object: &Value) -> bool {
-        let selector = FieldSelector::parse(selector).unwrap().resolve(fields).unwrap();
-        selector.matches_object(fields, object)
-    }
-
-    #[test]
-    fn refusals() {
-        let cases = [
-            (
-                SelectableFields::built_in("", "ConfigMap"),
-                r#""spec.x" is not a known field selector: only "metadata.name", "metadata.namespace""#,
-            ),
-            (SelectableFields::built_in("", "Pod"), "field label not supported: spec.x"),
-            (
-                SelectableFields::built_in("batch", "Job"),
-                r#"field label "spec.x" not supported for batchv1.Job"#,
-            ),
-            (SelectableFields::custom(true, []), "field label not supported: spec.x"),
-        ];
-        for (fields, want) in cases {
-            let error = FieldSelector::parse("spec.x=1").unwrap().resolve(&fields).unwrap_err();
-            assert_eq!(error, Error::bad_request(want));
-        }
-        let cluster = SelectableFields::custom(false, []);
-        assert!(cluster.canonical("metadata.namespace").is_err());
-        assert!(SelectableFields::built_in("rbac", "ClusterRole").canonical("metadata.namespace").is_ok());
-    }
-
-    #[test]
-    fn values() {
-        let pod = SelectableFields::built_in("", "Pod");
-        let object = json!({
-            "metadata": {"name": "a", "namespace": "n"},
-            "spec": {"nodeName": "node", "hostNetwork": true},
-            "status": {"podIPs": [{"ip": "1.2.3.4"}]},
-        });
-        for yes in [
-            "metadata.name=a,metadata.namespace!=b",
-            "spec.nodeName=node",
-            "spec.host=node",
-            "spec.hostNetwork=true",
-            "status.phase=",
-            "status.podIPs=",
-        ] {
-            assert!(matches(&pod, yes, &object), "{yes}");
-        }
-        assert!(matches(&pod, "spec.hostNetwork=false", &json!({})));
-        let job = SelectableFields::built_in("batch", "Job");
-        assert!(matches(&job, "status.successful=0", &json!({})));
-        assert!(matches(&job, "status.successful=2", &json!({"status": {"succeeded": 2}})));
-        let custom = SelectableFields::custom(true, [".spec.color"]);
-        assert!(matches(&custom, "spec.color=red", &json!({"spec": {"color": "red"}})));
-        assert!(matches(&custom, "spec.color=", &json!({"spec": {}})));
-    }
-
-    #[test]
-    fn events_in_both_forms() {
-        let core = SelectableFields::built_in("", "Event");
-        let new = SelectableFields::built_in("events.k8s.io", "Event");
-        let old = json!({"involvedObject": {"kind": "Pod"}, "source": {"component": "kubelet"}});
-        let regarding = json!({"regarding": {"kind": "Pod"}, "reportingController": "kubelet"});
-        assert!(matches(&core, "involvedObject.kind=Pod,source=kubelet", &old));
-        assert!(matches(&new, "regarding.kind=Pod,reportingController=kubelet", &regarding));
-        assert!(matches(&core, "source=kubelet", &regarding));
     }
 }

@@ -8,12 +8,10 @@ pub mod address;
 
 use std::fmt;
 
-use crate::api::warnings::kinds;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::at::At;
-use crate::schema::resource::ResourceDefinition;
 use crate::tree::work;
 use crate::warnings::Warnings;
 
@@ -22,16 +20,57 @@ type OfNew = fn(&ObjectMap, &mut Remarks<'_>);
 type OfChange = fn(&ObjectMap, &ObjectMap, &mut Remarks<'_>);
 
 /// What is said of a kind's objects.
-#[derive(Clone, Copy, Default)]
-pub struct Advice {
+#[derive(Clone, Copy)]
+pub struct KindWarnings {
     create: Option<OfNew>,
-    update: Option<OfChange>,
+    update: Update,
     status: Option<OfNew>,
+    /// Said whatever is done to the resource: that there is a better one (`APILifecycleDeprecated`).
+    pub every_request: Option<&'static str>,
+    /// Said of a DELETE that leaves open what becomes of dependents, whatever comes of it.
+    pub unspecified_dependents: Option<&'static str>,
 }
 
-impl Advice {
-    pub fn of(definition: &ResourceDefinition) -> Self {
-        kinds::advice(definition)
+#[derive(Clone, Copy)]
+enum Update {
+    Silent,
+    /// As of a new object.
+    Same(OfNew),
+    Change(OfChange),
+}
+
+impl KindWarnings {
+    pub const NONE: Self = Self {
+        create: None,
+        update: Update::Silent,
+        status: None,
+        every_request: None,
+        unspecified_dependents: None,
+    };
+
+    pub const fn new(create: OfNew, update: OfChange) -> Self {
+        Self { create: Some(create), update: Update::Change(update), ..Self::NONE }
+    }
+
+    /// The same of new objects and of new versions.
+    pub const fn same(warn: OfNew) -> Self {
+        Self { create: Some(warn), update: Update::Same(warn), ..Self::NONE }
+    }
+
+    pub const fn on_create(create: OfNew) -> Self {
+        Self { create: Some(create), ..Self::NONE }
+    }
+
+    pub const fn with_status(self, status: OfNew) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    pub const fn of_every_request(self, text: &'static str) -> Self {
+        Self { every_request: Some(text), ..self }
+    }
+
+    pub const fn of_unspecified_dependents(self, text: &'static str) -> Self {
+        Self { unspecified_dependents: Some(text), ..self }
     }
 
     /// Of a new object.
@@ -43,9 +82,11 @@ impl Advice {
 
     /// Of a new version of `old`.
     pub fn update(&self, part: Part, new: &ObjectMap, old: &ObjectMap, warnings: &Warnings) {
+        let remarks = &mut Remarks::new(warnings);
         match (part, self.update, self.status) {
-            (Part::Main | Part::Scale, Some(update), _) => update(new, old, &mut Remarks::new(warnings)),
-            (Part::Status, _, Some(status)) => status(new, &mut Remarks::new(warnings)),
+            (Part::Main | Part::Scale, Update::Change(update), _) => update(new, old, remarks),
+            (Part::Main | Part::Scale, Update::Same(warn), _) => warn(new, remarks),
+            (Part::Status, _, Some(status)) => status(new, remarks),
             _ => {}
         }
     }
@@ -98,11 +139,6 @@ pub fn whole_bytes(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
         let text = crate::gotext::quote(text);
         remarks.on(at, format_args!("fractional byte value {text} is invalid, must be an integer"));
     }
-}
-
-/// The same of new objects and of new versions.
-const fn always(create: OfNew, update: OfChange) -> Advice {
-    Advice { create: Some(create), update: Some(update), status: None }
 }
 
 /// A name that becomes a part of others, or of a host's.

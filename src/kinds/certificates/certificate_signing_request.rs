@@ -7,20 +7,38 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::error::X509Error;
-use x509_parser::prelude::FromDer;
-use x509_parser::prelude::Pem;
+use x509_parser::prelude::{FromDer, Pem};
 
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, condition, name, text, text_column, text_or,
 };
 use crate::kinds::behavior::columns::{Printer, age};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("certificatesigningrequests", "CertificateSigningRequest")
+        .short(&["csr"])
+        .sub(&["approval", "status"]),
+    strategy: Strategy { names: NameFormat::PathSegment, hooks: &approval::RequestHooks, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: || SelectableFields::cluster(vec![field("spec.signerName")]),
+    other_version: None,
+};
 
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
 

@@ -2,17 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use x509_parser::prelude::FromDer;
-use x509_parser::prelude::X509Certificate;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, name, text_column, text_or};
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable_text;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::shared::signer;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("clustertrustbundles", "ClusterTrustBundle").conditional(),
+    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const BUNDLE_MAX: usize = 1024 * 1024;
 

@@ -1,28 +1,41 @@
 //! Certificates that pods ask for. Upstream's word on mail addresses in a certificate is not here.
 
-use jiff::SignedDuration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::error::X509Error;
-use x509_parser::prelude::FromDer;
-use x509_parser::prelude::GeneralName;
-use x509_parser::prelude::X509Certificate;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::fields::ObjectMap;
 use crate::gotext::decode_base64;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, list, name, text, text_column};
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::condition;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::metadata::user_annotations;
 use crate::kinds::behavior::rules::same::{immutable, same};
+use crate::kinds::behavior::rules::{Rules, condition};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::certificates::cluster_trust_bundle::blocks;
 use crate::kinds::certificates::shared::signer;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("podcertificaterequests", "PodCertificateRequest").sub(&["status"]).conditional(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const UID_MAX: usize = 128;
 

@@ -1,11 +1,33 @@
 //! Leases.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::gated_fields::Feature::{ElectionStrategy, PreferredHolder};
+use crate::kinds::behavior::gated_fields::Node;
+use crate::kinds::behavior::gated_fields::Node::{Of, Under};
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("leases", "Lease").creates_on_update().conditional(),
+    strategy: Strategy { gated_fields: GATED, ..Strategy::PLAIN },
+    rules: Rules::timeless(create),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const GATED: &[Node] =
+    &[Under("spec", &[Of(ElectionStrategy, "strategy"), Of(PreferredHolder, "preferredHolder")])];
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");

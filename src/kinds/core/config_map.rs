@@ -1,12 +1,28 @@
 //! Config maps.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, count, name, text_column};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::config_key;
 use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("configmaps", "ConfigMap").short(&["cm"]),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 /// The most that secrets and config maps hold, in bytes.
 pub const DATA_MAX: usize = 1024 * 1024;

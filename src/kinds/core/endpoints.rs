@@ -3,20 +3,36 @@
 use std::collections::BTreeSet;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column,
 };
 use crate::kinds::behavior::columns::text::shortened;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, ip};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::address::address as address_address;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::service::PROTOCOLS;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("endpoints", "Endpoints").short(&["ep"]).creates_on_update(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn).of_every_request(DEPRECATED),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     subsets(&At::member(object, "subsets"), errors);

@@ -2,12 +2,39 @@
 
 use std::collections::BTreeSet;
 
+use uuid::Uuid;
+
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::DEFAULT;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::resource;
+use crate::kinds::behavior::rules::{Rules, resource};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::{Hooks, Strategy};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::quantity::units;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("limitranges", "LimitRange").short(&["limits"]).creates_on_update(),
+    strategy: Strategy { hooks: &LimitRangeHooks, ..Strategy::PLAIN },
+    rules: Rules::timeless(create),
+    warnings: KindWarnings::NONE,
+    columns: &DEFAULT,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct LimitRangeHooks;
+
+impl Hooks for LimitRangeHooks {
+    fn own_name(&self) -> Option<String> {
+        Some(Uuid::new_v4().to_string())
+    }
+}
 
 /// Above it upstream computes with whole numbers.
 const MILLI_MAX: i64 = i64::MAX / 1000;

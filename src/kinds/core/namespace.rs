@@ -1,14 +1,77 @@
 //! Namespaces.
 
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Touched, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("namespaces", "Namespace")
+        .short(&["ns"])
+        .sub(&["finalize", "status"])
+        .returns_deleted(),
+    strategy: Strategy {
+        names: NameFormat::Dns1123Label,
+        status: StatusRule::Reset(r#"{"phase":"Active"}"#),
+        hooks: &NamespaceHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status).with_part(finalized),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: || SelectableFields::cluster(vec![field("status.phase")]),
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct NamespaceHooks;
+
+impl Hooks for NamespaceHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        prepare_create(object);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        prepare_update(new, old);
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
+        label(new);
+    }
+
+    fn prepare_part_update(&self, part: Part, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) -> Touched {
+        if part == Part::Finalize {
+            label(new);
+        }
+        Touched::Part
+    }
+
+    fn finalized(&self, object: &ObjectMap) -> bool {
+        !has_finalizers(object)
+    }
+
+    fn begin_deletion(&self, object: &ObjectMap, dependents: Dependents, now: &str) -> Option<ObjectMap> {
+        begin_deletion(object, dependents, now)
+    }
+
+    fn checks_preconditions_like_writes(&self) -> bool {
+        true
+    }
+}
 
 /// Finalizers of the spec, which are not those of the metadata.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -87,7 +150,7 @@ pub fn has_finalizers(object: &ObjectMap) -> bool {
 
 /// The first DELETE only marks, whatever finalizers there are; a later one changes nothing until the spec's
 /// finalizers are gone, and then the generic rules go on. Neither `deletionGracePeriodSeconds` nor `generation` is set.
-pub fn begin_deletion(object: &ObjectMap, options: &DeleteOptions, now: &str) -> Option<ObjectMap> {
+pub fn begin_deletion(object: &ObjectMap, dependents: Dependents, now: &str) -> Option<ObjectMap> {
     let terminating = fields::at(object, &["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     if terminating {
         return has_finalizers(object).then(|| object.clone());
@@ -96,13 +159,13 @@ pub fn begin_deletion(object: &ObjectMap, options: &DeleteOptions, now: &str) ->
     fields::object_mut(&mut object, "status").insert("phase", "Terminating".into());
     let metadata = fields::object_mut(&mut object, "metadata");
     metadata.insert("deletionTimestamp", now.into());
-    set_finalizer(metadata, "orphan", wants_orphans(options));
-    set_finalizer(metadata, "foregroundDeletion", wants_foreground(options));
+    set_finalizer(metadata, "orphan", wants_orphans(dependents));
+    set_finalizer(metadata, "foregroundDeletion", wants_foreground(dependents));
     Some(object)
 }
 
-fn wants_orphans(options: &DeleteOptions) -> Option<bool> {
-    match options.dependents {
+fn wants_orphans(dependents: Dependents) -> Option<bool> {
+    match dependents {
         Dependents::Unspecified => None,
         Dependents::Policy(policy) => Some(policy == Propagation::Orphan),
         Dependents::Orphan(orphan) => Some(orphan),
@@ -110,8 +173,8 @@ fn wants_orphans(options: &DeleteOptions) -> Option<bool> {
 }
 
 /// Unlike other kinds, `orphanDependents: false` means the foreground here (`shouldHaveDeleteDependentsFinalizer`).
-fn wants_foreground(options: &DeleteOptions) -> Option<bool> {
-    match options.dependents {
+fn wants_foreground(dependents: Dependents) -> Option<bool> {
+    match dependents {
         Dependents::Unspecified => None,
         Dependents::Policy(policy) => Some(policy == Propagation::Foreground),
         Dependents::Orphan(orphan) => Some(!orphan),

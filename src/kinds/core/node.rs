@@ -9,14 +9,35 @@ use std::collections::BTreeSet;
 use crate::causes::{Cause, CauseReason};
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_value;
+use crate::kinds::behavior::gated_fields::Feature::InPlacePodVerticalScalingSchedulerPreemption;
+use crate::kinds::behavior::gated_fields::Node;
+use crate::kinds::behavior::gated_fields::Node::{Of, Under};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::{ip, resource, selector};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, ip, resource, selector};
+use crate::kinds::behavior::selectable::{SelectableFields, field_or};
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
 use crate::kinds::behavior::warnings::address::{each, range};
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::scheduling;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("nodes", "Node").short(&["no"]).sub(&["status"]),
+    strategy: Strategy { status: StatusRule::Born, gated_fields: GATED, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::same(warn),
+    columns: &columns::COLUMNS,
+    fields: || SelectableFields::cluster(vec![field_or("spec.unschedulable", "false")]),
+    other_version: None,
+};
+
+const GATED: &[Node] =
+    &[Under("spec", &[Of(InPlacePodVerticalScalingSchedulerPreemption, "podPreemptionPolicy")])];
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (spec, status) = (At::member(object, "spec"), At::member(object, "status"));

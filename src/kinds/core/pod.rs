@@ -4,6 +4,7 @@ pub mod columns;
 pub mod condition;
 pub mod ephemeral_containers;
 pub mod gated_status;
+pub mod hooks;
 pub mod label_keys;
 pub mod lifecycle;
 pub mod qos;
@@ -13,9 +14,54 @@ pub mod update;
 pub mod warnings;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::gated_fields::Node::Under;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::core::pod_spec::{Owner, annotation, container, extra};
+use crate::kinds::behavior::selectable::{SelectableFields, field, field_or};
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::{StatusMetadata, StatusRule};
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::core::pod_spec::{Owner, annotation, container, extra, gated_fields};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("pods", "Pod")
+        .short(&["po"])
+        .category("all")
+        .sub(&["binding", "ephemeralcontainers", "eviction", "resize", "status"])
+        .generation()
+        .returns_deleted(),
+    strategy: Strategy {
+        status: StatusRule::Reset(r#"{"phase":"Pending"}"#),
+        status_metadata: StatusMetadata::Except(&["ownerReferences"]),
+        gated_fields: &[Under("spec", gated_fields::POD), Under("status", gated_status::STATUS)],
+        hooks: &hooks::PodHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update::update).with_status(status::status).with_part(whole),
+    warnings: KindWarnings::on_create(warnings::warn).with_status(warnings::warn_status),
+    columns: &columns::COLUMNS,
+    fields: selectable_fields,
+    other_version: None,
+};
+
+fn selectable_fields() -> SelectableFields {
+    let texts = [
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.phase",
+        "status.podIP",
+        // Upstream accepts this label but never fills it in.
+        "status.podIPs",
+        "status.nominatedNodeName",
+    ];
+    let fields = texts.into_iter().map(field).chain([field_or("spec.hostNetwork", "false")]);
+    SelectableFields::namespaced(fields.collect()).with_aliases(vec![("spec.host".into(), "spec.nodeName")])
+}
 
 /// A new pod.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {

@@ -3,16 +3,33 @@
 pub mod columns;
 pub mod warnings;
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::resource;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
+use crate::kinds::behavior::rules::{Rules, resource};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("resourcequotas", "ResourceQuota")
+        .short(&["quota"])
+        .sub(&["status"])
+        .returns_deleted(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::on_create(warnings::warn),
+    columns: &columns::COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const SCOPES: [&str; 7] = [
     "Terminating",

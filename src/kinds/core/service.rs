@@ -10,11 +10,55 @@ use std::collections::BTreeSet;
 
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
+use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::{ip, selector};
+use crate::kinds::behavior::rules::{Rules, ip, selector};
+use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::strategy::{Hooks, Strategy};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::pod_spec::probe;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("services", "Service")
+        .short(&["svc"])
+        .category("all")
+        .sub(&["status"])
+        .creates_on_update()
+        .returns_deleted(),
+    strategy: Strategy {
+        names: NameFormat::Dns1123Label,
+        status: StatusRule::Reset(r#"{"loadBalancer":{}}"#),
+        hooks: &ServiceHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::same(warnings::warn).with_status(load_balancer::warn_status),
+    columns: &columns::COLUMNS,
+    fields: || SelectableFields::namespaced(vec![field("spec.clusterIP"), field("spec.type")]),
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct ServiceHooks;
+
+impl Hooks for ServiceHooks {
+    fn begin_create(&self, object: &mut ObjectMap) {
+        normal_form::begin_create(object);
+    }
+
+    fn begin_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        normal_form::begin_update(new, old);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        normal_form::prepare_update(new, old);
+    }
+}
 
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 

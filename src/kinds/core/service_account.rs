@@ -1,8 +1,23 @@
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("serviceaccounts", "ServiceAccount").short(&["sa"]).returns_deleted(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::METADATA,
+    warnings: KindWarnings::new(warn, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 

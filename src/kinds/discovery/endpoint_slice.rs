@@ -7,16 +7,35 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key, label_value};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::Check;
 use crate::kinds::behavior::rules::same::{immutable_text, same};
-use crate::kinds::behavior::rules::{ip, selector};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, ip, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::generation::Generation;
 use crate::kinds::behavior::warnings::address::{address as address_address, each};
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::endpoints::managed_by;
 use crate::kinds::core::service::PROTOCOLS;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("endpointslices", "EndpointSlice").generation(),
+    strategy: Strategy {
+        generation: Generation::ContentAnd("labels"),
+        hooks: &topology::SliceHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::new(warn, |new, _, remarks| warn_update(new, remarks)),
+    columns: &columns::COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const ENDPOINTS: usize = 1000;
 

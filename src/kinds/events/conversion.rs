@@ -1,7 +1,16 @@
 //! Events differ in the names of their fields (`pkg/apis/events/v1/conversion.go`).
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::conversion::OtherVersion;
 use crate::tree::Text;
+
+/// The other version of core's events.
+pub const OF_CORE: OtherVersion =
+    OtherVersion { api_version: "events.k8s.io/v1", convert_from: to_core, convert_to: from_core };
+
+/// The other version of this group's events.
+pub const OF_EVENTS: OtherVersion =
+    OtherVersion { api_version: "v1", convert_from: from_core, convert_to: to_core };
 
 /// In the core group, in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [

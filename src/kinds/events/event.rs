@@ -5,11 +5,75 @@ pub mod columns;
 
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
+use crate::kinds::behavior::selectable::{Field, SelectableFields, field, first_of};
+use crate::kinds::behavior::strategy::{Hooks, Strategy};
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::events::conversion::OF_EVENTS;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("", "v1"),
+    strategy: Strategy { hooks: &EventHooks, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).without_finalizers(),
+    warnings: KindWarnings::NONE,
+    columns: &columns::COLUMNS,
+    fields: selectable_fields,
+    other_version: Some(OF_EVENTS),
+};
+
+#[derive(Debug)]
+pub struct EventHooks;
+
+impl Hooks for EventHooks {
+    /// Upstream's collector cannot wait for events: they take no finalizers of its.
+    fn garbage_collected(&self) -> bool {
+        false
+    }
+}
+
+const REFERENCE: [&str; 7] =
+    ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
+
+/// Both served forms of an event have the same fields, under other names.
+pub fn core_fields() -> SelectableFields {
+    let reference = REFERENCE.iter().map(|field| Field {
+        label: format!("involvedObject.{field}").into(),
+        paths: vec![format!("involvedObject.{field}").into(), format!("regarding.{field}").into()],
+        zero: "",
+    });
+    let source =
+        ["source.component", "deprecatedSource.component", "reportingComponent", "reportingController"];
+    let others = [
+        field("reason"),
+        field("type"),
+        first_of("reportingComponent", &["reportingComponent", "reportingController"]),
+        first_of("source", &source),
+    ];
+    SelectableFields::namespaced(reference.chain(others).collect())
+}
+
+fn selectable_fields() -> SelectableFields {
+    let targets = [
+        "involvedObject.apiVersion",
+        "involvedObject.fieldPath",
+        "involvedObject.kind",
+        "involvedObject.name",
+        "involvedObject.namespace",
+        "involvedObject.resourceVersion",
+        "involvedObject.uid",
+    ];
+    let reference = REFERENCE.iter().zip(targets);
+    let reference = reference.map(|(field, target)| (format!("regarding.{field}").into(), target));
+    let aliases = reference.chain([("reportingController".into(), "reportingComponent")]);
+    core_fields().with_aliases(aliases.collect())
+}
 
 const LIMIT: usize = 128;
 

@@ -4,15 +4,32 @@ use jiff::Timestamp;
 
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, condition, integer, name, text, text_column,
 };
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusMetadata;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::flowcontrol::shared::status;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("flowschemas", "FlowSchema").sub(&["status"]).generation(),
+    strategy: Strategy { status_metadata: StatusMetadata::Closed, ..Strategy::PLAIN },
+    rules: Rules::timeless(create).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 

@@ -3,12 +3,31 @@
 use jiff::Timestamp;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, integer, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusMetadata;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::flowcontrol::shared::status;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
+        .sub(&["status"])
+        .generation(),
+    strategy: Strategy { status_metadata: StatusMetadata::Closed, ..Strategy::PLAIN },
+    rules: Rules::timeless(create).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const QUEUES_MAX: i64 = 10_000_000;
 

@@ -3,19 +3,35 @@
 use jiff::Timestamp;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, list, name, optional_text, text, text_column,
 };
 use crate::kinds::behavior::columns::text::join;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, path_segment};
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::{port_name, wildcard_subdomain};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::service::columns::load_balancer_addresses;
 use crate::kinds::core::service::load_balancer;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("ingresses", "Ingress").short(&["ing"]).sub(&["status"]).generation(),
+    strategy: Strategy { status: StatusRule::Reset(r#"{"loadBalancer":{}}"#), ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::on_create(warn).with_status(load_balancer::warn_status),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 
@@ -65,7 +81,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     load_balancer::ingress_status(&status.get("loadBalancer"), &old.get("loadBalancer"), errors);
 }
 
-pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
+fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let (rules, default) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !default.is_set() {
         let shown = if rules.is_set() { rules.value() } else { &Value::Null };

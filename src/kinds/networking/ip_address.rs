@@ -1,14 +1,30 @@
 //! `networking.k8s.io`.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
+use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::rules::{Rules, ip};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("ipaddresses", "IPAddress").short(&["ip"]),
+    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 /// The name of an address is the address.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {

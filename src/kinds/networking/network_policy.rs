@@ -4,15 +4,29 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text_column};
 use crate::kinds::behavior::columns::text::selector as text_selector;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::port_name;
-use crate::kinds::behavior::rules::{ip, selector};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, ip, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::warnings::address::{each, range as address_range};
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("networkpolicies", "NetworkPolicy").short(&["netpol"]).generation(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), &BTreeSet::new(), errors);

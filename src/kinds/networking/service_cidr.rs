@@ -1,13 +1,29 @@
 //! Addresses of services, and the ranges that they are taken from.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column};
 use crate::kinds::behavior::columns::text::join;
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
-use crate::kinds::behavior::rules::ip;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
+use crate::kinds::behavior::rules::{Rules, ip};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("servicecidrs", "ServiceCIDR").sub(&["status"]),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");

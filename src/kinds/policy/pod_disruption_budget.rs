@@ -3,14 +3,42 @@
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::apps::rollout::amount;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, integer, integer_column, name, scalar_text, text_column,
 };
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::names::NameFormat;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
-use crate::kinds::behavior::rules::{condition, selector};
+use crate::kinds::behavior::rules::{Rules, condition, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("poddisruptionbudgets", "PodDisruptionBudget")
+        .short(&["pdb"])
+        .sub(&["status"])
+        .generation()
+        .conditional(),
+    strategy: Strategy {
+        names: NameFormat::PathSegment,
+        status: StatusRule::Reset(STATUS),
+        ..Strategy::PLAIN
+    },
+    rules: Rules::timeless(create).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// The zero value of the status type, as `encoding/json` prints it.
+const STATUS: &str = r#"{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}"#;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");

@@ -1,11 +1,29 @@
 //! Classes of devices.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::NAME_AND_AGE;
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::resource::is_extended;
 use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, selectors};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("deviceclasses", "DeviceClass").generation().returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &NAME_AND_AGE,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), Age::New, errors);

@@ -1,15 +1,35 @@
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
 };
 use crate::kinds::behavior::columns::{Printer, age};
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_label;
 use crate::kinds::behavior::rules::at::At;
-use crate::kinds::behavior::rules::condition;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::{Rules, condition};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::name;
 use crate::kinds::resource::taint::taint;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("devicetaintrules", "DeviceTaintRule")
+        .sub(&["status"])
+        .generation()
+        .conditional()
+        .returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const CONDITIONS: usize = 8;
 

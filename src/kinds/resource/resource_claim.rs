@@ -7,16 +7,47 @@ use std::collections::HashSet;
 
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::gated_fields::Feature::{DraDerivedAttributes, DraOptionalNodeOperations};
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, each_once, selectors};
 use crate::kinds::resource::{name, taint};
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("resourceclaims", "ResourceClaim").sub(&["status"]).returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        gated_fields: &[Under("spec", GATED_SPEC), Under("status", GATED_STATUS)],
+        hooks: &ClaimHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status::update),
+    warnings: KindWarnings::NONE,
+    columns: &columns::COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct ClaimHooks;
+
+impl Hooks for ClaimHooks {
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        drop_devices_given_back(new, old);
+    }
+}
 
 const ALTERNATIVES: usize = 8;
 
@@ -149,7 +180,7 @@ pub fn constraint(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Erro
     }
 }
 
-const GATED_SPEC: &[Node] = &[Under(
+pub const GATED_SPEC: &[Node] = &[Under(
     "devices",
     &[Under(
         "requests",
@@ -165,7 +196,7 @@ const GATED_STATUS: &[Node] = &[Under(
     &[Under("devices", &[Under("results", &[Each(&[Of(DraOptionalNodeOperations, "skipNodeOperations")])])])],
 )];
 
-pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
+fn drop_devices_given_back(new: &mut ObjectMap, old: &ObjectMap) {
     let (held, hold) = (allocated(old), allocated(new));
     let Some(Value::Object(status)) = new.get_mut("status") else { return };
     let Some(Value::Array(devices)) = status.get_mut("devices") else { return };

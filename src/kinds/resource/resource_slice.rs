@@ -5,10 +5,12 @@ pub mod device;
 
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
 };
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
 use crate::kinds::behavior::gated_fields::Feature::{
     DraDeviceCompatibilityGroups, DraListTypeAttributes, DraNodeAllocatableResources,
@@ -16,14 +18,32 @@ use crate::kinds::behavior::gated_fields::Feature::{
 };
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::{immutable, immutable_text};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::pod_spec::affinity;
 use crate::kinds::core::volume_source::csi_driver;
 use crate::kinds::resource::name;
 use crate::kinds::resource::shared::each_once;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("resourceslices", "ResourceSlice").generation().returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        gated_fields: &[Under("spec", GATED_SPEC)],
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const DEVICES: usize = 128;
 

@@ -1,13 +1,30 @@
 //! Classes of priority.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, integer, integer_column, name, text, text_column,
 };
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::IMMUTABLE;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::generation::Generation;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("priorityclasses", "PriorityClass").short(&["pc"]).generation(),
+    strategy: Strategy { generation: Generation::CreateOnly, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const HIGHEST: i64 = 1_000_000_000;
 

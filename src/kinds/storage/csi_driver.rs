@@ -6,16 +6,32 @@ use jiff::Timestamp;
 
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, list, name, text, text_column,
 };
 use crate::kinds::behavior::columns::text::join;
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::immutable;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("csidrivers", "CSIDriver").generation().conditional().returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::new(warn, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     // What says whether a driver attaches, tells of pods and so on is filled in by defaulting.

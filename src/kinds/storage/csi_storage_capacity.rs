@@ -1,13 +1,29 @@
 //! How much storage there is.
 
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::DEFAULT;
+use crate::kinds::behavior::definition::namespaced;
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
-use crate::kinds::behavior::rules::{resource, selector};
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, resource, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::node::labels::{deprecated, term};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("csistoragecapacities", "CSIStorageCapacity").conditional(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &DEFAULT,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     selector::validate(&At::member(object, "nodeTopology"), errors);

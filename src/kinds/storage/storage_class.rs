@@ -1,24 +1,38 @@
 //! Classes of storage, and of attributes of volumes.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, cells, flag, name, optional_text, text, text_column,
 };
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{immutable_text, same};
-use crate::kinds::behavior::rules::selector;
-use crate::kinds::behavior::warnings::Remarks;
+use crate::kinds::behavior::rules::{Rules, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
 use crate::kinds::core::node::labels::deprecated;
 use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const PARAMETERS: usize = 512;
 

@@ -2,17 +2,41 @@
 
 use crate::fields::ObjectMap;
 use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age, boolean_column, cells, flag, name, text, text_column,
 };
 use crate::kinds::behavior::columns::{Column, Printer};
+use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::format::dns1123_subdomain;
+use crate::kinds::behavior::rules::Rules;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
+use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::persistent_volume::Place;
 use crate::kinds::core::volume_source::csi_driver;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("volumeattachments", "VolumeAttachment")
+        .sub(&["status"])
+        .conditional()
+        .returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        status: StatusRule::Reset(r#"{"attached":false}"#),
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
 
 const METADATA_SIZE: usize = 256 * 1024;
 

@@ -1,9 +1,9 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::resource::Scope;
 
 fn built_in() -> Registry {
-    Registry::new(builtin::definitions())
+    Registry::new(built_in::definitions())
 }
 
 fn custom(group: &str, version: &str, plural: &str, kind: &str) -> ResourceDefinition {
@@ -52,7 +52,7 @@ fn lookups_agree() {
     assert!(Arc::ptr_eq(&pods, &registry.for_storage(&GroupResource::new("", "pods")).unwrap()));
     assert!(registry.lookup("", "v1", "pod").is_none() && registry.lookup("apps", "v1", "pods").is_none());
     assert!(registry.group_version_exists("apps", "v1") && !registry.group_version_exists("apps", "v2"));
-    assert_eq!(registry.definitions().count(), builtin::definitions().len());
+    assert_eq!(registry.definitions().count(), built_in::definitions().len());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn shared_storage_yields_the_stored_version() {
 
 #[test]
 fn custom_resources_come_last_and_cannot_replace() {
-    let mut definitions = builtin::definitions();
+    let mut definitions = built_in::definitions();
     definitions.push(custom("example.com", "v1beta1", "widgets", "Widget"));
     definitions.push(custom("example.com", "v1", "widgets", "Widget"));
     definitions.push(custom("", "v1", "pods", "Impostor"));

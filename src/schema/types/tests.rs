@@ -1,6 +1,6 @@
 use super::*;
 use crate::codec::json::Node;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::tree::Value;
 
 fn message(api_version: &str, kind: &str) -> &'static Message {
@@ -14,7 +14,7 @@ fn field(message: &'static Message, name: &str) -> &'static Field {
 
 #[test]
 fn every_served_kind_has_a_type() {
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         let message = message(&definition.api_version(), &definition.kind);
         assert_eq!(message.name, (*definition.kind).into());
         assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.kind);

@@ -4,7 +4,7 @@ use super::*;
 use crate::http::openapi::OpenApi;
 use crate::http::openapi::schemas::Library;
 use crate::http::openapi::v2::Swagger;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::registry::Registry;
 use crate::tree::json;
 
@@ -34,7 +34,7 @@ fn a_parameter_or_a_reference() {
 
 #[test]
 fn no_member_is_lost() {
-    let registry = Registry::new(builtin::definitions());
+    let registry = Registry::new(built_in::definitions());
     let library = Library::load();
     let document = Swagger::new(&registry, &library);
     check(

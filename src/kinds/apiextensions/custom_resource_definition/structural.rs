@@ -109,7 +109,7 @@ fn types(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {
     }
 }
 
-pub fn metadata(metadata: &At<'_, '_>, checks: bool, level: Level, errors: &mut Errors) {
+fn metadata(metadata: &At<'_, '_>, checks: bool, level: Level, errors: &mut Errors) {
     let kind = metadata.get("type");
     if checks && kind.text() != "object" {
         errors.invalid(&kind, kind.text(), "must be object");

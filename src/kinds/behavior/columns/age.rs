@@ -1,7 +1,6 @@
 //! Durations as people read them: two or three significant figures.
 
-use jiff::SignedDuration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::tree::Value;
 

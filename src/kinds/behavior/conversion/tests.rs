@@ -1,9 +1,14 @@
-use super::*;
 use crate::codec::protobuf;
+use crate::kinds::GROUPS;
+use crate::kinds::built_in::find;
+use crate::schema::names::api_version;
 use crate::tree::{Value, json};
 
 fn convert(value: &Value, from: &str, to: &str, kind: &str) -> Value {
-    conversion(from, to, kind).unwrap().convert(value.as_object().unwrap().clone()).into()
+    let (group, version) = to.split_once('/').unwrap_or(("", to));
+    let other = find(group, version, kind).unwrap().other_version.unwrap();
+    assert_eq!(other.api_version, from);
+    other.convert_from(value.as_object().unwrap().clone(), to).into()
 }
 
 fn to_v1(value: &Value) -> Value {
@@ -15,10 +20,21 @@ fn to_v2(value: &Value) -> Value {
 }
 
 #[test]
-fn there_is_a_way_only_where_versions_differ() {
-    assert!(conversion("v1", "v1", "Event").is_none());
-    assert!(conversion("v1", "v1", "Pod").is_none());
-    assert!(conversion("autoscaling/v2", "v1", "Event").is_none());
+fn versions_that_look_different_know_each_other() {
+    let mut pairs = 0;
+    for group in GROUPS {
+        for (version, kind) in
+            group.versions.iter().flat_map(|version| version.kinds.iter().map(move |kind| (version, kind)))
+        {
+            let Some(other) = kind.other_version else { continue };
+            let (other_group, other_version) =
+                other.api_version.split_once('/').unwrap_or(("", other.api_version));
+            let back = find(other_group, other_version, kind.definition.kind).unwrap().other_version.unwrap();
+            assert_eq!(back.api_version, api_version(group.name, version.name));
+            pairs += 1;
+        }
+    }
+    assert_eq!(pairs, 4);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 use super::*;
+use crate::kinds::built_in::any_version;
 use crate::tree::json;
 
 fn dropped(group: &str, kind: &str, new: Value, old: Option<Value>) -> Value {
     let object = |value: Value| value.as_object().expect("an object").clone();
     let mut new = object(new);
-    drop_unused(fields(group, kind), &mut new, old.map(object).as_ref());
+    drop_unused(any_version(group, kind).strategy.gated_fields, &mut new, old.map(object).as_ref());
     new.into()
 }
 

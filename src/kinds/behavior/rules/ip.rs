@@ -1,8 +1,7 @@
 //! Addresses and ranges of addresses (apimachinery `util/validation/ip.go`).
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;

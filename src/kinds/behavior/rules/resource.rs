@@ -1,8 +1,7 @@
 //! Names and amounts of resources: what containers ask for and may have.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::causes::{Cause, CauseReason};
 use crate::kinds::behavior::format::{dns1123_label, label_key};

@@ -1,17 +1,19 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in::{self, behavior};
 use crate::schema::resource::{Storage, Subresource, Verb};
 use crate::tree::{Value, json};
+use crate::user::User;
+use crate::warnings::Warnings;
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 
 fn definition(group: &str, kind: &str) -> ResourceDefinition {
-    let all = builtin::definitions();
+    let all = built_in::definitions();
     all.into_iter().rev().find(|d| &*d.group == group && &*d.kind == kind).unwrap()
 }
 
 fn strategy(group: &str, kind: &str) -> Strategy {
-    Strategy::of(&definition(group, kind))
+    behavior(&definition(group, kind)).strategy
 }
 
 fn custom(status: bool) -> Strategy {
@@ -20,7 +22,7 @@ fn custom(status: bool) -> Strategy {
     definition.kind = "Widget".into();
     let subresource = Subresource { name: "status".into(), verbs: vec![Verb::Update], kind: None };
     definition.subresources = if status { vec![subresource] } else { vec![] };
-    Strategy::of(&definition)
+    behavior(&definition).strategy
 }
 
 fn object(value: Value) -> ObjectMap {
@@ -282,7 +284,8 @@ fn finalizing() {
         json!({"metadata": {}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Terminating"}}),
     );
     assert!(!namespace.finalized(&old));
-    namespace.prepare_finalize(&mut new, &old);
+    let writer = Writer { user: &user(), warnings: &Warnings::default(), now: NOW };
+    namespace.prepare_part_update(Part::Finalize, &mut new, &old, &writer);
     assert_eq!(new["status"], json!({"phase": "Terminating"}));
     assert!(namespace.finalized(&new));
     assert!(strategy("", "Pod").finalized(&old));
@@ -320,18 +323,18 @@ fn names() {
         ("", "Pod", Dns1123Subdomain),
     ];
     for (group, kind, want) in cases {
-        assert_eq!(strategy(group, kind).names(), want, "{kind}");
+        assert_eq!(strategy(group, kind).names, want, "{kind}");
     }
-    assert_eq!(custom(true).names(), Dns1123Subdomain);
+    assert_eq!(custom(true).names, Dns1123Subdomain);
 }
 
 #[test]
 fn every_status_text_is_json() {
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         if definition.storage == Storage::Virtual {
             continue;
         }
-        if let StatusRule::Reset(text) = Strategy::of(&definition).status {
+        if let StatusRule::Reset(text) = behavior(&definition).strategy.status {
             assert!(serde_json::from_str::<ObjectMap>(text).is_ok(), "{text}");
         }
     }

@@ -1,7 +1,6 @@
 //! Addresses that not everybody reads the same way (apimachinery `GetWarningsForIP`, `GetWarningsForCIDR`).
 
-use std::net::IpAddr;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::gotext::quote;
 use crate::kinds::behavior::rules::at::At;

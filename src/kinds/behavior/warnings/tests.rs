@@ -1,13 +1,12 @@
 //! What is said of objects, kind by kind; `tests/upstream/versus` has asked upstream the same.
 
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
+use crate::kinds::core::pod_spec::app_armor;
 use crate::tree::{Value, json};
 
-fn advice(group: &str, kind: &str) -> Advice {
-    let all = builtin::definitions();
-    let definition = all.iter().rev().find(|d| &*d.group == group && &*d.kind == kind);
-    Advice::of(definition.expect(kind))
+fn warnings_of(group: &str, kind: &str) -> KindWarnings {
+    built_in::any_version(group, kind).warnings
 }
 
 fn object(value: Value) -> ObjectMap {
@@ -17,13 +16,13 @@ fn object(value: Value) -> ObjectMap {
 
 fn of_new(group: &str, kind: &str, new: Value) -> Vec<String> {
     let warnings = Warnings::default();
-    advice(group, kind).create(&object(new), &warnings);
+    warnings_of(group, kind).create(&object(new), &warnings);
     warnings.take()
 }
 
 fn of_change(group: &str, kind: &str, part: Part, new: Value, old: Value) -> Vec<String> {
     let warnings = Warnings::default();
-    advice(group, kind).update(part, &object(new), &object(old), &warnings);
+    warnings_of(group, kind).update(part, &object(new), &object(old), &warnings);
     warnings.take()
 }
 
@@ -169,7 +168,7 @@ fn profiles_in_annotations_become_fields() {
             "spec": {"containers": [{"name": "c", "securityContext": context}]},
         }));
         let warnings = Warnings::default();
-        sync_app_armor(&mut pod, &warnings);
+        app_armor::sync(&mut pod, &warnings);
         (pod["spec"]["containers"][0]["securityContext"]["appArmorProfile"].clone(), warnings.take().len())
     };
     assert_eq!(annotated("unconfined", json!({})), (json!({"type": "Unconfined"}), 1));

@@ -4,11 +4,62 @@
 use crate::causes::Cause;
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::{Hooks, Touched, Writer};
+use crate::patch::apply::fields::field_paths;
+use crate::patch::apply::filter::Filter;
 use crate::tree::{Value, json};
 use crate::user::User;
 
+#[derive(Debug)]
+pub struct RequestHooks;
+
+impl Hooks for RequestHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
+        prepare_create(object, writer.user);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        fields::restore(new, old, "spec");
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
+        keep_approval(new, old);
+        stamp_conditions(new, old, writer.now);
+    }
+
+    fn prepare_part_update(
+        &self,
+        part: Part,
+        new: &mut ObjectMap,
+        old: &ObjectMap,
+        writer: &Writer<'_>,
+    ) -> Touched {
+        if part == Part::Approval {
+            stamp_conditions(new, old, writer.now);
+            keep_all_but_conditions(new, old);
+        }
+        Touched::Part
+    }
+
+    fn part_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+        if part == Part::Approval { removed_decisions(new, old) } else { Vec::new() }
+    }
+
+    fn not_owned_through(&self, part: Part) -> Option<Filter> {
+        let fields: &[&[&str]] = match part {
+            // Who asks for a certificate asks once; upstream's requests have no owners of their specs at all.
+            Part::Main => &[&["spec"], &["status"]],
+            Part::Status => &[&["spec"], &["status", "conditions"]],
+            Part::Approval => &[&["spec"], &["status", "certificate"]],
+            _ => return None,
+        };
+        Some(Filter::Exclude(field_paths(fields)))
+    }
+}
+
 /// Whoever could choose these would get certificates for others.
-pub fn prepare_create(object: &mut ObjectMap, user: &User) {
+fn prepare_create(object: &mut ObjectMap, user: &User) {
     let spec = fields::object_mut(object, "spec");
     for key in ["username", "uid", "groups", "extra"] {
         spec.shift_remove(key);
@@ -27,7 +78,7 @@ pub fn prepare_create(object: &mut ObjectMap, user: &User) {
 
 /// Only the approval subresource approves or denies: conditions that do are those of the stored object. Where they are
 /// more or less, validation finds them.
-pub fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
+fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
     let stored = fields::items(old, &["status", "conditions"]);
     for decision in ["Approved", "Denied"] {
         let decides = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(decision);
@@ -44,7 +95,7 @@ pub fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
 }
 
 /// Times that the client leaves to the server; a condition that was there already changed when it did.
-pub fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
+fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     let stored = fields::items(old, &["status", "conditions"]);
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
     let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
@@ -64,7 +115,7 @@ pub fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     }
 }
 
-pub fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
+fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
     let conditions = fields::at(new, &["status", "conditions"]).cloned();
     fields::restore(new, old, "spec");
     fields::restore(new, old, "status");
@@ -76,7 +127,7 @@ pub fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
 }
 
 /// What was decided stays decided.
-pub fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     let count = |object: &ObjectMap, decision: &str| {
         let conditions = fields::items(object, &["status", "conditions"]);
         conditions

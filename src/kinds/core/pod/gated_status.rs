@@ -4,7 +4,7 @@ use crate::kinds::behavior::gated_fields::Feature::{
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
 
-const STATUS: &[Node] = &[
+pub const STATUS: &[Node] = &[
     Under("containerStatuses", &[Each(CONTAINER_STATUS)]),
     Under("initContainerStatuses", &[Each(CONTAINER_STATUS)]),
     Under("ephemeralContainerStatuses", &[Each(CONTAINER_STATUS)]),

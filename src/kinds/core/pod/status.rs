@@ -1,7 +1,6 @@
 //! What kubelets and schedulers may say of a pod.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format::{dns1123_subdomain, label_key};

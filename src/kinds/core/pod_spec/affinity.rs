@@ -1,7 +1,6 @@
 //! Which nodes a pod likes, and near which pods it wants to be.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_value};
 use crate::kinds::behavior::rules::at::At;

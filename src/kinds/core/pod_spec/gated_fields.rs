@@ -7,7 +7,7 @@ use crate::kinds::behavior::gated_fields::Feature::{
 use crate::kinds::behavior::gated_fields::Node;
 use crate::kinds::behavior::gated_fields::Node::{Each, Of, OnlyOf, Under};
 
-const TEMPLATED: &[Node] = &[Under("template", &[Under("spec", POD)])];
+pub const TEMPLATED: &[Node] = &[Under("template", &[Under("spec", POD)])];
 
 pub const POD: &[Node] = &[
     Under("containers", &[Each(CONTAINER)]),

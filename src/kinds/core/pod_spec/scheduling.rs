@@ -1,7 +1,6 @@
 //! Tolerations, spreading, gates and other things that schedulers look at.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key, label_value};
 use crate::kinds::behavior::rules::at::At;

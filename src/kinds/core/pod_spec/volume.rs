@@ -1,7 +1,6 @@
 //! Volumes of pods: names, and which one of the sources.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};

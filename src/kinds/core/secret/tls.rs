@@ -3,12 +3,8 @@
 use pem::Pem;
 use rustls::SignatureAlgorithm;
 use rustls::crypto::ring::sign::any_supported_type;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::PrivatePkcs1KeyDer;
-use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::pki_types::PrivateSec1KeyDer;
-use x509_parser::prelude::FromDer;
-use x509_parser::prelude::X509Certificate;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::fields::ObjectMap;
 use crate::gotext;

@@ -5,7 +5,22 @@ use std::collections::HashSet;
 
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::strategy::{Hooks, Writer};
 use crate::tree::Value;
+
+#[derive(Debug)]
+pub struct SliceHooks;
+
+impl Hooks for SliceHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        drop_new(object, None);
+    }
+
+    /// Upstream counts what it then drops.
+    fn finish_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        drop_new(new, Some(old));
+    }
+}
 
 const FIELD: &str = "deprecatedTopology";
 
@@ -13,7 +28,7 @@ const HOST: &str = "kubernetes.io/hostname";
 
 /// It stays while the endpoints are what they were; where they are not, a node that was named there before moves to the
 /// field that names it now.
-pub fn drop_new(new: &mut ObjectMap, old: Option<&ObjectMap>) {
+fn drop_new(new: &mut ObjectMap, old: Option<&ObjectMap>) {
     let stored = old.map(|old| fields::items(old, &["endpoints"])).unwrap_or_default();
     if old.is_some() && fields::items(new, &["endpoints"]) == stored {
         return;

@@ -43,9 +43,9 @@ fn verdicts_are_upstreams() {
 }
 
 fn compare(stack: DeepStack) {
-    let verdicts = include_str!("../../../../testdata/cel/verdicts.jsonl").lines();
+    let verdicts = include_str!("../../../../../testdata/cel/verdicts.jsonl").lines();
     let schema: Value =
-        serde_saphyr::from_str(include_str!("../../../../testdata/cel/schema.yaml")).expect("YAML");
+        serde_saphyr::from_str(include_str!("../../../../../testdata/cel/schema.yaml")).expect("YAML");
     let (mut compared, mut different) = (0, Vec::new());
     for line in verdicts {
         let Verdict { environment, expression, error } = serde_json::from_str(line).expect("a verdict");

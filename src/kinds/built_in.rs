@@ -4,19 +4,43 @@
 
 use std::sync::Arc;
 
-use super::names::{GroupResource, api_version};
-use super::resource::{ForeignKind, ResourceDefinition, Storage, Subresource, Verb};
-
-mod table;
-
-use table::{Keeping, Row};
+use super::GROUPS;
+use super::behavior::definition::{Definition, Keeping};
+use super::behavior::{Behavior, BuiltIn};
+use crate::schema::names::{GroupResource, api_version};
+use crate::schema::resource::{ForeignKind, ResourceDefinition, Storage, Subresource, Verb};
 
 /// All built-in definitions, in no particular order.
 pub fn definitions() -> Vec<ResourceDefinition> {
-    table::GROUP_VERSIONS
-        .iter()
-        .flat_map(|(group, version, rows)| rows.iter().map(|row| definition(group, version, row)))
+    let versions = GROUPS.iter().flat_map(|group| group.versions.iter().map(|version| (group.name, version)));
+    versions
+        .flat_map(|(group, version)| {
+            version.kinds.iter().map(|kind| definition(group, version.name, &kind.definition))
+        })
         .collect()
+}
+
+/// What the server knows about a built-in kind; `None` for custom resources.
+pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static BuiltIn> {
+    let group = GROUPS.iter().find(|known| known.name == group)?;
+    let version = group.versions.iter().find(|known| known.name == version)?;
+    version.kinds.iter().find(|known| known.definition.kind == kind).copied()
+}
+
+/// A kind in the newest of its versions.
+#[cfg(test)]
+pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
+    let group = GROUPS.iter().find(|known| known.name == group).expect(group);
+    let mut kinds = group.versions.iter().rev().flat_map(|version| version.kinds);
+    kinds.find(|known| known.definition.kind == kind).expect(kind)
+}
+
+/// What verbs ask about the kind of a resource.
+pub fn behavior(definition: &ResourceDefinition) -> Behavior {
+    match find(&definition.group, &definition.version, &definition.kind) {
+        Some(kind) => Behavior::built_in(kind, definition),
+        None => Behavior::custom(definition),
+    }
 }
 
 /// The versions in which objects of a stored resource can be decoded, and therefore stored.
@@ -41,12 +65,7 @@ pub fn definitions_stored_in(versions: &[(GroupResource, String)]) -> Vec<Resour
     definitions
 }
 
-/// Whether the group is one of upstream's; all others hold custom resources.
-pub fn has_group(group: &str) -> bool {
-    table::GROUP_VERSIONS.iter().any(|(own, _, _)| *own == group)
-}
-
-fn definition(group: &str, version: &str, row: &Row) -> ResourceDefinition {
+fn definition(group: &str, version: &str, row: &Definition) -> ResourceDefinition {
     ResourceDefinition {
         group: group.into(),
         version: version.into(),
@@ -64,7 +83,7 @@ fn definition(group: &str, version: &str, row: &Row) -> ResourceDefinition {
     }
 }
 
-fn verbs(row: &Row) -> Vec<Verb> {
+fn verbs(row: &Definition) -> Vec<Verb> {
     use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
     match (&row.keeping, row.plural) {
         (Keeping::Nothing, _) => vec![Create],
@@ -74,7 +93,7 @@ fn verbs(row: &Row) -> Vec<Verb> {
     }
 }
 
-fn subresources(row: &Row) -> Vec<Subresource> {
+fn subresources(row: &Definition) -> Vec<Subresource> {
     use Verb::{Create, Get, Patch, Update};
     let of = |name: &str| match name {
         "finalize" => (vec![Update], None),
@@ -94,7 +113,7 @@ fn foreign(group: &str, version: &str, kind: &str) -> ForeignKind {
     ForeignKind { group: group.into(), version: version.into(), kind: kind.into() }
 }
 
-fn storage(group: &str, version: &str, row: &Row) -> Storage {
+fn storage(group: &str, version: &str, row: &Definition) -> Storage {
     let (group, version) = match row.keeping {
         Keeping::Nothing => return Storage::Virtual,
         Keeping::Own => (group, version),

@@ -6,14 +6,14 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 
-use super::Rules;
 use crate::api::strictness::conform;
 use crate::api::{ObjectMap, meta, metadata, metadata_mut};
 use crate::causes::Cause;
-use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::Behavior;
 use crate::kinds::behavior::strategy::Writer;
+use crate::kinds::built_in;
+use crate::schema::defaults;
 use crate::schema::resource::ResourceDefinition;
-use crate::schema::{builtin, defaults};
 use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -136,7 +136,7 @@ fn is_at(field: &str, prefix: &str) -> bool {
 
 fn definition(object: &ObjectMap) -> ResourceDefinition {
     let text = |name: &str| object[name].as_str().unwrap();
-    let found = builtin::definitions().into_iter().find(|definition| {
+    let found = built_in::definitions().into_iter().find(|definition| {
         definition.api_version() == text("apiVersion") && *definition.kind == *text("kind")
     });
     found.unwrap_or_else(|| panic!("no {} {}", text("apiVersion"), text("kind")))
@@ -150,7 +150,7 @@ fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
 }
 
 fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Case) -> Verdict {
-    let (rules, strategy) = (Rules::of(definition), Strategy::of(definition));
+    let Behavior { rules, strategy, .. } = built_in::behavior(definition);
     let user = User::default();
     let writer = Writer { user: &user, warnings: &Warnings::default(), now: "2026-01-02T03:04:05Z" };
     let mut new = changed(old, case);
@@ -159,7 +159,7 @@ fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Ca
     let causes = if verb == "create" {
         metadata_mut(&mut new).shift_remove("resourceVersion");
         strategy.prepare_create(&mut new, &writer);
-        let mut causes = meta::create::validate(&own(&new), definition.scope, strategy.names());
+        let mut causes = meta::create::validate(&own(&new), definition.scope, strategy.names);
         causes.append(rules.create(&new).expect("threads"));
         causes
     } else {
