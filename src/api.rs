@@ -9,6 +9,7 @@ mod binding;
 pub mod claims;
 pub mod continue_token;
 pub mod create;
+pub mod decode;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;

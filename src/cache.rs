@@ -4,7 +4,9 @@
 //! readers hold no lock. Every resource has a [`Log`](log::Log) of events; a watcher is a cursor on it, with the
 //! `changes` table behind it. One task (`feed`) applies commits, in revision order and without a gap.
 //!
-//! What holds: `state.revision` is R only if every write ≤ R is in the state and in its resource's log; logs are
+//! The resources that it holds come and go while it runs ([`Cache::add`], [`Cache::remove`]); writes to others pass by.
+//!
+//! What holds: `state.revision` is R only if every write ≤ R to a resource that is held is in the state and in its resource's log; logs are
 //! appended to before the state is swapped, so a reader of a state finds all later events.
 
 mod account;
@@ -16,6 +18,7 @@ mod load;
 mod log;
 mod snapshots;
 mod state;
+mod turnover;
 mod watcher;
 
 use std::collections::HashMap;
@@ -29,6 +32,7 @@ use self::freshness::Freshness;
 use self::lag::Lag;
 use self::log::Log;
 use self::snapshots::Snapshots;
+use self::turnover::Turnover;
 use crate::revision::Revision;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
 use crate::tasks::Tasks;
@@ -58,14 +62,14 @@ struct Shared {
     state: ArcSwap<State>,
     /// `state.revision`, for those who wait for it.
     progress: watch::Sender<Revision>,
+    /// A log is made when it is first needed; until then nothing has happened to its resource since that was loaded.
     logs: RwLock<HashMap<ResourceId, Arc<Log>>>,
-    /// Events above this revision are in the logs; where the state was loaded last.
-    loaded_at: std::sync::Mutex<Revision>,
     snapshots: Snapshots,
     freshness: Freshness,
     lag: Lag,
     /// Asks the feed task to read the changefeed now.
     behind: Notify,
+    turnovers: mpsc::Sender<Turnover>,
 }
 
 /// Where the state at an exact revision can be had.
@@ -88,21 +92,22 @@ impl Cache {
         let state = load::load(&backend, resources, progress).await?;
         let revision = state.revision;
         mark.raise(revision);
+        let (turnovers, requests) = mpsc::channel(turnover::WAITING);
         let shared = Shared {
             backend,
             mark,
             state: ArcSwap::from_pointee(state),
             progress: watch::Sender::new(revision),
             logs: RwLock::default(),
-            loaded_at: std::sync::Mutex::new(revision),
             snapshots: Snapshots::default(),
             freshness: Freshness::default(),
             lag: Lag::default(),
             behind: Notify::new(),
+            turnovers,
         };
         let cache = Self { shared: Arc::new(shared) };
         let (sink, commits) = mpsc::channel(COMMITS_AHEAD);
-        tasks.run_to_end("feed", feed::run(cache.clone(), commits, resources.to_vec(), tasks.clone()));
+        tasks.run_to_end("feed", feed::run(cache.clone(), commits, requests, tasks.clone()));
         tasks.run("cache-upkeep", cache.clone().upkeep());
         Ok((cache, sink))
     }
@@ -201,6 +206,7 @@ impl Cache {
     }
 
     /// A cursor that yields what happens to `resource` after `at`. The caller has made sure that `at` is not compacted.
+    /// One on a resource that is not held says so when it is asked for the first event.
     pub fn watch(&self, resource: ResourceId, at: Revision) -> Watcher {
         Watcher::new(self.clone(), self.log(resource), resource, at)
     }
@@ -216,7 +222,13 @@ impl Cache {
             return log.clone();
         }
         let mut logs = logs.write().unwrap_or_else(|e| e.into_inner());
-        let floor = *self.shared.loaded_at.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(log) = logs.get(&resource) {
+            return log.clone();
+        }
+        // Under the lock: a resource that is removed now takes its log out afterwards.
+        let Some(floor) = self.shared.state.load().changed(resource) else {
+            return Arc::new(Log::of_removed());
+        };
         logs.entry(resource).or_insert_with(|| Arc::new(Log::new(floor))).clone()
     }
 }

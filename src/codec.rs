@@ -5,6 +5,7 @@ pub mod depth;
 pub mod json;
 pub mod json_text;
 pub mod managed;
+pub mod media_type;
 pub mod object;
 pub mod protobuf;
 pub mod scan;

@@ -1,10 +1,10 @@
-//! MVCC on SQL: a clock without gaps, versions of objects, a changefeed, compaction.
+//! MVCC on SQL or in memory: a clock without gaps, versions of objects, a changefeed, compaction.
 //!
-//! [`Backend`] is the contract, `sqlite` and `postgres` fulfil it, and [`Store`] adds group commit. What holds:
+//! [`Backend`] is the contract, `sqlite`, `postgres` and `memory` fulfil it, and [`Store`] adds group commit. What holds:
 //!
 //! - the clock's row is locked first in every write transaction and a failed batch gives its revisions back, so
 //!   revisions have no gaps and commit order is revision order;
-//! - an answered write is durable; an unanswered one is wholly there or not at all;
+//! - an answered write is durable (in memory: as long as the store is); an unanswered one is wholly there or not at all;
 //! - rows are inserted and compacted away, never updated;
 //! - a read at a revision sees exactly the state after that revision, or fails with [`Error::Compacted`].
 //!
@@ -16,6 +16,7 @@ mod compactor;
 pub mod inventory;
 mod judge;
 mod mark;
+pub mod memory;
 mod migrations;
 pub mod postgres;
 mod registration;
@@ -242,6 +243,9 @@ pub enum Error {
     /// This server has no registration any more under which it might write.
     #[error("this server's storage versions are not registered")]
     Fenced,
+    /// The cache does not hold the resource, or not any more: it is not served.
+    #[error("the resource is not served")]
+    Removed,
     /// The store is closing down.
     #[error("the store is closed")]
     Closed,
@@ -279,7 +283,7 @@ pub type BlockStream = BoxStream<'static, Result<Vec<Row>, Error>>;
 /// exception and must be driven to its end (the writer does).
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// `sqlite` or `postgres`, for logs and metrics.
+    /// `sqlite`, `postgres` or `memory`, for logs and metrics.
     fn name(&self) -> &'static str;
 
     /// How many batches may be committed at a time.

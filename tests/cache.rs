@@ -2,8 +2,30 @@
 
 mod support;
 
+/// Makes three tests of every case: `sqlite::case`, `postgres::case` and `memory::case`.
+macro_rules! on_every_store {
+    ($($case:ident),* $(,)?) => {
+        on_store!(sqlite, crate::support::database::Database::sqlite(); $($case)*);
+        on_store!(postgres, crate::support::database::Database::postgres().await; $($case)*);
+        on_store!(memory, crate::support::database::Database::memory(); $($case)*);
+    };
+}
+
+macro_rules! on_store {
+    ($store:ident, $made:expr; $($case:ident)*) => {
+        mod $store {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case($made).await
+            })*
+        }
+    };
+}
+
 #[path = "cache/faults.rs"]
 mod faults;
+#[path = "cache/turnover.rs"]
+mod turnover;
 #[path = "cache/turns.rs"]
 mod turns;
 
@@ -37,8 +59,7 @@ impl Server {
 
     async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
         let pods = resource(&*backend, "pods").await;
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
+        let mark = Arc::<HighWaterMark>::default();
         let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
             .await
             .expect("load");
@@ -80,8 +101,8 @@ async fn follow(watcher: &mut Watcher, end: Revision) -> Vec<u64> {
     seen
 }
 
-async fn a_write_is_seen_once_it_is_answered(database: &Database) {
-    let server = Server::start(database).await;
+async fn a_write_is_seen_once_it_is_answered(database: Database) {
+    let server = Server::start(&database).await;
     let key = server.key("a");
     let at = server.write(create(&key, 1)).await;
     let state = server.cache.any();
@@ -92,8 +113,8 @@ async fn a_write_is_seen_once_it_is_answered(database: &Database) {
     assert!(state.revision >= gone && state.get(server.pods, "ns", "a").is_none());
 }
 
-async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
-    let server = Server::start(database).await;
+async fn a_cursor_reads_on_after_the_log_has_moved_on(database: Database) {
+    let server = Server::start(&database).await;
     let key = server.key("hot");
     let first = server.write(create(&key, 0)).await;
     let mut slow = server.cache.watch(server.pods, first);
@@ -118,8 +139,8 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: &Database) {
     assert_eq!(seen, (first.0 + 1..=last.0).collect::<Vec<_>>());
 }
 
-async fn events_tell_what_was_before(database: &Database) {
-    let server = Server::start(database).await;
+async fn events_tell_what_was_before(database: Database) {
+    let server = Server::start(&database).await;
     let key = server.key("a");
     let mut watcher = server.cache.watch(server.pods, server.cache.revision());
     let created = server.write(create(&key, 1)).await;
@@ -143,8 +164,8 @@ async fn events_tell_what_was_before(database: &Database) {
     assert_eq!(events, want);
 }
 
-async fn exact_reads_come_from_memory_while_it_has_them(database: &Database) {
-    let server = Server::start(database).await;
+async fn exact_reads_come_from_memory_while_it_has_them(database: Database) {
+    let server = Server::start(&database).await;
     let key = server.key("a");
     let first = server.write(create(&key, 1)).await;
     let Ok(Exact::Memory(objects)) = server.cache.exactly(server.pods, first).await else {
@@ -171,38 +192,21 @@ async fn exact_reads_come_from_memory_while_it_has_them(database: &Database) {
     assert!(matches!(future, Err(Error::Future { .. })));
 }
 
-async fn a_restart_loads_what_was_there(database: &Database) {
-    let server = Server::start(database).await;
+async fn a_restart_loads_what_was_there(database: Database) {
+    let server = Server::start(&database).await;
     let at = server.write(create(&server.key("a"), 1)).await;
     let gone = server.write(create(&server.key("b"), 1)).await;
     server.write(delete(&server.key("b"), gone)).await;
     server.backend.close().await;
     drop(server);
-    let server = Server::start(database).await;
+    let server = Server::start(&database).await;
     let objects = server.cache.any().objects(server.pods);
     let found: Vec<_> =
         objects.range(&Range::of(None)).map(|o| (o.name().to_owned(), o.revision())).collect();
     assert_eq!(found, [("a".to_owned(), at)]);
 }
 
-macro_rules! on_both_databases {
-    ($($case:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(&crate::support::database::Database::sqlite()).await
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(&crate::support::database::Database::postgres().await).await
-            })*
-        }
-    };
-}
-
-on_both_databases! {
+on_every_store! {
     a_write_is_seen_once_it_is_answered,
     a_cursor_reads_on_after_the_log_has_moved_on,
     events_tell_what_was_before,

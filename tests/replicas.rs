@@ -456,10 +456,8 @@ async fn another_schema_is_refused_in_one_line() {
             database.open().await.close().await;
             database.execute(statement).await;
             let installation = match &database {
-                Database::Sqlite(_) => {
-                    Installation::sqlite().with(&format!("--datastore=sqlite:{}", database.file().display()))
-                }
                 Database::Postgres(schema) => Installation::postgres(schema),
+                database => Installation::sqlite().with(&format!("--datastore={}", database.url())),
             };
             assert_refused(&installation, parts).await;
         }

@@ -15,7 +15,7 @@ use rowplane::storage::{
     Backend, Change, ChangeKind, Clock, Error, Expect, Key, Mutation, Outcome, Requirement, ResourceId, Scan,
 };
 
-use crate::support::database::Database;
+use crate::support::database::{Database, Table};
 use crate::support::object::{Item, delete, list, put, resource};
 
 const STEPS: usize = 1500;
@@ -30,6 +30,11 @@ async fn sqlite_behaves_like_the_model() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_behaves_like_the_model() {
     run(Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_behaves_like_the_model() {
+    run(Database::memory()).await;
 }
 
 async fn run(database: Database) {
@@ -240,8 +245,8 @@ impl Test {
         self.model.clock = self.backend().compact(self.model.clock.revision).await.expect("compact");
         while self.backend().sweep(100).await.expect("sweep").changes == 100 {}
         let live = self.model.newest().len() as i64;
-        assert_eq!(self.database.number("SELECT COUNT(*) FROM objects").await, live);
-        assert_eq!(self.database.number("SELECT COUNT(*) FROM changes").await, 0);
+        assert_eq!(self.database.rows(Table::Objects).await, live);
+        assert_eq!(self.database.rows(Table::Changes).await, 0);
     }
 
     async fn advance(&mut self) {

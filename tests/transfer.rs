@@ -171,13 +171,9 @@ async fn an_interrupted_restore_leaves_nothing(target: Database) {
     let (good, pipe) = (file(&dir), dir.path().join("pipe"));
     large_backup(&good).await;
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("run mkfifo").success());
-    let datastore = match &target {
-        Database::Sqlite(_) => format!("sqlite:{}", target.file().display()),
-        Database::Postgres(schema) => schema.url(),
-    };
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_rowplane"));
     let mut program =
-        program.arg("restore").arg(&pipe).arg("--datastore").arg(datastore).spawn().expect("start");
+        program.arg("restore").arg(&pipe).arg("--datastore").arg(target.url()).spawn().expect("start");
     let bytes = std::fs::read(&good).expect("read");
     let most = bytes[..bytes.len() - 20 * LARGE_VALUE].to_vec();
     // What a pipe has taken has been read, but for its last 64 KiB; and nobody reads far ahead of the database.

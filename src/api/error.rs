@@ -5,6 +5,8 @@ mod fixed;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::auth::authn::Unauthorized;
+use crate::auth::authorizer::Forbidden;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::kinds::behavior::rules::Unchecked;
@@ -22,7 +24,7 @@ pub enum Error {
     #[error("Unauthorized")]
     Unauthorized,
     /// 403; `reason` follows `… is forbidden: `.
-    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    #[error("{} is forbidden: {reason}", resource.named(name))]
     Forbidden { resource: GroupResource, name: String, reason: String },
     /// 403 that names no resource; the message is whole.
     #[error("{0}")]
@@ -52,7 +54,7 @@ pub enum Error {
     #[error("{message}")]
     ApplyConflict { message: String, causes: Vec<Cause> },
     /// 403 of admission while a namespace goes away; carries causes.
-    #[error("{} is forbidden: {reason}", subject(resource, name))]
+    #[error("{} is forbidden: {reason}", resource.named(name))]
     ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },
     /// 410; `continue_token` lets a pager go on inconsistently.
     #[error("{message}")]
@@ -146,6 +148,7 @@ impl From<storage::Error> for Error {
             // The write may still have happened, as with a deadline.
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
+            storage::Error::Removed => Self::UnknownResource,
             storage::Error::Closed => Self::shutting_down(),
         }
     }
@@ -154,6 +157,21 @@ impl From<storage::Error> for Error {
 impl From<Unchecked> for Error {
     fn from(error: Unchecked) -> Self {
         Self::Unavailable { message: error.to_string(), retry_after: 1 }
+    }
+}
+
+impl From<Unauthorized> for Error {
+    fn from(_: Unauthorized) -> Self {
+        Self::Unauthorized
+    }
+}
+
+impl From<Forbidden> for Error {
+    fn from(error: Forbidden) -> Self {
+        match error {
+            Forbidden::Resource { resource, name, reason } => Self::Forbidden { resource, name, reason },
+            Forbidden::Path(message) => Self::ForbiddenPath(message),
+        }
     }
 }
 
@@ -212,10 +230,6 @@ impl fmt::Display for Subject {
             Subject::Kind(kind) => kind.fmt(f),
         }
     }
-}
-
-fn subject(resource: &GroupResource, name: &str) -> String {
-    if name.is_empty() { resource.to_string() } else { format!("{resource} \"{name}\"") }
 }
 
 fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String {

@@ -95,6 +95,10 @@ impl Api {
                 }
             },
         };
+        // Nobody is told that there are no objects, only because they are not here any more.
+        if !state.holds(resource.id) {
+            return Err(Error::UnknownResource);
+        }
         Ok((Source::Memory(state.objects(resource.id)), state.revision))
     }
 

@@ -166,6 +166,10 @@ impl Watch {
             ReadAt::Any => self.cache.any(),
             ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
         };
+        // Nobody is told that there are no objects, only because they are not here any more.
+        if !state.holds(self.resource.id) {
+            return Err(Error::UnknownResource);
+        }
         let range = Range::of(self.scope.namespace.as_deref());
         let watcher = self.cache.watch(self.resource.id, state.revision);
         self.phase = Phase::State { objects: state.objects(self.resource.id), range, watcher, end };
@@ -228,6 +232,8 @@ impl Watch {
             let from = watcher.at();
             let events = match watcher.next().await {
                 Ok(events) => events,
+                // The resource is not served any more.
+                Err(storage::Error::Removed) => return None,
                 Err(storage::Error::Compacted { oldest }) => {
                     return Some(Err(Error::expired_watch(from, oldest)));
                 }
@@ -269,9 +275,13 @@ impl Watch {
         let due = next_bookmark(now, self.deadline);
         self.bookmarks.as_mut()?.due = due;
         self.alarm.as_mut().reset(due.min(self.deadline));
-        let mut events = match watcher.next().await.map_err(Error::from).and_then(|e| self.concerning(e)) {
-            Ok(events) => events,
-            Err(error) => return Some(Err(error)),
+        let mut events = match watcher.next().await {
+            // The watch finds out by itself that it is over.
+            Err(storage::Error::Removed) => return None,
+            events => match events.map_err(Error::from).and_then(|events| self.concerning(events)) {
+                Ok(events) => events,
+                Err(error) => return Some(Err(error)),
+            },
         };
         let revision = watcher.at();
         if self.bookmarks.as_ref().is_some_and(|bookmark| revision > bookmark.told) {

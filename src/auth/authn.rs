@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
 
 use super::token_file::Tokens;
-use crate::api::error::Error;
 use crate::user::User;
 
 /// The extra field in which upstream says which credential was used.
@@ -23,6 +22,11 @@ const OPEN_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/ve
 pub fn is_open_path(path: &str) -> bool {
     OPEN_PATHS.contains(&path)
 }
+
+/// Credentials that name nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Unauthorized")]
+pub struct Unauthorized;
 
 /// Turns credentials into a [`User`].
 ///
@@ -53,13 +57,13 @@ impl Authenticator {
         &self,
         certificate: Option<Arc<User>>,
         authorization: Option<&[u8]>,
-    ) -> Result<Option<Arc<User>>, Error> {
+    ) -> Result<Option<Arc<User>>, Unauthorized> {
         if let Some(user) = certificate {
             return Ok(Some(user));
         }
         match authorization.and_then(bearer_token) {
             None => Ok(None),
-            Some(token) => self.tokens.load().user(token).cloned().map(Some).ok_or(Error::Unauthorized),
+            Some(token) => self.tokens.load().user(token).cloned().map(Some).ok_or(Unauthorized),
         }
     }
 }
@@ -137,7 +141,7 @@ mod tests {
         let authn = with_tokens("secret,bob,7,devs\n");
         let user = authn.authenticate(None, Some(b"bearer secret")).unwrap().unwrap();
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("bob", "7"));
-        assert_eq!(authn.authenticate(None, Some(b"Bearer wrong")), Err(Error::Unauthorized));
+        assert_eq!(authn.authenticate(None, Some(b"Bearer wrong")), Err(Unauthorized));
         for absent in [&b"Basic c2VjcmV0"[..], b"Bearer", b"Bearer ", b"", b"Bearer \xff"] {
             assert_eq!(authn.authenticate(None, Some(absent)), Ok(None), "{absent:?}");
         }

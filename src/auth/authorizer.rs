@@ -1,6 +1,5 @@
 //! Authorization: what a request wants to do, who decides, and how a refusal reads.
 
-use crate::api::error::Error;
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 use crate::user::{MASTERS, User};
@@ -31,15 +30,15 @@ impl<'a> Attributes<'a> {
     }
 
     /// Upstream's `responsewriters.Forbidden`; `reason` is what the authorizer adds, often nothing.
-    pub fn forbidden(&self, reason: &str) -> Error {
+    pub fn forbidden(&self, reason: &str) -> Forbidden {
         let what = if self.resource.is_empty() { self.path_denial() } else { self.resource_denial() };
         let what = without_markup(&what);
         let reason = if reason.is_empty() { what } else { format!("{what}: {reason}") };
         if self.resource.is_empty() {
-            return Error::ForbiddenPath(format!("forbidden: {reason}"));
+            return Forbidden::Path(format!("forbidden: {reason}"));
         }
         let resource = GroupResource::new(self.group, self.resource);
-        Error::Forbidden { resource, name: self.name.to_owned(), reason }
+        Forbidden::Resource { resource, name: self.name.to_owned(), reason }
     }
 
     fn path_denial(&self) -> String {
@@ -65,6 +64,17 @@ fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// A request that an [`Authorizer`] denies, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    /// `reason` follows `… is forbidden: `.
+    #[error("{} is forbidden: {reason}", resource.named(name))]
+    Resource { resource: GroupResource, name: String, reason: String },
+    /// Outside the resource API, with the complete message.
+    #[error("{0}")]
+    Path(String),
+}
+
 /// What an [`Authorizer`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -80,7 +90,7 @@ pub trait Authorizer: Send + Sync {
     fn decide(&self, attributes: &Attributes<'_>) -> Decision;
 
     /// [`Self::decide`] as a result, with upstream's 403.
-    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Error> {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Forbidden> {
         match self.decide(attributes) {
             Decision::Allow => Ok(()),
             Decision::Deny { reason } => Err(attributes.forbidden(&reason)),

@@ -12,6 +12,8 @@ use tokio::time::sleep;
 use super::Cache;
 use super::event::Event;
 use super::load::{LoadProgress, load};
+use super::state::State;
+use super::turnover::Turnover;
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAFETY_GAP};
@@ -40,15 +42,20 @@ struct Gap {
 pub async fn run(
     cache: Cache,
     mut commits: mpsc::Receiver<OwnCommit>,
-    resources: Vec<ResourceId>,
+    mut turnovers: mpsc::Receiver<Turnover>,
     tasks: Tasks,
 ) {
-    let feed = Feed { cache, resources, tasks };
+    let feed = Feed { cache, tasks };
     let shared = &feed.cache.shared;
     loop {
         let outcome = tokio::select! {
-            // Own commits first: clients wait for them, and they make most table reads unnecessary.
             biased;
+            // They are rare, and there may always be a commit.
+            Some(turnover) = turnovers.recv() => {
+                feed.turn_over(turnover).await;
+                Ok(())
+            }
+            // Own commits before reads: clients wait for them, and they make most reads of the table unnecessary.
             commit = commits.recv() => match commit {
                 Some(commit) => {
                     feed.publish(commit).await;
@@ -74,7 +81,6 @@ pub async fn run(
 
 struct Feed {
     cache: Cache,
-    resources: Vec<ResourceId>,
     tasks: Tasks,
 }
 
@@ -106,6 +112,54 @@ impl Feed {
             return Err(Error::Future { requested: base, current });
         }
         Ok(())
+    }
+
+    async fn turn_over(&self, turnover: Turnover) {
+        // Whoever asked may have given up waiting.
+        match turnover {
+            Turnover::Add { resource, loaded, done } => {
+                let _ = done.send(self.add(resource, loaded).await);
+            }
+            Turnover::Remove { resource, done } => {
+                self.remove(resource);
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Takes in a resource that was loaded beside the feed: what has happened to it since is read from the table, and
+    /// meanwhile nothing else is applied.
+    async fn add(&self, resource: ResourceId, mut loaded: State) -> Result<(), Error> {
+        self.reach(loaded.revision).await?;
+        let shared = &self.cache.shared;
+        let mut state = (**shared.state.load()).clone();
+        if state.holds(resource) {
+            return Ok(());
+        }
+        while loaded.revision < state.revision {
+            let changes = shared.backend.changes(loaded.revision, Some(resource), PAGE).await?;
+            let missing = changes.rows.into_iter().take_while(|row| row.revision <= state.revision);
+            for Applied { revision, key, object } in missing.map(Applied::from) {
+                let _ = loaded.apply(resource, &joined_key(&key.namespace, &key.name), revision, object);
+            }
+            loaded.revision = changes.through;
+        }
+        state.load(resource, loaded.objects(resource));
+        shared.state.store(Arc::new(state));
+        Ok(())
+    }
+
+    /// Forgets a resource: first its objects, so that no log is made for it again, and then its log.
+    fn remove(&self, resource: ResourceId) {
+        let shared = &self.cache.shared;
+        let mut state = (**shared.state.load()).clone();
+        state.remove(resource);
+        shared.state.store(Arc::new(state));
+        let log = shared.logs.write().unwrap_or_else(|e| e.into_inner()).remove(&resource);
+        if let Some(log) = log {
+            log.close();
+        }
+        shared.snapshots.forget(resource);
     }
 
     fn warn(&self, error: &Error) {
@@ -171,16 +225,16 @@ impl Feed {
 
     /// Starts over: history between the state and the store is gone. Watchers behind it learn so from the store.
     async fn reload(&self) -> Result<(), Error> {
-        let state = load(&self.cache.shared.backend, &self.resources, &LoadProgress::default()).await?;
-        let revision = state.revision;
         let shared = &self.cache.shared;
+        let resources: Vec<ResourceId> = shared.state.load().resources().collect();
+        let state = load(&shared.backend, &resources, &LoadProgress::default()).await?;
+        let revision = state.revision;
         let floor = self.cache.revision();
         if revision < floor {
             return Err(Error::Regressed { floor, found: revision });
         }
         shared.mark.raise(revision);
         let logs = shared.logs.write().unwrap_or_else(|e| e.into_inner());
-        *shared.loaded_at.lock().unwrap_or_else(|e| e.into_inner()) = revision;
         shared.state.store(Arc::new(state));
         for log in logs.values() {
             log.reset(revision);
@@ -206,7 +260,9 @@ impl Feed {
             state.revision = write.revision;
             let Applied { revision, key, object } = write;
             let joined = joined_key(&key.namespace, &key.name);
-            let previous = state.apply(key.resource, &joined, revision, object.clone());
+            let Ok(previous) = state.apply(key.resource, &joined, revision, object.clone()) else {
+                continue;
+            };
             events.entry(key.resource).or_default().push(Arc::new(Event::new(revision, object, previous)));
         }
         let revision = state.revision;

@@ -23,17 +23,37 @@ pub struct Log {
 struct Window {
     floor: Revision,
     events: VecDeque<Arc<Event>>,
+    /// Whether nothing follows: the resource has been removed.
+    closed: bool,
     /// Of all events in the window: grows also when watchers make something of them.
     bytes: Arc<AtomicUsize>,
 }
 
-/// The cursor stands before the window.
-pub struct OutOfWindow;
+/// Why there are no events for a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoEvents {
+    /// It stands before the window.
+    OutOfWindow,
+    /// It has seen all, and nothing follows.
+    Removed,
+}
 
 impl Log {
     pub fn new(floor: Revision) -> Self {
-        let window = Window { floor, events: VecDeque::new(), bytes: Arc::default() };
-        Self { window: RwLock::new(window), newest: watch::Sender::new(floor) }
+        Self { window: RwLock::new(Window::new(floor)), newest: watch::Sender::new(floor) }
+    }
+
+    /// Of a resource that is not held.
+    pub fn of_removed() -> Self {
+        let log = Self::new(Revision(0));
+        log.close();
+        log
+    }
+
+    /// The resource has been removed.
+    pub fn close(&self) {
+        self.window.write().unwrap_or_else(|e| e.into_inner()).closed = true;
+        self.newest.send_modify(|_| {});
     }
 
     /// Appends without waking anybody; [`Log::announce`] does that once the state is swapped.
@@ -61,25 +81,32 @@ impl Log {
     }
 
     /// Up to `max` events after a revision.
-    pub fn after(&self, revision: Revision, max: usize) -> Result<Vec<Arc<Event>>, OutOfWindow> {
+    pub fn after(&self, revision: Revision, max: usize) -> Result<Vec<Arc<Event>>, NoEvents> {
         let window = self.window.read().unwrap_or_else(|e| e.into_inner());
         if revision < window.floor {
-            return Err(OutOfWindow);
+            return Err(NoEvents::OutOfWindow);
         }
         let start = window.events.partition_point(|event| event.revision <= revision);
+        if window.closed && start == window.events.len() {
+            return Err(NoEvents::Removed);
+        }
         Ok(window.events.range(start..).take(max).cloned().collect())
     }
 
     /// Forgets everything: what happened up to `floor` was not seen.
     pub fn reset(&self, floor: Revision) {
         let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
-        *window = Window { floor, events: VecDeque::new(), bytes: Arc::default() };
+        *window = Window::new(floor);
         drop(window);
         self.announce(floor);
     }
 }
 
 impl Window {
+    fn new(floor: Revision) -> Self {
+        Self { floor, events: VecDeque::new(), closed: false, bytes: Arc::default() }
+    }
+
     fn is_full(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         self.events.len() > MAX_EVENTS || (bytes > MAX_BYTES && self.events.len() > 1)
@@ -98,7 +125,7 @@ mod tests {
         Arc::new(Event::new(Revision(revision), None, None))
     }
 
-    fn revisions(events: Result<Vec<Arc<Event>>, OutOfWindow>) -> Option<Vec<u64>> {
+    fn revisions(events: Result<Vec<Arc<Event>>, NoEvents>) -> Option<Vec<u64>> {
         events.ok().map(|events| events.iter().map(|event| event.revision.0).collect())
     }
 
@@ -110,6 +137,24 @@ mod tests {
         assert_eq!(revisions(log.after(Revision(13), 1)), Some(vec![15]));
         assert_eq!(revisions(log.after(Revision(99), 9)), Some(vec![]));
         assert_eq!(revisions(log.after(Revision(9), 9)), None);
+    }
+
+    #[test]
+    fn a_closed_log_is_read_to_its_end() {
+        let log = Log::new(Revision(10));
+        log.append([event(12), event(15)].into_iter());
+        let mut newest = log.subscribe();
+        log.close();
+        assert!(newest.has_changed().is_ok_and(|changed| changed), "watchers are woken");
+        assert_eq!(revisions(log.after(Revision(10), 1)), Some(vec![12]));
+        assert_eq!(revisions(log.after(Revision(12), 9)), Some(vec![15]));
+        assert_eq!(log.after(Revision(15), 9).err(), Some(NoEvents::Removed));
+        assert_eq!(
+            log.after(Revision(9), 9).err(),
+            Some(NoEvents::OutOfWindow),
+            "the table has those before"
+        );
+        newest.mark_unchanged();
     }
 
     /// A log of few large events gives some up once watchers have had frames and messages made of them.

@@ -46,6 +46,11 @@ impl Snapshots {
         Some(objects)
     }
 
+    /// Drops those of a resource that is not held any more.
+    pub fn forget(&self, resource: ResourceId) {
+        self.kept.lock().unwrap_or_else(|e| e.into_inner()).retain(|k| k.resource != resource);
+    }
+
     /// Drops what nobody has asked for lately.
     pub fn expire(&self, now: Instant) {
         self.kept

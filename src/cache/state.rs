@@ -11,7 +11,7 @@ use crate::codec::object::{Object, joined_key};
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
-/// The whole store at one revision. Clones share everything.
+/// All resources that the cache holds, at one revision. Clones share everything.
 #[derive(Clone, Default)]
 pub struct State {
     pub revision: Revision,
@@ -24,6 +24,10 @@ struct Resource {
     /// The revision of the newest change to this resource that the state holds; where it was loaded at first.
     changed: Revision,
 }
+
+/// The resource is not among those that the cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotHeld;
 
 /// The objects of one resource at one revision, in key order.
 #[derive(Clone, Default)]
@@ -48,6 +52,21 @@ impl State {
         Self { revision, resources: OrdMap::new() }
     }
 
+    pub fn holds(&self, resource: ResourceId) -> bool {
+        self.resources.contains_key(&resource)
+    }
+
+    /// The resources that are held.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceId> {
+        self.resources.keys().copied()
+    }
+
+    /// The revision of the newest change to a resource that the state holds; where it was loaded, at first.
+    pub fn changed(&self, resource: ResourceId) -> Option<Revision> {
+        Some(self.resources.get(&resource)?.changed)
+    }
+
+    /// None for a resource that is not held: see [`State::holds`].
     pub fn objects(&self, resource: ResourceId) -> Objects {
         self.resources.get(&resource).map(|resource| resource.objects.clone()).unwrap_or_default()
     }
@@ -68,26 +87,30 @@ impl State {
         }
     }
 
-    /// Puts or removes one object; returns what was there before.
+    /// Puts or removes one object of a resource that is held; returns what was there before.
     pub fn apply(
         &mut self,
         resource: ResourceId,
         key: &str,
         revision: Revision,
         object: Option<Arc<Object>>,
-    ) -> Option<Arc<Object>> {
-        let resource = self.resources.entry(resource).or_default();
+    ) -> Result<Option<Arc<Object>>, NotHeld> {
+        let resource = self.resources.get_mut(&resource).ok_or(NotHeld)?;
         resource.changed = revision;
         let previous = match object {
             Some(object) => resource.objects.set.insert(Entry(object)),
             None => resource.objects.set.remove(key),
         };
-        previous.map(|entry| entry.0)
+        Ok(previous.map(|entry| entry.0))
     }
 
-    /// Sets what a resource holds, as of this state's revision.
+    /// Holds a resource from now on, with these objects as of this state's revision.
     pub fn load(&mut self, resource: ResourceId, objects: Objects) {
         self.resources.insert(resource, Resource { objects, changed: self.revision });
+    }
+
+    pub fn remove(&mut self, resource: ResourceId) {
+        self.resources.remove(&resource);
     }
 
     /// All objects of all resources, for sizes.
@@ -197,7 +220,7 @@ mod tests {
     #[test]
     fn a_quiet_resource_is_the_same_at_every_later_revision() {
         let mut state = State::at(Revision(5));
-        state.apply(ResourceId(1), "a\0b", Revision(5), Some(object("a", "b")));
+        state.load(ResourceId(1), Objects::of_sorted([object("a", "b")].into_iter()));
         state.revision = Revision(9);
         assert!(state.unchanged_since(ResourceId(1), Revision(4)).is_none());
         assert_eq!(state.unchanged_since(ResourceId(1), Revision(5)).map(|o| o.len()), Some(1));

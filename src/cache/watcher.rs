@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::Cache;
 use super::event::Event;
-use super::log::Log;
+use super::log::{Log, NoEvents};
 use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, ResourceId};
@@ -38,7 +38,7 @@ impl Watcher {
     }
 
     /// The events after the cursor, in revision order; none if it has caught up. Fails with [`Error::Compacted`] if
-    /// they are no longer to be had.
+    /// they are no longer to be had, and with [`Error::Removed`] once the cache does not hold the resource any more.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         // Before the log is read: what the state had applied by now is in the log.
         let applied = self.cache.revision();
@@ -50,7 +50,8 @@ impl Watcher {
                 self.at = self.at.max(last);
                 Ok(events)
             }
-            Err(_) => self.next_from_table().await,
+            Err(NoEvents::OutOfWindow) => self.next_from_table().await,
+            Err(NoEvents::Removed) => Err(Error::Removed),
         }
     }
 

@@ -15,11 +15,13 @@ use super::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
 };
 use super::document::Document;
-use super::negotiate::{self, DISCOVERY, MediaType, Negotiated, PLAIN, ROUTE_TYPES, Transform};
+use super::negotiate::{self, DISCOVERY, Negotiated, PLAIN, ROUTE_TYPES, Transform};
 use super::openapi::{self, Form, Kept, Names, OpenApi};
-use super::{app, response};
+use super::request::{accept, pretty};
+use super::response;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
+use crate::codec::media_type::MediaType;
 
 /// How long clients may keep a document that is named by its hash.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -44,7 +46,7 @@ pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Erro
 fn in_encoding(document: &Encodings, negotiated: &Negotiated, request: &Parts) -> Response {
     let body = match negotiated.media {
         MediaType::Protobuf => document.protobuf.clone(),
-        MediaType::Json if negotiated.pretty || app::pretty(request) => document.json.indented_body(),
+        MediaType::Json if negotiated.pretty || pretty(request) => document.json.indented_body(),
         MediaType::Json => document.json.body.clone(),
         MediaType::Yaml => document.yaml.clone(),
     };
@@ -252,30 +254,5 @@ fn empty(status: StatusCode) -> Response {
 fn set(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
-    }
-}
-
-/// The first `Accept` line; only that one counts.
-pub fn accept(headers: &HeaderMap) -> Option<&str> {
-    /// Names no media type, as the bytes that it stands for.
-    const UNREADABLE: &str = "?";
-    let accept = headers.get(header::ACCEPT)?;
-    Some(std::str::from_utf8(accept.as_bytes()).unwrap_or(UNREADABLE))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_that_cannot_be_read_accepts_nothing() {
-        let negotiate = |accept: &[u8]| {
-            let accept = HeaderValue::from_bytes(accept).expect("a header value");
-            let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-            negotiate::negotiate(super::accept(&headers), PLAIN).map(|negotiated| negotiated.media)
-        };
-        assert_eq!(negotiate(b""), Ok(MediaType::Json));
-        assert_eq!(negotiate("text/é,application/yaml".as_bytes()), Ok(MediaType::Yaml));
-        assert!(negotiate(b"\xff").is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::negotiate::{MediaType, MetaVersion, Negotiated, Transform};
+use super::negotiate::{MetaVersion, Negotiated, Transform};
 use super::status::Failure;
 use super::table;
 use super::table::{Columns, IncludeObject, RowOptions};
@@ -20,6 +20,7 @@ use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::json_text::{write_indented, write_json};
+use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::kinds::behavior::columns::{EmptyRows, Printer};

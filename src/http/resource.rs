@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::action::Action;
-use super::app::{self, App};
+use super::app::App;
 use super::compress::compress;
-use super::documents::accept;
 use super::encode::Encoder;
 use super::metrics::{RequestKind, RequestLabels, Scope};
 use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::request::{self, accept};
 use super::request_body;
 use super::request_path::ResourcePath;
 use super::response;
@@ -59,19 +59,19 @@ struct Context<'a> {
 /// Answers a request to a resource, whatever comes of it.
 pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
     let started = Instant::now();
-    let pretty = app::pretty(&parts);
+    let pretty = request::pretty(&parts);
     let registry = app.api.resources.registry();
     let Some(definition) = registry.lookup(&path.group, &path.version, &path.plural) else {
         return unknown(app, &path, &parts);
     };
-    let query = app::query(&parts);
-    let user = app::user(&parts);
+    let query = request::query(&parts);
+    let user = request::user(&parts);
     let action = match Action::of(&parts.method, &path, &query, &definition) {
         Ok(action) => action,
         Err(error) => {
             let verb = Action::requested(&parts.method, &path, &query);
             let allowed = app.door.authorizer.authorize(&attributes(&user, &path, verb));
-            return response::failure(&allowed.err().unwrap_or(error), &parts);
+            return response::failure(&allowed.err().map_or(error, Error::from), &parts);
         }
     };
     let metrics = app.metrics.request(&labels(action, &path, &definition));
@@ -117,11 +117,11 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
 
 /// A resource nobody serves: a `Status` below a known group, plain text elsewhere, 403 before both.
 fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
-    let user = app::user(parts);
+    let user = request::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
     if let Err(error) = app.door.authorizer.authorize(&attributes) {
-        return response::failure(&error, parts);
+        return response::failure(&error.into(), parts);
     }
     if app.api.resources.registry().group(&path.group).is_some() {
         return response::failure(&Error::UnknownResource, parts);
@@ -218,7 +218,7 @@ impl Context<'_> {
     }
 
     fn authorize(&self, action: Action) -> Result<(), Error> {
-        self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))
+        Ok(self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))?)
     }
 
     /// The stored resource; reviews have none.

@@ -5,12 +5,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
-use super::app::{AUDIT_ID, new_audit_id};
 use super::encode::{encode, encode_json};
-use super::negotiate::{self, MediaType, PLAIN};
+use super::negotiate::{self, PLAIN};
+use super::request::{AUDIT_ID, accept, new_audit_id, pretty};
 use super::status::Failure;
-use super::{app, documents};
 use crate::api::error::Error;
+use crate::codec::media_type::MediaType;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -46,9 +46,9 @@ pub fn failure(error: &Error, request: &Parts) -> Response {
 fn status(error: &Error, request: &Parts) -> Response {
     let failure = Failure::from(error);
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let negotiated = negotiate::negotiate(documents::accept(&request.headers), PLAIN);
+    let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN);
     let media = negotiated.as_ref().map_or(MediaType::Json, |negotiated| negotiated.media);
-    let pretty = negotiated.map_or(true, |negotiated| negotiated.pretty) || app::pretty(request);
+    let pretty = negotiated.map_or(true, |negotiated| negotiated.pretty) || pretty(request);
     let mut response = match encode(&failure.body, media, pretty) {
         Ok(body) => encoded(code, media, body),
         Err(_) => json(code, encode_json(&failure.body, pretty)),

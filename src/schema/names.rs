@@ -15,6 +15,11 @@ impl GroupResource {
     pub fn new(group: &str, plural: &str) -> Self {
         Self { group: group.into(), plural: plural.into() }
     }
+
+    /// As errors about one object name it; the resource alone where the object has no name.
+    pub fn named(&self, name: &str) -> String {
+        if name.is_empty() { self.to_string() } else { format!("{self} \"{name}\"") }
+    }
 }
 
 impl fmt::Display for GroupResource {

@@ -7,6 +7,9 @@ use super::Key;
 use crate::codec::object::Draft;
 use crate::revision::Revision;
 
+/// The writer gathers at most so many mutations into a batch.
+pub const LARGEST_BATCH: usize = 256;
+
 /// One write with its precondition. A uid precondition is judged on the object by whoever read it at a version;
 /// [`Expect::At`] then carries it, for a version belongs to one uid.
 #[derive(Clone, Debug)]

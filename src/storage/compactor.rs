@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Backend, Clock, Error, Swept, sqlite};
+use super::commit::LARGEST_BATCH;
+use super::{Backend, Clock, Error, Swept};
 use crate::revision::Revision;
 
 /// A slice takes about this long, so that no writer waits noticeably.
 const AIM: Duration = Duration::from_millis(5);
 /// Between two slices the batches in flight may be committed: a slice takes away more than they can add, so that
 /// compaction keeps up with whatever is written.
-const LEAST: u32 = 4 * sqlite::LARGEST_BATCH as u32;
+const LEAST: u32 = 4 * LARGEST_BATCH as u32;
 /// Enough to make what a slice costs by itself small.
 const MOST: u32 = 8 * LEAST;
 

@@ -27,9 +27,11 @@ pub struct Sighting {
     pub system: Option<u64>,
 }
 
-/// Grows only. Cheap to raise; written to its file by [`HighWaterMark::save`].
+/// Grows only. Cheap to raise; written to its file by [`HighWaterMark::save`]. The default has no file: that is enough for
+/// a store that does not outlive the process.
+#[derive(Default)]
 pub struct HighWaterMark {
-    path: PathBuf,
+    path: Option<PathBuf>,
     newest: AtomicU64,
     sighting: Mutex<Option<Sighting>>,
     /// What the file is known to hold at least.
@@ -50,7 +52,7 @@ impl HighWaterMark {
             Saved::default()
         });
         Self {
-            path,
+            path: Some(path),
             newest: AtomicU64::new(saved.revision.0),
             sighting: Mutex::new(saved.sighting),
             saved: Mutex::new(saved),
@@ -74,15 +76,13 @@ impl HighWaterMark {
         *lock(&self.sighting) = Some(sighting);
     }
 
-    /// Writes the mark if it has grown, durably. Blocks until the disk has it. Servers may share the file: it never goes
-    /// back, whichever of them writes last.
+    /// Writes the mark to its file, if it has grown, durably. Blocks until the disk has it. Servers may share the file: it
+    /// never goes back, whichever of them writes last.
     pub fn save(&self) -> io::Result<()> {
         let mut saved = lock(&self.saved);
         let present = Saved { revision: self.get(), sighting: self.sighting() };
-        if present == *saved {
-            return Ok(());
-        }
-        file::merge(&self.path, present)?;
+        let Some(path) = self.path.as_ref().filter(|_| present != *saved) else { return Ok(()) };
+        file::merge(path, present)?;
         *saved = present;
         Ok(())
     }

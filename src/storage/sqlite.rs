@@ -19,8 +19,6 @@ mod tests;
 mod transfer;
 mod upkeep;
 
-pub use batch::LARGEST as LARGEST_BATCH;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -33,6 +33,11 @@ impl Stale {
         self.format == Format::Protobuf
     }
 
+    /// Whether a value, stored in this version, is encoded in another way.
+    pub(super) fn is_in_another(&self, stored_version: &str, value: &[u8]) -> bool {
+        *stored_version != *self.api_version || value.starts_with(PROTOBUF) != self.in_protobuf()
+    }
+
     pub(super) fn rows(&self, found: Vec<Found>) -> Vec<StaleRow> {
         let row = |(namespace, name, revision): Found| StaleRow {
             key: Key::new(self.resource, &namespace, &name),

@@ -62,7 +62,7 @@ async fn a_write_is_answered_once_what_was_before_it_has_been_read(database: Dat
     assert!(fresh.get(faults.server.pods, "ns", "seen").is_some());
 }
 
-/// On SQLite nobody gives a hint.
+/// On SQLite and in memory nobody gives a hint.
 async fn what_could_not_be_read_is_read_again_without_another_commit(database: Database) {
     let faults = Faults::start(database).await;
     faults.backend.failing.store(2, SeqCst);
@@ -121,24 +121,7 @@ async fn the_death_of_a_batch_is_the_servers(database: Database) {
     assert_eq!(told, Failure::Panicked { task: "batch", message: "a commit, on purpose".into() });
 }
 
-macro_rules! on_both_databases {
-    ($($case:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(crate::support::database::Database::sqlite()).await
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(crate::support::database::Database::postgres().await).await
-            })*
-        }
-    };
-}
-
-on_both_databases! {
+on_every_store! {
     a_write_is_answered_once_what_was_before_it_has_been_read,
     what_could_not_be_read_is_read_again_without_another_commit,
     a_change_that_is_missing_is_noticed,

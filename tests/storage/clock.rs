@@ -1,67 +1,37 @@
-//! A database that comes back older than it was.
-
-use std::sync::Arc;
+//! The clock and its floor.
 
 use rowplane::revision::Revision;
-use rowplane::storage::{Clock, Error, HighWaterMark, Key, SAFETY_GAP, Scan, Store, Written};
-use rowplane::tasks::Tasks;
-use tokio::sync::mpsc;
+use rowplane::storage::{Clock, Error, Key, SAFETY_GAP, Scan, Written};
 
+use crate::store::start_at;
 use crate::support::database::Database;
 use crate::support::object::{create, list, names, pass, resource, update};
 
-/// Takes the newest write back, as a restored backup would.
-const LOSE_ONE: &str = "DELETE FROM objects WHERE resource_version = (SELECT revision FROM clock); \
-                        DELETE FROM changes WHERE resource_version = (SELECT revision FROM clock); \
-                        UPDATE clock SET revision = revision - 1";
-
-pub async fn a_lost_commit_is_noticed(database: &Database) {
+pub async fn a_clock_below_the_floor_writes_nothing(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
-    let first = pass(&*backend, create(&Key::new(resource, "ns", "a"), 1)).await;
-    let lost = pass(&*backend, create(&Key::new(resource, "ns", "b"), 1)).await;
-    database.execute(LOSE_ONE).await;
-    let write = [create(&Key::new(resource, "ns", "c"), 1)];
-    let error = backend.commit(&write, lost).await.expect_err("regressed");
-    let told = matches!(error, Error::Regressed { floor, found } if floor == lost && found == first);
+    let before = pass(&*backend, create(&Key::new(resource, "ns", "a"), 1)).await;
+    let floor = Revision(before.0 + 7);
+    let write = [create(&Key::new(resource, "ns", "b"), 1)];
+    let error = backend.commit(&write, floor).await.expect_err("regressed");
+    let told = matches!(error, Error::Regressed { floor: f, found } if (f, found) == (floor, before));
     assert!(told, "{error}");
-    let clock = backend.clock().await.expect("clock");
-    assert_eq!(clock.revision, first, "nothing was written");
-    assert_eq!(backend.commit(&write, first).await.expect("commit").base, first, "and nothing is stuck");
+    assert_eq!(backend.clock().await.expect("clock").revision, before, "nothing was written");
+    assert_eq!(backend.commit(&write, before).await.expect("commit").base, before, "and nothing is stuck");
 }
 
-pub async fn the_store_jumps_over_lost_commits(database: &Database) {
+pub async fn a_store_jumps_over_what_its_mark_has_seen(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("mark");
-    let mark = Arc::new(HighWaterMark::load(path.clone()));
-    let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Tasks::new());
-    let revision = async |store: &Store, name| {
-        let written = store.write(create(&Key::new(resource, "ns", name), 1)).await.expect("write");
-        match written {
-            Written::Committed { revision, .. } => revision,
-            _ => panic!("{written:?}"),
-        }
-    };
-    revision(&store, "a").await;
-    let lost = revision(&store, "b").await;
-    mark.save().expect("save");
-    database.execute(LOSE_ONE).await;
-
-    // A server that starts anew knows of the loss by its mark alone.
-    let mark = Arc::new(HighWaterMark::load(path));
-    assert_eq!(mark.get(), lost);
-    let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Tasks::new());
-    let next = revision(&store, "c").await;
-    assert_eq!(next.0, lost.0 + SAFETY_GAP + 1);
-    assert_eq!(mark.get(), next);
-    assert_eq!(names(&*backend, &Scan::all(resource), next).await, ["ns/a", "ns/c"]);
-    let error = backend.changes(lost, None, 10).await.expect_err("what came before is unsure");
+    let before = pass(&*backend, create(&Key::new(resource, "ns", "a"), 1)).await;
+    let seen = Revision(before.0 + 1000);
+    let store = start_at(&backend, seen);
+    let written = store.write(create(&Key::new(resource, "ns", "b"), 1)).await.expect("write");
+    let Written::Committed { revision, .. } = written else { panic!("{written:?}") };
+    assert_eq!(revision.0, seen.0 + SAFETY_GAP + 1);
+    assert_eq!(names(&*backend, &Scan::all(resource), revision).await, ["ns/a", "ns/b"]);
+    let error = backend.changes(seen, None, 10).await.expect_err("what came before is unsure");
     assert!(matches!(error, Error::Compacted { .. }), "{error}");
-    assert_eq!(revision(&store, "d").await.0, next.0 + 1, "and then as ever");
 }
 
 pub async fn advancing_forgets_history(database: &Database) {

@@ -9,7 +9,7 @@ use rowplane::revision::Revision;
 use rowplane::storage::{Backend, Error, Key, Mutation, ResourceId, Row, Scan};
 
 use crate::support::database::Database;
-use crate::support::object::{Item, create, delete, list, names, pass, resource, update, value};
+use crate::support::object::{Item, create, delete, feed, list, names, pass, resource, update, value};
 
 const NAMESPACES: [&str; 4] = ["", "a", "a-b", "b"];
 
@@ -208,4 +208,30 @@ pub async fn an_abandoned_list_frees_its_connection(database: &Database) {
         rows.try_next().await.expect("a row").expect("a row");
     }
     assert_eq!(list(&*backend, &Scan::all(resource), at).await.expect("list").len(), 2000);
+}
+
+pub async fn reopening_finds_everything(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let start = backend.clock().await.expect("clock").revision;
+    let (a, b) = (Key::new(resource, "ns", "a"), Key::new(resource, "", "b"));
+    let first = pass(&*backend, create(&a, 1)).await;
+    let second = pass(&*backend, update(&a, first, 2)).await;
+    let third = pass(&*backend, create(&b, 1)).await;
+    pass(&*backend, delete(&b, third)).await;
+    let clock = backend.clock().await.expect("clock");
+    let mut lists = Vec::new();
+    for at in [first, second, third, clock.revision] {
+        lists.push((at, list(&*backend, &Scan::all(resource), at).await.expect("list")));
+    }
+    backend.close().await;
+    drop(backend);
+
+    let backend = database.open().await;
+    assert_eq!(backend.clock().await.expect("clock"), clock);
+    for (at, expected) in lists {
+        assert_eq!(list(&*backend, &Scan::all(resource), at).await.expect("list"), expected);
+    }
+    assert_eq!(feed(&*backend, start, None, 100).await.len(), 4);
+    assert_eq!(pass(&*backend, update(&a, second, 3)).await.0, clock.revision.0 + 1);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rowplane::schema::names::GroupResource;
 
-use crate::support::database::Database;
+use crate::support::database::{Database, Table};
 
 pub async fn resource_ids_are_stable(database: &Database) {
     let backend = database.open().await;
@@ -64,7 +64,7 @@ pub async fn token_keys_rotate(database: &Database) {
     let third = backend.token_keys(1300, 100).await.expect("keys");
     let ids: Vec<u32> = third.iter().map(|key| key.id).collect();
     assert_eq!(ids, [second[0].id + 1, second[0].id], "the first is three lifetimes old");
-    assert_eq!(database.number("SELECT COUNT(*) FROM token_keys").await, 2);
+    assert_eq!(database.rows(Table::TokenKeys).await, 2);
 
     let tasks: Vec<_> = (0..6)
         .map(|_| {

@@ -22,9 +22,14 @@ pub fn start(backend: &Arc<dyn Backend>) -> Store {
 
 /// With somebody behind it who publishes.
 pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
-    let nowhere = std::env::temp_dir().join("rowplane-test-mark-that-is-never-saved");
-    let mark = HighWaterMark::load(nowhere);
-    Store::start(backend.clone(), sink, Arc::new(mark), &Tasks::new())
+    Store::start(backend.clone(), sink, Arc::default(), &Tasks::new())
+}
+
+/// A store whose mark says that this revision has been acknowledged.
+pub fn start_at(backend: &Arc<dyn Backend>, acknowledged: Revision) -> Store {
+    let (sink, mark) = (mpsc::channel(1).0, Arc::new(HighWaterMark::default()));
+    mark.raise(acknowledged);
+    Store::start(backend.clone(), sink, mark, &Tasks::new())
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.

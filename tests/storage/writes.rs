@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rowplane::revision::Revision;
 use rowplane::storage::{Change, Expect, Key, Mutation, Outcome, Requirement, Scan};
 
-use crate::support::database::Database;
+use crate::support::database::{Database, Table};
 use crate::support::object::{committed, create, delete, list, pass, put, resource, update, value};
 
 pub async fn a_precondition_decides(database: &Database) {
@@ -88,8 +88,8 @@ pub async fn a_batch_of_losers_leaves_no_trace(database: &Database) {
     assert_eq!(commit.base, before.revision);
     assert!(commit.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Conflict { .. })));
     assert_eq!(backend.clock().await.expect("clock"), before);
-    assert_eq!(database.number("SELECT COUNT(*) FROM objects").await, 1);
-    assert_eq!(database.number("SELECT COUNT(*) FROM changes").await, 1);
+    assert_eq!(database.rows(Table::Objects).await, 1);
+    assert_eq!(database.rows(Table::Changes).await, 1);
 }
 
 pub async fn one_key_many_times_in_a_batch(database: &Database) {

@@ -298,12 +298,8 @@ async fn disagree(server: &TestServer) {
 
 async fn a_kill_in_the_middle_costs_nothing(mut setup: Setup) {
     filled(&mut setup, 300).await;
-    let url = match &setup.database {
-        Database::Sqlite(_) => format!("sqlite:{}", setup.database.file().display()),
-        Database::Postgres(schema) => schema.url(),
-    };
     let installation = Installation::sqlite()
-        .with(&format!("--datastore={url}"))
+        .with(&format!("--datastore={}", setup.database.url()))
         .with("--storage-version=autoscaling/horizontalpodautoscalers=v1")
         .with("--storage-migration-rate=100");
     let server = installation.start().await;

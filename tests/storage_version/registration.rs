@@ -162,11 +162,7 @@ async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup:
 /// missing meanwhile.
 async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
     let path = format!("{VERSIONS}/{AUTOSCALERS}");
-    let url = match &setup.database {
-        Database::Sqlite(_) => format!("sqlite:{}", setup.database.file().display()),
-        Database::Postgres(schema) => schema.url(),
-    };
-    let mut installation = Installation::sqlite().with(&format!("--datastore={url}"));
+    let mut installation = Installation::sqlite().with(&format!("--datastore={}", setup.database.url()));
     let server = installation.start().await;
     let client = installation.client().await;
     let mut version = client.get(&path).await.unwrap().ok();

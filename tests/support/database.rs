@@ -1,21 +1,35 @@
-//! An empty database of either kind, behind one type.
+//! An empty store of any kind, behind one type.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::TryStreamExt as _;
 use rowplane::cli::datastore::Datastore;
+use rowplane::revision::Revision;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
-use rowplane::storage::{Backend, OpenError};
+use rowplane::storage::{Backend, OpenError, memory};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection};
 
 use super::postgres::{self, Schema};
 
+const NOT_SQL: &str = "a store in memory has neither a URL nor SQL";
+
 /// Gone when dropped.
 pub enum Database {
     Sqlite(tempfile::TempDir),
     Postgres(Schema),
+    /// Opened and closed, it is the same store.
+    Memory(Arc<dyn Backend>),
+}
+
+/// A table of which every store keeps one, in SQL or not.
+#[derive(Clone, Copy, Debug)]
+pub enum Table {
+    Objects,
+    Changes,
+    TokenKeys,
 }
 
 impl Database {
@@ -27,6 +41,10 @@ impl Database {
         Database::Postgres(Schema::create().await)
     }
 
+    pub fn memory() -> Self {
+        Database::Memory(memory::open())
+    }
+
     /// Opens the store as a server would.
     pub async fn open(&self) -> Arc<dyn Backend> {
         self.try_open().await.expect("open the store")
@@ -36,7 +54,17 @@ impl Database {
         Ok(match self {
             Database::Sqlite(_) => Arc::new(Sqlite::open(&self.file()).await?),
             Database::Postgres(schema) => Arc::new(Postgres::open(&schema.url()).await?),
+            Database::Memory(store) => store.clone(),
         })
+    }
+
+    /// As `--datastore` takes it.
+    pub fn url(&self) -> String {
+        match self {
+            Database::Sqlite(_) => format!("sqlite:{}", self.file().display()),
+            Database::Postgres(schema) => schema.url(),
+            Database::Memory(_) => "memory:".to_owned(),
+        }
     }
 
     /// As a flag would name it.
@@ -44,6 +72,7 @@ impl Database {
         match self {
             Database::Sqlite(_) => Datastore::Sqlite(self.file()),
             Database::Postgres(schema) => Datastore::Postgres(schema.url().into()),
+            Database::Memory(_) => panic!("{NOT_SQL}"),
         }
     }
 
@@ -56,6 +85,7 @@ impl Database {
                 connection.close().await.expect("close");
             }
             Database::Postgres(schema) => postgres::execute(&schema.url(), statement).await,
+            Database::Memory(_) => panic!("{NOT_SQL}"),
         }
     }
 
@@ -71,14 +101,47 @@ impl Database {
                 let mut connection = postgres::connect(&schema.url()).await;
                 sqlx::query_scalar(query).fetch_one(&mut connection).await.expect("query")
             }
+            Database::Memory(_) => panic!("{NOT_SQL}"),
         }
+    }
+
+    /// How many rows a table has, whether anything still refers to them or not.
+    pub async fn rows(&self, table: Table) -> i64 {
+        let Database::Memory(store) = self else {
+            let name = match table {
+                Table::Objects => "objects",
+                Table::Changes => "changes",
+                Table::TokenKeys => "token_keys",
+            };
+            return self.number(&format!("SELECT COUNT(*) FROM {name}")).await;
+        };
+        let rows = match table {
+            Table::Objects => {
+                let newest = store.clock().await.expect("clock").revision;
+                let revisions = (0..=newest.0).map(Revision).collect();
+                let blocks = store.rows_of(revisions).await.expect("rows");
+                let blocks: Vec<_> = blocks.try_collect().await.expect("rows");
+                blocks.iter().map(Vec::len).sum()
+            }
+            Table::Changes => {
+                let (oldest, clock) = (store.oldest_change().await, store.clock().await.expect("clock"));
+                let compacted = match oldest.expect("the oldest change") {
+                    Some(oldest) => clock.compacted.0.saturating_sub(oldest.0 - 1),
+                    None => 0,
+                };
+                let rest = store.changes(clock.compacted, None, u32::MAX).await.expect("changes");
+                compacted as usize + rest.rows.len()
+            }
+            Table::TokenKeys => store.token_keys(0, i64::MAX / 4).await.expect("keys").len(),
+        };
+        rows as i64
     }
 
     /// The file of a SQLite database.
     pub fn file(&self) -> PathBuf {
         match self {
             Database::Sqlite(directory) => directory.path().join("rowplane.db"),
-            Database::Postgres(_) => panic!("a PostgreSQL database has no file"),
+            Database::Postgres(_) | Database::Memory(_) => panic!("this store has no file"),
         }
     }
 

@@ -1,8 +1,8 @@
 //! A store whose changefeed fails, or lacks a change.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rowplane::revision::Revision;
@@ -20,6 +20,8 @@ pub struct Faulty {
     pub reads: AtomicU64,
     /// The change of this revision is not shown.
     pub hidden: AtomicU64,
+    /// Which resources were loaded, each time.
+    pub loads: Mutex<Vec<Vec<ResourceId>>>,
     pub reads_panic: AtomicBool,
     pub commits_panic: AtomicBool,
 }
@@ -31,6 +33,7 @@ impl Faulty {
             failing: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             hidden: AtomicU64::new(0),
+            loads: Mutex::default(),
             reads_panic: AtomicBool::new(false),
             commits_panic: AtomicBool::new(false),
         })
@@ -65,6 +68,7 @@ impl Backend for Faulty {
         resources: &[ResourceId],
         at: Revision,
     ) -> Result<Vec<Vec<Revision>>, Error> {
+        self.loads.lock().expect("never poisoned").push(resources.to_vec());
         self.inner.live_revisions(resources, at).await
     }
 

@@ -173,6 +173,7 @@ fn facts_of_some(object: &Object) -> Result<Option<Facts>, Undecodable> {
 
 #[cfg(test)]
 mod tests {
+    use crate::cache::Objects;
     use crate::tree::json;
 
     use super::*;
@@ -222,19 +223,20 @@ mod tests {
         let (_, object) = object("d", "2", &["1"]);
         let object = std::sync::Arc::new(object);
         let mut state = State::at(Revision(7));
+        state.load(ResourceId(2), Objects::default());
         let mut graph = Graph::default();
         for resource in [1, 2] {
             graph.reach(ResourceId(resource), Revision(7));
         }
         assert!(graph.covers(Revision(7), &state));
-        state.apply(ResourceId(2), object.key(), Revision(8), Some(object.clone()));
+        state.apply(ResourceId(2), object.key(), Revision(8), Some(object.clone())).expect("held");
         state.revision = Revision(9);
         assert!(!graph.covers(Revision(9), &state), "the reports of 2 are still on their way");
         assert!(graph.covers(Revision(7), &state), "what is on its way came later than this");
         graph.reach(ResourceId(2), Revision(8));
         assert!(graph.covers(Revision(9), &state), "1 has nothing to report");
         // Whoever is written to all the time is covered too.
-        state.apply(ResourceId(2), object.key(), Revision(10), Some(object.clone()));
+        state.apply(ResourceId(2), object.key(), Revision(10), Some(object.clone())).expect("held");
         state.revision = Revision(10);
         graph.reach(ResourceId(2), Revision(9));
         assert!(graph.covers(Revision(9), &state) && !graph.covers(Revision(10), &state));

@@ -1,7 +1,7 @@
 //! The Content-Type of a request.
 
-use super::MediaType;
 use crate::api::error::{Error, Refuser};
+use crate::codec::media_type::MediaType;
 use crate::patch::PatchKind;
 
 /// Whose object is patched: only compiled-in kinds know strategic merge.

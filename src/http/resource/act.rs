@@ -1,10 +1,10 @@
 //! POST of what is no object but something to be done: bindings and evictions.
 
 use super::Context;
+use crate::api::decode::{Encoded, typed_object};
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::{ObjectMap, Target, fields};
-use crate::http::request_body::{Encoded, typed_object};
 use crate::http::status::done;
 use crate::tree::Value;
 

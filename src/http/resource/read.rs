@@ -14,8 +14,9 @@ use crate::api::{Answer, Target, scale};
 use crate::http::compress::compress_stream;
 use crate::http::metrics::LongRunning;
 use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
+use crate::http::request::accept;
 use crate::http::server::delivery::SLACK;
-use crate::http::{body, documents, encode, response};
+use crate::http::{body, encode, response};
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
 
@@ -48,7 +49,7 @@ impl Context<'_> {
     /// The watch, and when its time is up even if nobody reads it.
     pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
         self.authorize(super::Action::Watch)?;
-        let accept = documents::accept(&self.parts.headers);
+        let accept = accept(&self.parts.headers);
         negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
         let resource = self.resource()?;

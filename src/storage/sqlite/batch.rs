@@ -11,11 +11,11 @@ use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 use super::error::{corrupt, unavailable};
 use super::{checkpoint, registration};
 use crate::revision::Revision;
-use crate::storage::commit::required_keys;
+use crate::storage::commit::{LARGEST_BATCH, required_keys};
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
 
-/// SQL texts for batches of 1, 2, 4, … [`LARGEST`] mutations. Shorter batches are padded with NULLs that the
+/// SQL texts for batches of 1, 2, 4, … [`LARGEST_BATCH`] mutations. Shorter batches are padded with NULLs that the
 /// statements skip, so that a handful of prepared statements serves every length.
 pub struct Statements {
     sizes: Vec<Texts>,
@@ -44,12 +44,9 @@ pub struct Begun {
 /// Batches with two and more required keys are padded to so many at least.
 const FEW: usize = 16;
 
-/// The writer never gathers more than this.
-pub const LARGEST: usize = 256;
-
 impl Statements {
     pub fn new() -> Self {
-        let sizes = (0..=LARGEST.ilog2()).map(|power| Texts::new(1 << power)).collect();
+        let sizes = (0..=LARGEST_BATCH.ilog2()).map(|power| Texts::new(1 << power)).collect();
         Self { sizes }
     }
 

@@ -8,6 +8,7 @@ use sqlx::Connection as _;
 use super::log::Flush;
 use super::*;
 use crate::codec::object::Draft;
+use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
 use crate::storage::{Change, Expect, Key, Mutation, Outcome};
 

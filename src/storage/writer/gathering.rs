@@ -3,7 +3,8 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Pending, Reply};
-use crate::storage::{Batch, Change, Mutation, sqlite};
+use crate::storage::commit::LARGEST_BATCH;
+use crate::storage::{Batch, Change, Mutation};
 
 /// Bytes of values after which a batch is closed, so that large objects do not make every small one wait.
 const BYTES: usize = 4 << 20;
@@ -39,7 +40,7 @@ impl Gathering {
     fn gather(&mut self) {
         let Some((queue, _)) = &mut self.open else { return };
         let mut bytes: usize = self.mutations.iter().map(size).sum();
-        while self.mutations.len() < sqlite::LARGEST_BATCH && bytes < BYTES {
+        while self.mutations.len() < LARGEST_BATCH && bytes < BYTES {
             let Ok(Pending { mutation, reply }) = queue.try_recv() else { return };
             bytes += size(&mutation);
             self.mutations.push(mutation);

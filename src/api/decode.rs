@@ -1,0 +1,300 @@
+//! From a body to an object of its kind: the claims that it makes, what strict decoding finds, and the words of refusals.
+
+use bytes::Bytes;
+
+use super::ObjectMap;
+use super::claims::{self, Misfit, claim, well_formed};
+use super::error::Error;
+use super::strictness::{Strictness, conform, yaml_error};
+use crate::codec::json::{self, Node, Parsed};
+use crate::codec::media_type::MediaType;
+use crate::codec::protobuf::{self, Envelope};
+use crate::codec::{managed, yaml};
+use crate::gotext;
+use crate::schema::resource::ResourceDefinition;
+use crate::schema::types::{self, Fit};
+use crate::tree::Value;
+
+/// Bytes of a body that error messages show.
+const SUMMARY: usize = 30;
+
+/// A body and the form it is in.
+pub struct Encoded {
+    pub media: MediaType,
+    pub bytes: Bytes,
+}
+
+/// An object of the kind that the URL names, as its types have it, [closed](managed). A missing kind or apiVersion is
+/// filled in (docs/spec/wire.md, 2.6).
+pub fn object(
+    definition: &ResourceDefinition,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
+    let (kind, version) = (&*definition.kind, definition.api_version());
+    typed_object(kind, &version, body, strictness)
+}
+
+/// As [`object`], for the kinds of subresources.
+pub fn typed_object(
+    kind: &str,
+    api_version: &str,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
+    match body.media {
+        MediaType::Protobuf => protobuf_object(kind, api_version, &body.bytes),
+        MediaType::Json | MediaType::Yaml => text_object(kind, api_version, body, strictness),
+    }
+}
+
+/// The options of a DELETE: any JSON, or DeleteOptions in any API version.
+pub fn options(body: &Encoded) -> Result<Value, Error> {
+    match body.media {
+        MediaType::Protobuf => delete_options(&body.bytes),
+        MediaType::Json | MediaType::Yaml => {
+            parse_text(body, json::parse).map(|parsed| parsed.value).map_err(Error::BadRequest)
+        }
+    }
+}
+
+/// A body of YAML, or of JSON, which `parse` reads.
+fn parse_text(
+    body: &Encoded,
+    parse: fn(&[u8]) -> Result<Parsed, serde_json::Error>,
+) -> Result<Parsed, String> {
+    if body.media == MediaType::Yaml {
+        return yaml::read(&body.bytes);
+    }
+    parse(&body.bytes).map_err(|error| {
+        let why = json::complaint(&body.bytes).unwrap_or_else(|| error.to_string());
+        format!("couldn't get version/kind; json parse error: {why}")
+    })
+}
+
+fn text_object(
+    kind: &str,
+    api_version: &str,
+    body: &Encoded,
+    strictness: Strictness<'_>,
+) -> Result<ObjectMap, Error> {
+    let refuse = |why: String| mismatch((kind, api_version), kind, &why);
+    let (mut object, repeated) = claimed_object(kind, api_version, body)?;
+    let mut conformed = conform(api_version, kind, &mut object);
+    let settled = matches!(conformed, Ok(Fit { respelled: false, .. }));
+    if !settled && let Some(spelled) = spelled(body) {
+        (object, _) = claimed_object(kind, api_version, body)?;
+        conformed = types::conform_spelled(&spelled, api_version, kind, &mut object);
+    }
+    let fit = conformed.map_err(refuse)?;
+    if (fit.unknown || repeated) && strictness.is_asked() {
+        strictness.judge(&problems(kind, api_version, body)).map_err(refuse)?;
+    }
+    Ok(object)
+}
+
+/// The text of a body in which numbers have a spelling.
+fn spelled(body: &Encoded) -> Option<Node> {
+    (body.media == MediaType::Json).then(|| Node::parse(&body.bytes).ok()).flatten()
+}
+
+/// What a body says, with the kind and apiVersion of the URL, and whether it has members twice.
+fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
+    let unrecognized = |why| unrecognized(kind, &body.bytes, why);
+    let Parsed { mut value, repeated } = parse_text(body, managed::parse).map_err(&unrecognized)?;
+    let merged =
+        (repeated && body.media == MediaType::Json).then(|| json::merged(&body.bytes).ok()).flatten();
+    let is_open = merged.is_some() || body.media == MediaType::Yaml;
+    value = merged.unwrap_or(value);
+    let mut object = match value {
+        Value::Object(mut object) => {
+            if is_open {
+                managed::close(&mut object);
+            }
+            object
+        }
+        // To Go, null says nothing.
+        Value::Null => ObjectMap::new(),
+        other => return Err(unrecognized(claims::no_claims(&other))),
+    };
+    let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
+    let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
+    well_formed(&claimed_version).map_err(&unrecognized)?;
+    check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
+    Ok((object, repeated))
+}
+
+/// What is unknown or repeated in a body that was read already: this reads it again.
+fn problems(kind: &str, api_version: &str, body: &Encoded) -> Vec<String> {
+    if body.media == MediaType::Json {
+        return Node::parse(&body.bytes).map_or(Vec::new(), |node| types::problems(api_version, kind, &node));
+    }
+    let repeated = yaml::repeated_keys(&String::from_utf8_lossy(&body.bytes));
+    // Upstream goes on with the document as JSON, where maps are sorted.
+    let unknown =
+        yaml::parse(&body.bytes).map(|value| types::problems(api_version, kind, &Node::sorted(&value)));
+    let repeated = (!repeated.is_empty()).then(|| yaml_error(&repeated));
+    repeated.into_iter().chain(unknown.unwrap_or_default()).collect()
+}
+
+fn protobuf_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
+    let envelope = Envelope::parse(body).map_err(|why| unrecognized(kind, body, why.to_string()))?;
+    let or = |claim: &str, default: &str| if claim.is_empty() { default } else { claim }.to_owned();
+    check_claims((kind, api_version), (&or(&envelope.kind, kind), &or(&envelope.api_version, api_version)))?;
+    let members = protobuf::decode_closed(api_version, kind, envelope.raw)
+        .map_err(|why| mismatch((kind, api_version), kind, &why.to_string()))?;
+    Ok(with_claims(kind, api_version, members))
+}
+
+fn delete_options(body: &[u8]) -> Result<Value, Error> {
+    const KIND: &str = "DeleteOptions";
+    let bad = |why: protobuf::Error| Error::BadRequest(why.to_string());
+    let envelope = Envelope::parse(body).map_err(bad)?;
+    if !envelope.kind.is_empty() && envelope.kind != KIND {
+        return Err(Error::BadRequest(format!("decoded object cannot be converted to {KIND}")));
+    }
+    let members = protobuf::decode(&envelope.api_version, KIND, envelope.raw).map_err(bad)?;
+    Ok(Value::Object(with_claims(KIND, &envelope.api_version, members)))
+}
+
+fn with_claims(kind: &str, api_version: &str, members: ObjectMap) -> ObjectMap {
+    let claims = [("kind", kind), ("apiVersion", api_version)];
+    claims.into_iter().map(|(name, claim)| (name.into(), claim.into())).chain(members).collect()
+}
+
+/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
+fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
+    claims::check(expected, claimed).map_err(|misfit| match misfit {
+        Misfit::Version(text) => Error::BadRequest(text),
+        Misfit::Kind(why) => mismatch(claimed, expected.0, &why),
+    })
+}
+
+fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
+    let version = gotext::quote(claims::version(api_version));
+    Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
+}
+
+fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
+    Error::BadRequest(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(body)
+    ))
+}
+
+fn summary(body: &[u8]) -> String {
+    let start = &body[..body.len().min(SUMMARY)];
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let more = if body.len() > SUMMARY { " ..." } else { "" };
+    if body.starts_with(b"{") {
+        return format!("{}{more}", String::from_utf8_lossy(start));
+    }
+    let hex: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hex}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::options::write::FieldValidation;
+    use crate::warnings::Warnings;
+
+    fn decode(body: &str) -> Result<ObjectMap, String> {
+        decode_as(MediaType::Json, body.as_bytes())
+    }
+
+    fn decode_as(media: MediaType, bytes: &[u8]) -> Result<ObjectMap, String> {
+        let body = Encoded { media, bytes: Bytes::copy_from_slice(bytes) };
+        let strictness = Strictness { validation: FieldValidation::Strict, warnings: &Warnings::default() };
+        typed_object("ConfigMap", "v1", &body, strictness).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn kind_and_version_are_filled_in() {
+        let object = decode("{\"data\":{}}").expect("decodes");
+        assert_eq!((&object["kind"], &object["apiVersion"]), (&"ConfigMap".into(), &"v1".into()));
+    }
+
+    #[test]
+    fn bad_bodies_say_why() {
+        let cases = [
+            (
+                "",
+                "(must be of type ConfigMap): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+            ),
+            ("{", "couldn't get version/kind; json parse error: "),
+            ("[]", "cannot unmarshal array into Go value"),
+            (r#"{"kind":1}"#, "cannot unmarshal number into Go struct field .kind of type string"),
+            (
+                r#"{"kind":"Pod"}"#,
+                "Pod in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): \
+                 unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"v1beta1"}"#,
+                "the API version in the data (v1beta1) does not match the expected API version (v1)",
+            ),
+            (
+                r#"{"apiVersion":"v2"}"#,
+                "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for \
+                 version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+            (
+                r#"{"apiVersion":"a/b/c"}"#,
+                "(must be of type ConfigMap): unexpected GroupVersion string: a/b/c ({",
+            ),
+        ];
+        for (body, want) in cases {
+            let error = decode(body).expect_err(body);
+            assert!(error.contains(want), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn protobuf_says_what_json_says() {
+        let decode = |bytes: &[u8]| decode_as(MediaType::Protobuf, bytes);
+        let object = decode(b"k8s\0\x12\x05\x0a\x03\x0a\x01a").expect("decodes");
+        assert_eq!(
+            Value::Object(object),
+            crate::tree::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
+        );
+        let cases: [(&[u8], &str); 5] = [
+            (b"", "(must be of type ConfigMap): empty data (<empty>)"),
+            (b"k8t", "expected prefix [107 56 115 0] (6b3874)"),
+            (b"k8s\0\x0a\x05\x12\x03Pod", "Pod in version \"v1\" cannot be handled as a ConfigMap"),
+            (b"k8s\0\x0a\x04\x0a\x02v2", "no kind \"ConfigMap\" is registered for version \"v2\""),
+            (
+                b"k8s\0\x12\x02\x0a\x09",
+                "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: unexpected EOF",
+            ),
+        ];
+        for (body, want) in cases {
+            let error = decode(body).expect_err(want);
+            assert!(error.contains(want), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_repeated_is_told() {
+        let refused = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: ";
+        let cases = [
+            (
+                MediaType::Json,
+                r#"{"data":{},"x":1,"data":{}}"#,
+                r#"unknown field "x", duplicate field "data""#,
+            ),
+            (
+                MediaType::Yaml,
+                "x: 1\ndata:\n  b: c\n  b: d\nmetadata:\n  a: b\n",
+                "yaml: unmarshal errors:\n  line 4: key \"b\" already set in map, unknown field \"metadata.a\", \
+                 unknown field \"x\"",
+            ),
+        ];
+        for (media, body, want) in cases {
+            let error = decode_as(media, body.as_bytes()).expect_err(body);
+            assert_eq!(error, format!("{refused}{want}"));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Resources that come and go while the cache runs. They are loaded beside the feed, which only takes them in.
+
+use tokio::sync::oneshot;
+
+use super::Cache;
+use super::load::{LoadProgress, load};
+use super::state::State;
+use crate::storage::{Error, ResourceId};
+
+/// How often a resource is loaded that takes longer to load than its history is kept.
+const ATTEMPTS: usize = 3;
+/// Requests that may wait for the feed.
+pub const WAITING: usize = 16;
+
+/// What the feed is asked to do.
+pub enum Turnover {
+    /// To hold a resource from now on, whose objects were loaded a moment ago; nothing else is in the state.
+    Add {
+        resource: ResourceId,
+        loaded: State,
+        done: oneshot::Sender<Result<(), Error>>,
+    },
+    Remove {
+        resource: ResourceId,
+        done: oneshot::Sender<()>,
+    },
+}
+
+impl Cache {
+    /// Loads a resource and holds it from now on; does nothing for one that is held. The state that readers get
+    /// afterwards has all of its objects.
+    pub async fn add(&self, resource: ResourceId) -> Result<(), Error> {
+        for _ in 1..ATTEMPTS {
+            match self.load_and_add(resource).await {
+                Err(Error::Compacted { .. }) => {}
+                added => return added,
+            }
+        }
+        self.load_and_add(resource).await
+    }
+
+    async fn load_and_add(&self, resource: ResourceId) -> Result<(), Error> {
+        if self.any().holds(resource) {
+            return Ok(());
+        }
+        let loaded = load(self.backend(), &[resource], &LoadProgress::default()).await?;
+        self.ask_feed(|done| Turnover::Add { resource, loaded, done }).await?
+    }
+
+    /// Forgets a resource. Its watchers are told what happened until now, and then that it is over. What is stored stays.
+    pub async fn remove(&self, resource: ResourceId) -> Result<(), Error> {
+        self.ask_feed(|done| Turnover::Remove { resource, done }).await
+    }
+
+    async fn ask_feed<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Turnover) -> Result<T, Error> {
+        let (done, answer) = oneshot::channel();
+        self.shared.turnovers.send(request(done)).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)
+    }
+}

@@ -1,0 +1,68 @@
+//! What the head of a request says: who asks, what for, and how it is to be answered.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use uuid::Uuid;
+
+use super::negotiate::wants_pretty;
+use crate::api::options::query::Query;
+use crate::user::User;
+
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+pub fn new_audit_id() -> Option<HeaderValue> {
+    HeaderValue::from_str(&Uuid::new_v4().to_string()).ok()
+}
+
+/// Who makes the request; set before any handler runs.
+pub fn user(parts: &Parts) -> Arc<User> {
+    parts.extensions.get::<Arc<User>>().cloned().unwrap_or_default()
+}
+
+/// The parsed query string.
+pub fn query(parts: &Parts) -> Query {
+    Query::parse(parts.uri.query().unwrap_or_default())
+}
+
+/// Whether a person reads the answer.
+pub fn pretty(parts: &Parts) -> bool {
+    let agent = header_text(&parts.headers, header::USER_AGENT);
+    // Most requests are a program's, and most have no such parameter: look before parsing.
+    let asked = parts.uri.query().is_some_and(|query| query.contains("pretty"));
+    let parameter = asked.then(|| query(parts).text("pretty").to_owned());
+    wants_pretty(parameter.as_deref(), agent)
+}
+
+/// A header as text.
+pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The first `Accept` line; only that one counts.
+pub fn accept(headers: &HeaderMap) -> Option<&str> {
+    /// Names no media type, as the bytes that it stands for.
+    const UNREADABLE: &str = "?";
+    let accept = headers.get(header::ACCEPT)?;
+    Some(std::str::from_utf8(accept.as_bytes()).unwrap_or(UNREADABLE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::media_type::MediaType;
+    use crate::http::negotiate::{self, PLAIN};
+
+    #[test]
+    fn a_header_that_cannot_be_read_accepts_nothing() {
+        let negotiate = |accept: &[u8]| {
+            let accept = HeaderValue::from_bytes(accept).expect("a header value");
+            let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
+            negotiate::negotiate(super::accept(&headers), PLAIN).map(|negotiated| negotiated.media)
+        };
+        assert_eq!(negotiate(b""), Ok(MediaType::Json));
+        assert_eq!(negotiate("text/é,application/yaml".as_bytes()), Ok(MediaType::Yaml));
+        assert!(negotiate(b"\xff").is_err());
+    }
+}

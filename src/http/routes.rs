@@ -1,0 +1,223 @@
+//! The routes of the server, and what holds for every request: who is asking, headers, metrics.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+
+use super::app::{App, Door};
+use super::compress::compress;
+use super::documents;
+use super::health::{self, HealthChecks};
+use super::metrics::{RequestKind, RequestLabels, Scope};
+use super::negotiate::{ROUTE_TYPES, check_route};
+use super::openapi::OpenApi;
+use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
+use super::request_path::{ApiPath, parse};
+use super::server::ConnectionInfo;
+use super::{resource, response};
+use crate::api::error::Error;
+use crate::auth::authn::is_open_path;
+use crate::auth::authorizer::Attributes;
+use crate::user::User;
+
+/// The routes of the whole server.
+pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
+    let door = app.door.clone();
+    let routes = health::routes(Arc::new(health)).fallback(serve).with_state(app);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+/// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
+/// handlers are there.
+pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
+    let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
+    routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+async fn refuse_while_starting(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    response::failure(&Error::starting(), &parts)
+}
+
+/// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
+async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+    let (mut parts, body) = request.into_parts();
+    let mut response = match admitted(&door, &mut parts) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(error) => response::failure(&error, &parts),
+    };
+    let headers = response.headers_mut();
+    // Where a failure has been logged, it has one already.
+    if !headers.contains_key(AUDIT_ID)
+        && let Some(audit_id) = audit_id.or_else(new_audit_id)
+    {
+        headers.insert(AUDIT_ID, audit_id);
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// Finds out who is asking and leaves it with the request.
+fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
+    let path = parts.uri.path();
+    let open = is_open_path(path);
+    if door.shutdown.is_cancelled() && !open {
+        return Err(Error::shutting_down());
+    }
+    let user = match authenticated(door, parts)? {
+        Some(user) => user,
+        None if open => Arc::new(User::anonymous()),
+        None => return Err(Error::Unauthorized),
+    };
+    if !is_health(path) && impersonates(&parts.headers) {
+        return Err(Error::impersonation());
+    }
+    // Health endpoints are routes of their own, so what is not open about them is decided here.
+    if is_health(path) && !open {
+        authorize_path(door, &user, parts)?;
+    }
+    parts.extensions.insert(user);
+    Ok(())
+}
+
+/// Who the credentials name, and what that means for the connection: one on which nobody shows any may do little, and
+/// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
+/// `UnauthenticatedHTTP2DOSMitigation`).
+fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
+    let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
+    let certificate = connection.and_then(|connection| connection.user());
+    let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    let user = door.authenticator.authenticate(certificate, authorization);
+    let Some(connection) = connection else { return Ok(user?) };
+    if matches!(user, Ok(Some(_))) {
+        if !connection.authenticate() {
+            connection.go_away();
+            return Err(Error::too_many("connections"));
+        }
+        let chance = door.goaway_chance;
+        if chance > 0.0 && parts.version == Version::HTTP_2 && rand::random_bool(chance) {
+            connection.go_away();
+        }
+        return Ok(user?);
+    }
+    if parts.version == Version::HTTP_2 {
+        connection.go_away();
+    }
+    if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(user?) }
+}
+
+/// Upstream acts for the user that these headers name. Whoever sends them must not get more than that user may.
+fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
+}
+
+fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> {
+    let verb = parts.method.as_str().to_lowercase();
+    Ok(door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))?)
+}
+
+/// A health endpoint or one of its checks.
+fn is_health(path: &str) -> bool {
+    let rest = ["/livez", "/readyz", "/healthz"].iter().find_map(|endpoint| path.strip_prefix(endpoint));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Everything but health.
+async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    match parse(parts.uri.path()) {
+        Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
+        other => {
+            let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
+            if app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
+                app.metrics.request(&document_labels()).terminated(429);
+                return response::too_many_requests();
+            }
+            document(&app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
+        }
+    }
+}
+
+fn document_labels() -> RequestLabels {
+    let none = Arc::<str>::default;
+    let (group, version, resource, subresource) = (none(), none(), none(), none());
+    RequestLabels { verb: "GET", group, version, resource, subresource, scope: Scope::None }
+}
+
+async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
+    if !is_open_path(parts.uri.path()) {
+        authorize_path(&app.door, &user(parts), parts)?;
+    }
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return Err(Error::MethodNotAllowed);
+    }
+    let headers = &parts.headers;
+    let answer = match path {
+        Some(ApiPath::CoreVersions) => check_route(accept(headers), ROUTE_TYPES)
+            .and_then(|()| documents::discovery(&app.documents.api, parts)),
+        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, parts),
+        Some(ApiPath::Group { group }) => match app.documents.group(&group) {
+            Some(document) => documents::legacy(document, parts),
+            None => Ok(response::not_found()),
+        },
+        Some(ApiPath::GroupVersion { group, version }) => match app.documents.resources(&group, &version) {
+            Some(document) => documents::resources(document, parts),
+            None if app.api.resources.registry().group(&group).is_some() => Err(Error::UnknownResource),
+            None => Ok(response::not_found()),
+        },
+        Some(ApiPath::Resource(_)) | None => return other_document(app, parts).await,
+    };
+    answer.map(|response| compress(headers, response))
+}
+
+async fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
+    let headers = &parts.headers;
+    let path = parts.uri.path();
+    Ok(match path {
+        "/" | "/index.html" => documents::plain(&app.documents.index),
+        "/version" | "/version/" => documents::plain(&app.documents.version),
+        "/metrics" => app.metrics.respond(),
+        "/openapi/v2" => {
+            let headers = headers.clone();
+            openapi(app, move |openapi| documents::openapi_v2(openapi, &headers)).await?
+        }
+        _ => match path.strip_prefix("/openapi/v3").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) => {
+                let path = rest.strip_prefix('/').unwrap_or_default().to_owned();
+                let (query, headers) = (query(parts), headers.clone());
+                openapi(app, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers)).await?
+            }
+            None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
+            None => response::not_found(),
+        },
+    })
+}
+
+/// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.
+async fn openapi(
+    app: &App,
+    answer: impl FnOnce(&OpenApi) -> Response + Send + 'static,
+) -> Result<Response, Error> {
+    let documents = app.openapi.clone();
+    let made = tokio::task::spawn_blocking(move || answer(&documents)).await;
+    made.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Error::shutting_down(),
+    })
+}
+
+/// Whether a path that names nothing is below one of a group's, where upstream's router answers.
+fn is_below_a_group(app: &App, path: &str) -> bool {
+    let mut segments = path.split('/').skip(1);
+    match (segments.next(), segments.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => app.api.resources.registry().group(group).is_some(),
+        _ => false,
+    }
+}

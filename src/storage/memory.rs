@@ -1,0 +1,225 @@
+//! A store in memory: ordered maps and the rules of `judge`, without a file, a thread or SQL.
+//!
+//! What a [`Memory`] holds lives as long as the value does. Closing it closes nothing: a server may be stopped and another
+//! one started on the same value, which finds everything. One server at a time, since nobody tells a second one what the
+//! first has written.
+
+mod reads;
+mod tables;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use self::tables::Tables;
+use super::judge::judge_under;
+use super::token_key::rotate;
+use super::{
+    Backend, Batch, BlockStream, Changes, Clock, Commit, Error, Fence, Registration, RegistryChange,
+    ResourceId, RowStream, Scan, Stale, StaleRow, Swept, Terms, TokenKey,
+};
+use crate::revision::Revision;
+use crate::schema::names::GroupResource;
+
+/// An empty store in memory.
+#[derive(Default)]
+pub struct Memory {
+    held: Mutex<Held>,
+}
+
+/// Everything a store consists of.
+#[derive(Default)]
+struct Held {
+    tables: Tables,
+    resources: HashMap<GroupResource, ResourceId>,
+    servers: HashMap<Arc<str>, Arc<Registration>>,
+    /// Newest first.
+    token_keys: Vec<TokenKey>,
+}
+
+/// Opens an empty store, which takes no time and cannot fail.
+pub fn open() -> Arc<dyn Backend> {
+    Arc::new(Memory::default())
+}
+
+impl Memory {
+    /// Never held across an await.
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A picture of all rows, which no later write changes. Costs a few pointers.
+    fn picture(&self) -> Tables {
+        self.lock().tables.clone()
+    }
+
+    /// A picture in which the state at `at` can be read.
+    fn picture_at(&self, at: Revision) -> Result<Tables, Error> {
+        let tables = self.picture();
+        tables.clock.check(at)?;
+        Ok(tables)
+    }
+}
+
+#[async_trait]
+impl Backend for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    /// A batch waits for nothing, so another one could not be prepared meanwhile.
+    fn pipeline_depth(&self) -> usize {
+        1
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+
+    async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
+        let mut held = self.lock();
+        let mutations = batch.close();
+        let base = held.tables.clock.revision;
+        if base < terms.floor {
+            return Err(Error::Regressed { floor: terms.floor, found: base });
+        }
+        let live = held.tables.live_versions(mutations);
+        let registered = terms.fence.is_some_and(|fence| held.is_registered(fence));
+        let (verdict, registry) = judge_under(mutations, base, &live, registered, terms)?;
+        held.tables.write(mutations, &verdict.writes);
+        if let Some(change) = registry {
+            held.register(change);
+        }
+        Ok(Commit { base, outcomes: verdict.outcomes })
+    }
+
+    async fn clock(&self) -> Result<Clock, Error> {
+        Ok(self.lock().tables.clock)
+    }
+
+    async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
+        Ok(reads::scan(self.picture_at(at)?, scan, at))
+    }
+
+    async fn live_revisions(
+        &self,
+        resources: &[ResourceId],
+        at: Revision,
+    ) -> Result<Vec<Vec<Revision>>, Error> {
+        let tables = self.picture_at(at)?;
+        let live = |resource: &ResourceId| {
+            tables.live_at(&Scan::all(*resource), at).map(|version| version.revision).collect()
+        };
+        Ok(resources.iter().map(live).collect())
+    }
+
+    async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
+        Ok(reads::rows_of(self.picture(), revisions))
+    }
+
+    async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
+        Ok(self.picture_at(at)?.live_at(scan, at).count() as u64)
+    }
+
+    async fn stale_rows(
+        &self,
+        stale: &Stale,
+        (namespace, name): (&str, &str),
+        limit: u32,
+    ) -> Result<Vec<StaleRow>, Error> {
+        let scan = Scan { after: Some((namespace.into(), name.into())), ..Scan::all(stale.resource) };
+        Ok(reads::stale(&self.picture(), stale, &scan).take(limit as usize).collect())
+    }
+
+    async fn stale_count(&self, stale: &Stale) -> Result<u64, Error> {
+        Ok(reads::stale(&self.picture(), stale, &Scan::all(stale.resource)).count() as u64)
+    }
+
+    async fn changes(
+        &self,
+        after: Revision,
+        resource: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Changes, Error> {
+        let tables = self.picture();
+        tables.clock.check_feed(after)?;
+        Ok(reads::changes(&tables, after, resource, limit))
+    }
+
+    async fn compact(&self, to: Revision) -> Result<Clock, Error> {
+        let clock = &mut self.lock().tables.clock;
+        clock.compacted = clock.compacted.max(to.min(clock.revision));
+        Ok(*clock)
+    }
+
+    async fn oldest_change(&self) -> Result<Option<Revision>, Error> {
+        Ok(self.lock().tables.oldest_change())
+    }
+
+    async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
+        let mut held = self.lock();
+        let begun = Instant::now();
+        let changes = held.tables.sweep(limit);
+        Ok(Swept { changes, took: begun.elapsed().max(Duration::from_nanos(1)) })
+    }
+
+    /// The allocator has what was swept.
+    async fn reclaim(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
+        let clock = &mut self.lock().tables.clock;
+        if clock.revision < floor {
+            *clock = Clock { revision: floor, compacted: floor };
+        }
+        Ok(*clock)
+    }
+
+    async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
+        let known = &mut self.lock().resources;
+        let mut id = |resource: &GroupResource| {
+            let next = ResourceId(known.len() as i32 + 1);
+            *known.entry(resource.clone()).or_insert(next)
+        };
+        Ok(resources.iter().map(&mut id).collect())
+    }
+
+    async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
+        let known = &mut self.lock().token_keys;
+        let row = |key: &TokenKey| (i64::from(key.id), key.created_at, key.secret.clone());
+        let rotation = rotate(known.iter().map(row).collect(), now, max_age);
+        if rotation.added.is_some() {
+            known.clone_from(&rotation.keys);
+        }
+        Ok(rotation.keys)
+    }
+
+    /// Nobody else commits to this store.
+    async fn hint(&self) {
+        std::future::pending().await
+    }
+
+    async fn close(&self) {}
+}
+
+impl Held {
+    fn is_registered(&self, fence: &Fence) -> bool {
+        self.servers.get(&fence.server).is_some_and(|found| found.incarnation == fence.incarnation)
+    }
+
+    fn register(&mut self, change: &RegistryChange) {
+        match change {
+            RegistryChange::Put(registration) => {
+                self.servers.insert(registration.server.clone(), registration.clone());
+            }
+            RegistryChange::Remove(servers) => {
+                for server in servers {
+                    self.servers.remove(&**server);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Reads of a picture of the tables.
+
+use futures_util::stream::{self, StreamExt as _};
+
+use super::tables::{Tables, Version};
+use crate::revision::Revision;
+use crate::storage::{BlockStream, ChangeRow, Changes, ResourceId, Row, RowStream, Scan, Stale, StaleRow};
+
+/// Rows made at a time; nothing else is ahead of the reader.
+const BLOCK: usize = 256;
+
+/// The live rows of `scan` as of `at`.
+pub fn scan(tables: Tables, scan: Scan, at: Revision) -> RowStream {
+    let blocks = stream::unfold(scan, move |mut scan| {
+        let most = scan.limit.map_or(BLOCK, |limit| BLOCK.min(limit as usize));
+        let rows: Vec<Row> = tables.live_at(&scan, at).take(most).map(|version| row(version)).collect();
+        let rest = rows.last().map(|last| {
+            scan.after = Some((last.namespace.clone(), last.name.clone()));
+            scan.limit = scan.limit.map(|limit| limit - rows.len() as u32);
+            scan
+        });
+        std::future::ready(rest.map(|rest| (rows, rest)))
+    });
+    Box::pin(blocks.flat_map(|rows| stream::iter(rows.into_iter().map(Ok))))
+}
+
+/// The rows of these revisions, without those that have been swept.
+pub fn rows_of(tables: Tables, revisions: Vec<Revision>) -> BlockStream {
+    let blocks = revisions.len().div_ceil(BLOCK);
+    let block = move |index: usize| {
+        let revisions = revisions.iter().skip(index * BLOCK).take(BLOCK);
+        Ok(revisions.filter_map(|revision| tables.version(*revision)).map(|version| row(version)).collect())
+    };
+    Box::pin(stream::iter((0..blocks).map(block)))
+}
+
+pub fn changes(tables: &Tables, after: Revision, resource: Option<ResourceId>, limit: u32) -> Changes {
+    let most = limit as usize;
+    let rows = match resource {
+        None => tables.changes_after(after).take(most).map(|change| change_row(change, None)).collect(),
+        Some(resource) => {
+            let changes = tables.changes_of(resource, after).take(most);
+            changes.map(|change| change_row(change, Some(tables))).collect()
+        }
+    };
+    Changes::new(rows, limit, after, tables.clock.revision)
+}
+
+/// The live rows of `scan` in another encoding.
+pub fn stale<'a>(
+    tables: &'a Tables,
+    stale: &'a Stale,
+    scan: &Scan,
+) -> impl Iterator<Item = StaleRow> + use<'a> {
+    let live = tables.live_at(scan, tables.clock.revision);
+    let found = live.filter(|version| {
+        version.revision <= stale.through && stale.is_in_another(&version.stored_version, &version.value)
+    });
+    found.map(|version| StaleRow { key: version.key.clone(), revision: version.revision })
+}
+
+fn row(version: &Version) -> Row {
+    Row {
+        namespace: Box::from(&*version.key.namespace),
+        name: Box::from(&*version.key.name),
+        revision: version.revision,
+        value: version.value.clone(),
+    }
+}
+
+/// `replaced` are the tables in which to find the version that the change replaced, where it is asked for.
+fn change_row(change: &Version, replaced: Option<&Tables>) -> ChangeRow {
+    let previous = replaced.zip(change.previous).and_then(|(tables, previous)| tables.version(previous));
+    ChangeRow {
+        revision: change.revision,
+        key: change.key.clone(),
+        kind: change.kind,
+        value: change.is_live().then(|| change.value.clone()),
+        previous: previous.map(|version| (version.revision, version.value.clone())),
+    }
+}

@@ -1,0 +1,167 @@
+//! The rows of a store in memory and their indexes. They are persistent maps: a clone shares everything, and no later
+//! write shows in it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imbl::{OrdMap, OrdSet};
+
+use crate::revision::Revision;
+use crate::storage::commit::required_keys;
+use crate::storage::judge::Write;
+use crate::storage::{Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
+
+/// A new store's clock stands here, as in the databases.
+const FIRST: Revision = Revision(1);
+
+/// One version of an object, and the change that made it.
+pub struct Version {
+    pub key: Key,
+    pub revision: Revision,
+    pub kind: ChangeKind,
+    /// The version that was live before.
+    pub previous: Option<Revision>,
+    pub stored_version: Arc<str>,
+    /// Empty for a deletion.
+    pub value: Bytes,
+}
+
+#[derive(Clone)]
+pub struct Tables {
+    pub clock: Clock,
+    /// All versions that have not been swept.
+    objects: OrdMap<Revision, Arc<Version>>,
+    /// The same versions in the order of lists, the oldest of a key first.
+    by_key: OrdMap<(Key, Revision), Arc<Version>>,
+    /// The versions whose changes have not been swept.
+    changes: OrdMap<Revision, Arc<Version>>,
+    changes_by_resource: OrdSet<(ResourceId, Revision)>,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            clock: Clock { revision: FIRST, compacted: FIRST },
+            objects: OrdMap::new(),
+            by_key: OrdMap::new(),
+            changes: OrdMap::new(),
+            changes_by_resource: OrdSet::new(),
+        }
+    }
+}
+
+impl Version {
+    pub fn is_live(&self) -> bool {
+        self.kind != ChangeKind::Deleted
+    }
+
+    fn new(mutation: &Mutation, write: &Write) -> Self {
+        let (stored_version, value) = match &mutation.change {
+            // A copy of its own: the bytes may be a part of a larger buffer.
+            Change::Put { stored_version, draft, .. } => {
+                (stored_version.clone(), Bytes::copy_from_slice(draft.value()))
+            }
+            Change::Delete => ("".into(), Bytes::new()),
+        };
+        let Write { revision, kind, previous, .. } = *write;
+        Self { key: mutation.key.clone(), revision, kind, previous, stored_version, value }
+    }
+}
+
+impl Tables {
+    /// The live version of each mutation's key, then of each [required key](required_keys).
+    pub fn live_versions(&self, batch: &[Mutation]) -> Vec<Option<Revision>> {
+        let written = batch.iter().map(|mutation| &mutation.key);
+        written.chain(required_keys(batch)).map(|key| self.live_version(key)).collect()
+    }
+
+    fn live_version(&self, key: &Key) -> Option<Revision> {
+        let versions = (key.clone(), Revision(0))..=(key.clone(), Revision(u64::MAX));
+        let (_, newest) = self.by_key.range(versions).next_back()?;
+        newest.is_live().then_some(newest.revision)
+    }
+
+    /// Adds the rows of a batch and ticks the clock.
+    pub fn write(&mut self, batch: &[Mutation], writes: &[Write]) {
+        for write in writes {
+            let version = Arc::new(Version::new(&batch[write.index], write));
+            let revision = version.revision;
+            self.objects.insert(revision, version.clone());
+            self.by_key.insert((version.key.clone(), revision), version.clone());
+            self.changes_by_resource.insert((version.key.resource, revision));
+            self.changes.insert(revision, version);
+            self.clock.revision = revision;
+        }
+    }
+
+    pub fn version(&self, revision: Revision) -> Option<&Arc<Version>> {
+        self.objects.get(&revision)
+    }
+
+    /// The live versions of `scan` as of `at`, in key order; its limit is the caller's.
+    pub fn live_at<'a>(
+        &'a self,
+        scan: &Scan,
+        at: Revision,
+    ) -> impl Iterator<Item = &'a Arc<Version>> + use<'a> {
+        let mut versions = self.versions(scan).filter(move |version| version.revision <= at).peekable();
+        let newest = std::iter::from_fn(move || {
+            let mut newest = versions.next()?;
+            while let Some(newer) = versions.next_if(|next| next.key == newest.key) {
+                newest = newer;
+            }
+            Some(newest)
+        });
+        newest.filter(|version| version.is_live())
+    }
+
+    /// All versions of the keys of `scan`.
+    fn versions<'a>(&'a self, scan: &Scan) -> impl Iterator<Item = &'a Arc<Version>> + use<'a> {
+        let (namespace, name) = scan.start();
+        let start = (Key::new(scan.resource, namespace, name), Revision(u64::MAX));
+        let (resource, only) = (scan.resource, scan.namespace.clone());
+        let within = move |version: &&Arc<Version>| {
+            version.key.resource == resource
+                && only.as_deref().is_none_or(|only| *version.key.namespace == *only)
+        };
+        self.by_key.range(start..).map(|(_, version)| version).take_while(within)
+    }
+
+    /// The changes after a revision, in their order.
+    pub fn changes_after(&self, after: Revision) -> impl Iterator<Item = &Arc<Version>> {
+        self.changes.range(Revision(after.0 + 1)..).map(|(_, version)| version)
+    }
+
+    /// As [`Tables::changes_after`], of one resource.
+    pub fn changes_of(&self, resource: ResourceId, after: Revision) -> impl Iterator<Item = &Arc<Version>> {
+        let range = (resource, Revision(after.0 + 1))..=(resource, Revision(u64::MAX));
+        self.changes_by_resource.range(range).filter_map(|(_, revision)| self.changes.get(revision))
+    }
+
+    pub fn oldest_change(&self) -> Option<Revision> {
+        self.changes.get_min().map(|(revision, _)| *revision)
+    }
+
+    /// Removes up to `limit` changes at or below `compacted`, and the versions that died by them.
+    pub fn sweep(&mut self, limit: u32) -> u64 {
+        let compacted = self.changes.range(..=self.clock.compacted);
+        let swept: Vec<Arc<Version>> =
+            compacted.take(limit as usize).map(|(_, version)| version.clone()).collect();
+        for change in &swept {
+            self.changes.remove(&change.revision);
+            self.changes_by_resource.remove(&(change.key.resource, change.revision));
+            if let Some(previous) = change.previous {
+                self.remove(&change.key, previous);
+            }
+            if !change.is_live() {
+                self.remove(&change.key, change.revision);
+            }
+        }
+        swept.len() as u64
+    }
+
+    fn remove(&mut self, key: &Key, revision: Revision) {
+        self.objects.remove(&revision);
+        self.by_key.remove(&(key.clone(), revision));
+    }
+}
