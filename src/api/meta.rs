@@ -33,7 +33,7 @@ const GENERATED_SUFFIX: usize = 5;
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A name for `generateName`: the prefix, cut to 58 bytes, and five random characters.
-pub fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
+pub fn generate_name(prefix: &str, rng: &mut (impl Rng + ?Sized)) -> String {
     let mut name = prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)].to_owned();
     for _ in 0..GENERATED_SUFFIX {
         name.push(char::from(ALPHABET[rng.random_range(0..ALPHABET.len())]));

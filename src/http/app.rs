@@ -7,13 +7,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::discovery::Documents;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
-use super::metrics::Metrics;
 use super::openapi::OpenApi;
 use crate::api::Api;
 use crate::api::gate::Gate;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
 use crate::long_work::Lanes;
+use crate::metrics::Metrics;
 
 /// Everything a request may need.
 pub struct App {

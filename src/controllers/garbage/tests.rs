@@ -13,10 +13,10 @@ use crate::api::{Answer, Target};
 use crate::cache::Cache;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::built_in;
+use crate::runtime::Runtime;
 use crate::schema::registry::Registry;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
-use crate::tasks::Tasks;
 use crate::tree::{Value, json};
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -29,22 +29,23 @@ async fn api(directory: &std::path::Path) -> Api {
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
-    let tasks = Tasks::new();
+    let runtime = Runtime::default();
     let (cache, sink) =
-        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     Api {
-        store: Store::start(backend, sink, mark, &tasks),
+        store: Store::start(backend, sink, mark, &runtime),
         cache,
         resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         lanes: Default::default(),
         unreadable: Default::default(),
+        runtime,
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
-            generate_name: |prefix| prefix.to_owned(),
+            generate_name: Arc::new(str::to_owned),
         },
     }
 }
