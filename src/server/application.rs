@@ -33,7 +33,7 @@ use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
-use crate::http::routes::router;
+use crate::http::routes::responder;
 use crate::identity::{Instance, ServerIdentity};
 use crate::kinds::built_in;
 use crate::long_work::Lanes;
@@ -151,7 +151,7 @@ pub async fn build_on(
         printing: Printing::default(),
         lanes: Lanes::default(),
     };
-    let router = router(Arc::new(app), health);
+    let responder = responder(Arc::new(app), health);
     let stopping = async move {
         controlling.tasks.stop();
         controlling.tasks.ended().await;
@@ -165,7 +165,7 @@ pub async fn build_on(
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok(Application { router, stop: Box::pin(stopping) })
+    Ok(Application { responder, stop: Box::pin(stopping) })
 }
 
 fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
