@@ -58,3 +58,6 @@ pub static GROUPS: &[&Group] = &[
     &storage::GROUP,
     &storagemigration::GROUP,
 ];
+
+#[cfg(test)]
+mod tests;
