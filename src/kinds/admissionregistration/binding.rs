@@ -1,4 +1,4 @@
-//! `admissionregistration.k8s.io`: webhooks, policies and their bindings.
+//! Columns of the bindings of admission policies.
 
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};

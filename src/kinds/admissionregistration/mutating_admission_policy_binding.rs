@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicyBinding
+//! MutatingAdmissionPolicyBinding: its rules are those of `policy`.
 
 use crate::kinds::admissionregistration::shared::warn;
 use crate::kinds::admissionregistration::{binding, policy};

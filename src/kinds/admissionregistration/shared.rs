@@ -1,3 +1,5 @@
+//! What clients are warned of in all kinds of this group.
+
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy
+//! ValidatingAdmissionPolicy: its rules are those of `policy`.
 
 use crate::kinds::admissionregistration::policy;
 use crate::kinds::admissionregistration::shared::warn;

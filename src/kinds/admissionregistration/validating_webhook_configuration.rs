@@ -1,4 +1,4 @@
-//! ValidatingWebhookConfiguration
+//! ValidatingWebhookConfiguration: its rules are those of `webhook`.
 
 use crate::kinds::admissionregistration::shared::warn;
 use crate::kinds::admissionregistration::webhook;

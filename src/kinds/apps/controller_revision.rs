@@ -1,4 +1,4 @@
-//! Controller revisions.
+//! ControllerRevisions.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

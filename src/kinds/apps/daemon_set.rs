@@ -1,4 +1,4 @@
-//! Daemon sets.
+//! DaemonSets.
 
 pub mod template_generation;
 

@@ -1,4 +1,4 @@
-//! Replica sets, and the replication controllers that came before them.
+//! ReplicaSets.
 
 use jiff::Timestamp;
 

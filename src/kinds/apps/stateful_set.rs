@@ -1,4 +1,4 @@
-//! Stateful sets.
+//! StatefulSets.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Autoscalers of pods, as `autoscaling/v2` has them.
+//! HorizontalPodAutoscalers; the rules are about `autoscaling/v2`.
 
 pub mod columns;
 

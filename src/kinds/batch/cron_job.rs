@@ -1,4 +1,4 @@
-//! Cron jobs.
+//! CronJobs.
 
 pub mod schedule;
 

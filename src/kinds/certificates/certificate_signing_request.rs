@@ -1,4 +1,4 @@
-//! Certificate signing requests.
+//! CertificateSigningRequests.
 
 pub mod approval;
 

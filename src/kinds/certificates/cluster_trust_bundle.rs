@@ -1,4 +1,4 @@
-//! What a signer's certificates are checked with.
+//! ClusterTrustBundles: what a signer's certificates are checked with.
 
 use std::collections::BTreeMap;
 

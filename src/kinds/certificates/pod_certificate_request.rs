@@ -1,4 +1,5 @@
-//! Certificates that pods ask for. Upstream's word on mail addresses in a certificate is not here.
+//! PodCertificateRequests: certificates that pods ask for. Upstream's check of mail addresses in a certificate is
+//! not here.
 
 use jiff::{SignedDuration, Timestamp};
 use x509_parser::certification_request::X509CertificationRequest;

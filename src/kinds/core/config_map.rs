@@ -1,4 +1,4 @@
-//! Config maps.
+//! ConfigMaps.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

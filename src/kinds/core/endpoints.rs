@@ -1,4 +1,4 @@
-//! Endpoints, the older form.
+//! Endpoints, the older form of EndpointSlices.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Limits of what pods and claims in a namespace may ask for.
+//! LimitRanges: limits of what pods and claims in a namespace may ask for.
 
 use std::collections::BTreeSet;
 

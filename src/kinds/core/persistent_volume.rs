@@ -1,4 +1,4 @@
-//! Persistent volumes.
+//! PersistentVolumes.
 
 use jiff::Timestamp;
 

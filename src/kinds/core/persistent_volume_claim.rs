@@ -1,4 +1,4 @@
-//! Claims of persistent volumes, and the templates of claims in other kinds.
+//! PersistentVolumeClaims, and the templates of claims in other kinds.
 
 pub mod source;
 

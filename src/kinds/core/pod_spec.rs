@@ -1,4 +1,4 @@
-//! Pods and their templates (core `ValidatePodSpec` and what is around it).
+//! Specs of pods, in pods and in templates (core `ValidatePodSpec` and what is around it).
 
 pub mod affinity;
 pub mod annotation;

@@ -1,3 +1,5 @@
+//! PodTemplates. Kinds that hold a template share the warnings and labels in this folder.
+
 pub mod labels;
 pub mod warnings;
 

@@ -1,3 +1,5 @@
+//! ReplicationControllers, which came before ReplicaSets.
+
 use crate::fields::ObjectMap;
 use crate::kinds::apps::replica_set;
 use crate::kinds::apps::replica_set::{COLUMNS as replica_set_COLUMNS, cells};

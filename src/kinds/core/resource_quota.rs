@@ -1,4 +1,4 @@
-//! Quotas of namespaces.
+//! ResourceQuotas.
 
 pub mod columns;
 pub mod warnings;

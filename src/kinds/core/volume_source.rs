@@ -1,4 +1,4 @@
-//! What pods' and persistent volumes' storage is made of.
+//! Sources of volumes, which pods and persistent volumes share.
 
 pub mod columns;
 pub mod warnings;

@@ -1,4 +1,4 @@
-//! Slices of endpoints.
+//! EndpointSlices.
 
 pub mod columns;
 pub mod topology;

@@ -1,3 +1,5 @@
+//! FlowSchemas: which requests belong to which priority level (`pkg/apis/flowcontrol/validation`).
+
 use std::cmp::Ordering;
 
 use jiff::Timestamp;

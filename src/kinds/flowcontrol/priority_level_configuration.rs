@@ -1,4 +1,4 @@
-//! Who waits behind whom: flow schemas and priority levels (`pkg/apis/flowcontrol/validation`).
+//! PriorityLevelConfigurations: how many requests may run, and how many wait (`pkg/apis/flowcontrol/validation`).
 
 use jiff::Timestamp;
 

@@ -1,3 +1,5 @@
+//! The status that both kinds of this group have.
+
 use std::collections::BTreeSet;
 
 use crate::fields::ObjectMap;

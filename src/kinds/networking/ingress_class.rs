@@ -1,4 +1,4 @@
-//! Classes of ingresses.
+//! IngressClasses.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

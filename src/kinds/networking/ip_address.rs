@@ -1,4 +1,4 @@
-//! `networking.k8s.io`.
+//! IPAddresses: addresses that Services hold.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

@@ -1,4 +1,4 @@
-//! Network policies.
+//! NetworkPolicies.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Addresses of services, and the ranges that they are taken from.
+//! ServiceCIDRs: ranges that addresses of Services are taken from.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

@@ -1,4 +1,4 @@
-//! Classes of container runtimes.
+//! RuntimeClasses.
 
 use std::collections::BTreeSet;
 

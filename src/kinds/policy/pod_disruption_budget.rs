@@ -1,4 +1,4 @@
-//! Disruption budgets.
+//! PodDisruptionBudgets.
 
 use crate::fields::ObjectMap;
 use crate::gotext;

@@ -1,4 +1,4 @@
-//! Role bindings, of namespaces and of the cluster.
+//! Columns of role bindings, of namespaces and of the cluster.
 
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{

@@ -1,4 +1,4 @@
-//! ClusterRoleBinding
+//! ClusterRoleBinding: its rules are in `shared`.
 
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;

@@ -1,4 +1,4 @@
-//! Role
+//! Role: its rules are in `shared`.
 
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::DEFAULT;

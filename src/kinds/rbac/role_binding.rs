@@ -1,4 +1,4 @@
-//! RoleBinding
+//! RoleBinding: its rules are in `shared`.
 
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::namespaced;

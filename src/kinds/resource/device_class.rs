@@ -1,4 +1,4 @@
-//! Classes of devices.
+//! DeviceClasses.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

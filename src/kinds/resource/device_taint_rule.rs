@@ -1,3 +1,5 @@
+//! DeviceTaintRules: taints that administrators put on devices.
+
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::cell::{

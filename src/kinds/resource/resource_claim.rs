@@ -1,4 +1,4 @@
-//! Claims of devices, and templates of claims.
+//! ResourceClaims: devices that somebody asks for.
 
 pub mod columns;
 pub mod status;

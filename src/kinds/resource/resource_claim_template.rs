@@ -1,3 +1,5 @@
+//! ResourceClaimTemplates.
+
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::NAME_AND_AGE;

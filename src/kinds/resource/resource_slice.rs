@@ -1,4 +1,4 @@
-//! What a driver has on a node, or for several.
+//! ResourceSlices: the devices that a driver has on a node, or for several nodes.
 
 pub mod capacity;
 pub mod device;

@@ -1,4 +1,4 @@
-//! What keeps claims away from devices, and claims that stay all the same.
+//! Taints that keep claims away from devices, and tolerations of claims that stay all the same.
 
 use crate::kinds::behavior::format::label_value;
 use crate::kinds::behavior::rules::at::At;

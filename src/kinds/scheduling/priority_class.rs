@@ -1,4 +1,4 @@
-//! Classes of priority.
+//! PriorityClasses.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

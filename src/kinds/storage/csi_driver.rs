@@ -1,4 +1,4 @@
-//! Drivers of storage.
+//! CSIDrivers.
 
 use std::collections::BTreeSet;
 

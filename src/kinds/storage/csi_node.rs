@@ -1,4 +1,4 @@
-//! Drivers of storage on a node.
+//! CSINodes: the drivers of storage on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 

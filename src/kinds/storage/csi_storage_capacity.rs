@@ -1,4 +1,4 @@
-//! How much storage there is.
+//! CSIStorageCapacities: how much storage there is.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

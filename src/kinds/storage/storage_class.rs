@@ -1,4 +1,4 @@
-//! Classes of storage, and of attributes of volumes.
+//! StorageClasses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

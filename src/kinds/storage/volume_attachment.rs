@@ -1,4 +1,4 @@
-//! Volumes attached to nodes.
+//! VolumeAttachments.
 
 use crate::fields::ObjectMap;
 use crate::gotext;

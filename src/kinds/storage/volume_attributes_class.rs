@@ -1,3 +1,5 @@
+//! VolumeAttributesClasses.
+
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::columns::Printer;

@@ -1,3 +1,5 @@
+//! Columns of CustomResourceDefinitions.
+
 use crate::kinds::behavior::columns::cell::{
     NAME, PLAIN, boolean_column, cells, flag, list, name, text, text_column, wide,
 };

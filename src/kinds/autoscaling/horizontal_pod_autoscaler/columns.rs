@@ -1,4 +1,4 @@
-//! Horizontal pod autoscalers of every version, and the scale subresource.
+//! Columns of HorizontalPodAutoscalers, in both versions.
 
 use jiff::Timestamp;
 

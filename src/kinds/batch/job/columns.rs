@@ -1,4 +1,4 @@
-//! Jobs and the schedules that start them.
+//! Columns of Jobs.
 
 use jiff::Timestamp;
 

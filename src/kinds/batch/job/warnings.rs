@@ -1,4 +1,4 @@
-//! What is said of Jobs that are valid, and of the Jobs of CronJobs.
+//! What clients are warned of in valid Jobs, and in the Jobs of CronJobs.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;

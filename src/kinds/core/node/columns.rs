@@ -1,4 +1,4 @@
-//! Nodes and runtime classes.
+//! Columns of Nodes.
 
 use std::collections::BTreeSet;
 

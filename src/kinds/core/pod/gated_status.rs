@@ -1,3 +1,5 @@
+//! Fields of features that are off, in the status of pods.
+
 use crate::kinds::behavior::gated_fields::Feature::{
     CsiVolumeHealth, DraNodeAllocatableResources, ImageVolumeWithDigest,
 };

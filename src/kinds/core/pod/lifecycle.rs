@@ -1,4 +1,4 @@
-//! Pods (`pkg/registry/core/pod/strategy.go`).
+//! How a pod begins and ends (`pkg/registry/core/pod/strategy.go`).
 
 use crate::fields;
 use crate::fields::ObjectMap;

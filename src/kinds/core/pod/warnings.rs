@@ -1,4 +1,4 @@
-//! What is said of pods that are valid.
+//! What clients are warned of in valid pods.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;

@@ -1,4 +1,4 @@
-//! Which kind has which of them.
+//! Fields of features that are off, in the specs of pods.
 
 use crate::kinds::behavior::gated_fields::Feature::{
     AtomicWriteVolumeUserFields, ContainerStopSignals, EmptyDirVolumeMode, EvictionRequestApi,

@@ -1,4 +1,4 @@
-//! Pods and their templates (`pkg/api/pod/warnings.go`).
+//! What clients are warned of in specs of pods (`pkg/api/pod/warnings.go`).
 
 pub mod overlaps;
 pub mod ports;

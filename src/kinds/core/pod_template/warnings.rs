@@ -1,4 +1,4 @@
-//! Templates of Pods, and what makes Pods of them.
+//! What clients are warned of in kinds that hold a template of pods.
 
 use crate::fields;
 use crate::fields::ObjectMap;

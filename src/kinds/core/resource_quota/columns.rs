@@ -1,3 +1,5 @@
+//! Columns of ResourceQuotas.
+
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, scalar_text, text_column};
 use crate::kinds::behavior::columns::text::join;

@@ -1,4 +1,4 @@
-//! Quotas that ask for more than they allow.
+//! What clients are warned of in quotas: requests that are larger than limits.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Services.
+//! Columns of Services.
 
 use std::collections::BTreeSet;
 

@@ -1,3 +1,5 @@
+//! What clients are warned of in valid Services.
+
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;

@@ -1,4 +1,4 @@
-//! Persistent volumes and their claims.
+//! Cells that persistent volumes and their claims share.
 
 use crate::kinds::behavior::columns::cell::{deleting, list, optional_text, scalar_text, text};
 use crate::kinds::behavior::columns::text::join;

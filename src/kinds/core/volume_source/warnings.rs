@@ -1,4 +1,4 @@
-//! Volumes of every sort, and drivers of them.
+//! Sources of volumes that nobody serves any more.
 
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;

@@ -1,4 +1,4 @@
-//! Where services lead: Endpoints and EndpointSlices.
+//! Columns of EndpointSlices.
 
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, list, name, text, text_column};

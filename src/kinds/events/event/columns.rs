@@ -1,4 +1,4 @@
-//! Events; `v1` and `events.k8s.io/v1` give the same facts different names.
+//! Columns of events; `v1` and `events.k8s.io/v1` give the same facts different names.
 
 use jiff::Timestamp;
 

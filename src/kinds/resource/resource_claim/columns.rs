@@ -1,3 +1,5 @@
+//! Columns of ResourceClaims.
+
 use crate::kinds::behavior::columns::Printer;
 use crate::kinds::behavior::columns::cell::{
     AGE, NAME, PLAIN, age as age_cell, cells, count, deleting, name, text_column,
