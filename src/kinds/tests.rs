@@ -27,7 +27,7 @@ fn names_in(guide: &str) -> Vec<&str> {
 fn kinds() -> impl Iterator<Item = (&'static Group, &'static str, &'static BuiltIn)> {
     GROUPS.iter().flat_map(|group| {
         let versions = group.versions.iter();
-        versions.flat_map(|version| version.kinds.iter().map(|kind| (*group, version.name, *kind)))
+        versions.flat_map(move |version| version.kinds.iter().map(move |kind| (*group, version.name, *kind)))
     })
 }
 
