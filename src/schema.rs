@@ -1,6 +1,8 @@
 //! What the served kinds are: definitions, types and defaults.
 
+pub mod builtin;
 pub mod defaults;
+pub mod kind;
 pub mod names;
 pub mod registry;
 pub mod resource;

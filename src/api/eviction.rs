@@ -16,6 +16,7 @@ use crate::causes::CauseReason;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::core::pod::condition;
 use crate::kinds::core::pod::condition::Condition;
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -88,8 +89,10 @@ impl Api {
         delete: &DeleteOptions,
         user: &User,
     ) -> Result<(), Error> {
-        let budgets =
-            self.resources.get("policy", "v1", "poddisruptionbudgets").ok_or(Error::UnknownResource)?;
+        let budgets = self
+            .resources
+            .get(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
+            .ok_or(Error::UnknownResource)?;
         let state = self.cache.fresh().await?;
         let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;
         let Some(budget) = matching.pop() else {

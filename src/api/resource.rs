@@ -15,13 +15,13 @@ use crate::codec::protobuf;
 use crate::kinds::behavior::Behavior;
 use crate::kinds::built_in;
 use crate::patch::apply::schema::Schema;
-use crate::schema::defaults;
-use crate::schema::names::{GroupKind, GroupResource};
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::{Fit, Types};
+use crate::schema::types::Fit;
 use crate::storage::ResourceId;
-use crate::tree::Value;
+use crate::tree::{Text, Value};
 
 /// One served version of a stored resource.
 pub struct Resource {
@@ -31,12 +31,15 @@ pub struct Resource {
     /// What the kind does.
     pub behavior: Behavior,
     pub plugins: Plugins,
-    /// The apiVersion that rows are encoded in from now on; older ones may be in another.
+    /// The kind that rows are encoded in from now on; older ones may be in another version.
+    pub stored_kind: Kind,
+    /// Its apiVersion, as the store shares it.
     pub stored_version: Arc<str>,
     /// The form of those rows.
     pub storage_media_type: StorageMediaType,
-    /// The types of every version that objects can be converted to, the served one first. Built when first needed.
-    schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    /// The kind in every version that objects can be converted to, the served one first, and how its values are merged:
+    /// built when first needed.
+    schemas: Vec<(Kind, OnceLock<Option<Schema>>)>,
     /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
     read_in_protobuf: AtomicBool,
     zero: OnceLock<ObjectMap>,
@@ -44,7 +47,7 @@ pub struct Resource {
 
 /// What rows are from now on.
 struct StoredAs {
-    version: Arc<str>,
+    kind: Kind,
     media_type: StorageMediaType,
 }
 
@@ -52,18 +55,24 @@ struct StoredAs {
 pub struct Resources {
     registry: Arc<Registry>,
     /// Every version of every group with this plural: rarely more than one, and found without making a key.
-    by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>>,
+    by_plural: HashMap<Text, Vec<Arc<Resource>>>,
 }
 
 impl Resource {
-    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored: StoredAs) -> Self {
+    fn new(
+        registry: &Registry,
+        definition: Arc<ResourceDefinition>,
+        id: ResourceId,
+        stored: StoredAs,
+    ) -> Self {
         let behavior = built_in::behavior(&definition);
         Self {
             id,
             plugins: Plugins::of(&definition),
-            stored_version: stored.version,
+            stored_version: stored.kind.gvk.api_version().as_str().into(),
+            stored_kind: stored.kind,
             storage_media_type: stored.media_type,
-            schemas: schemas(&definition, &behavior),
+            schemas: schemas(registry, &definition, &behavior),
             behavior,
             read_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
@@ -79,7 +88,7 @@ impl Resource {
     pub fn group_kind(&self) -> GroupKind {
         match &self.definition.storage {
             Storage::Table { resource, .. } => {
-                GroupKind { group: resource.group.clone(), kind: self.definition.kind.clone() }
+                GroupKind { group: resource.group.clone(), ..self.definition.group_kind() }
             }
             Storage::Virtual => self.definition.group_kind(),
         }
@@ -112,9 +121,8 @@ impl Resource {
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
         Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
-                let api_version = self.definition.api_version();
-                let mut served = other.convert_from(map, &api_version);
-                conform(&api_version, &self.definition.kind, &mut served)
+                let mut served = other.convert_from(map, self.definition.api_version());
+                conform(&self.definition.kind, &mut served)
                     .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
                 served
             }
@@ -124,31 +132,26 @@ impl Resource {
 
     /// Gives an object of the served version its defaults.
     pub fn default(&self, object: &mut ObjectMap) {
-        defaults::apply(&self.definition.api_version(), &self.definition.kind, object);
+        self.definition.kind.default(object);
     }
 
     /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
     pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
-        conform(&self.definition.api_version(), &self.definition.kind, object)
+        conform(&self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.
     pub fn schema(&self, api_version: &str) -> Option<&Schema> {
-        let (_, schema) = self.schemas.iter().find(|(known, _)| known == api_version)?;
-        let build = || {
-            let message = Types::built_in().kind(api_version, &self.definition.kind)?;
-            Some(Schema::built_in(Types::built_in(), message))
-        };
-        schema.get_or_init(build).as_ref()
+        let (kind, schema) = self.schemas.iter().find(|(kind, _)| kind.gvk.api_version() == api_version)?;
+        schema.get_or_init(|| Schema::of(kind)).as_ref()
     }
 
     /// The zero value of the kind, as upstream's types print it.
     pub fn zero(&self) -> &ObjectMap {
         self.zero.get_or_init(|| {
-            let api_version = self.definition.api_version();
-            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
-            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
-            kind.map(|(name, value)| (name.into(), value.into())).into_iter().chain(zero).collect()
+            let kind = &self.definition.kind;
+            let zero = protobuf::decode(kind, &[]).unwrap_or_default();
+            kind.gvk.claims().into_iter().chain(zero).collect()
         })
     }
 
@@ -157,10 +160,10 @@ impl Resource {
         let Some(other) = &self.behavior.other_version else { return object };
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let served = self.definition.api_version();
-        if from == served && api_version == other.api_version {
+        if from == served.as_str() && api_version == other.api_version {
             other.convert_to(object)
-        } else if from == other.api_version && api_version == served {
-            other.convert_from(object, &served)
+        } else if from == other.api_version && api_version == served.as_str() {
+            other.convert_from(object, served)
         } else {
             object
         }
@@ -171,10 +174,9 @@ impl Resource {
         Ok(match &self.behavior.other_version {
             Some(other) if *self.stored_version == *other.api_version => {
                 let mut stored = other.convert_to(object);
-                conform(&self.stored_version, &self.definition.kind, &mut stored)
-                    .map_err(Error::BadRequest)?;
+                conform(&self.stored_kind, &mut stored).map_err(Error::BadRequest)?;
                 // Upstream would give them when it reads the object again.
-                defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
+                self.stored_kind.default(&mut stored);
                 stored
             }
             _ => object,
@@ -204,10 +206,22 @@ impl Resource {
     }
 }
 
-fn schemas(definition: &ResourceDefinition, behavior: &Behavior) -> Vec<(String, OnceLock<Option<Schema>>)> {
-    let served = definition.api_version();
-    let other = behavior.other_version.map(|other| other.api_version.to_owned());
-    [served].into_iter().chain(other).map(|version| (version, OnceLock::new())).collect()
+fn schemas(
+    registry: &Registry,
+    definition: &ResourceDefinition,
+    behavior: &Behavior,
+) -> Vec<(Kind, OnceLock<Option<Schema>>)> {
+    let other = behavior
+        .other_version
+        .map(|other| in_version(registry, &definition.kind, &GroupVersion::fixed(other.api_version)));
+    [definition.kind.clone()].into_iter().chain(other).map(|kind| (kind, OnceLock::new())).collect()
+}
+
+/// A kind in another version, which may not be served.
+fn in_version(registry: &Registry, kind: &Kind, version: &GroupVersion) -> Kind {
+    let gvk = version.with_kind(kind.gvk.kind.clone());
+    let served = registry.by_kind(&gvk).map(|definition| definition.kind.clone());
+    served.or_else(|| kind.sibling(&gvk)).unwrap_or_else(|| Kind::opaque(gvk))
 }
 
 impl Resources {
@@ -217,12 +231,13 @@ impl Resources {
         ids: &HashMap<GroupResource, ResourceId>,
         storage_media_type: StorageMediaType,
     ) -> Self {
-        let mut by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>> = HashMap::new();
+        let mut by_plural: HashMap<Text, Vec<Arc<Resource>>> = HashMap::new();
         for definition in registry.definitions() {
-            let Storage::Table { resource, api_version } = &definition.storage else { continue };
+            let Storage::Table { resource, version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let stored = StoredAs { version: api_version.clone(), media_type: storage_media_type };
-            let resource = Resource::new(definition.clone(), *id, stored);
+            let kind = in_version(&registry, &definition.kind, version);
+            let stored = StoredAs { kind, media_type: storage_media_type };
+            let resource = Resource::new(&registry, definition.clone(), *id, stored);
             by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
         }
         Self { registry, by_plural }
@@ -232,24 +247,19 @@ impl Resources {
         &self.registry
     }
 
-    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        let found = |resource: &&Arc<Resource>| {
-            *resource.definition.group == *group && *resource.definition.version == *version
-        };
-        self.by_plural.get(plural)?.iter().find(found)
+    pub fn get(&self, name: &Gvr) -> Option<&Arc<Resource>> {
+        let of_version =
+            |resource: &&Arc<Resource>| *resource.definition.group_version() == name.group_version;
+        self.by_plural.get(&name.plural)?.iter().find(of_version)
     }
 
     /// A version of a kind, by what an `ownerReference` says.
-    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let definition = self.registry.by_kind(group, version, kind)?;
-        self.get(group, version, &definition.plural)
+    pub fn by_kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
+        self.get(&self.registry.by_kind(gvk)?.gvr())
     }
 
     /// Every stored resource once, in the version it is stored in where that is served.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.registry.stored().filter_map(|(_, definition)| {
-            self.get(&definition.group, &definition.version, &definition.plural)
-        })
+        self.registry.stored().filter_map(|(_, definition)| self.get(&definition.gvr()))
     }
 }

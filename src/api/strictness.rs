@@ -3,8 +3,8 @@
 use crate::api::meta;
 use crate::api::options::write::FieldValidation;
 use crate::fields::ObjectMap;
-use crate::schema::types;
-use crate::schema::types::{Fit, Types};
+use crate::schema::kind::Kind;
+use crate::schema::types::Fit;
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -56,11 +56,11 @@ impl Strictness<'_> {
 }
 
 /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
-pub fn conform(api_version: &str, kind: &str, object: &mut ObjectMap) -> Result<Fit, String> {
-    if Types::built_in().kind(api_version, kind).is_none() {
+pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
+    if kind.go().is_none() {
         meta::types::check(object)?;
     }
-    types::conform(api_version, kind, object)
+    kind.conform(object)
 }
 
 /// go-yaml's error about keys that are set twice.

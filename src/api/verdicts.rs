@@ -12,7 +12,7 @@ use crate::causes::Cause;
 use crate::kinds::behavior::Behavior;
 use crate::kinds::behavior::strategy::Writer;
 use crate::kinds::built_in;
-use crate::schema::defaults;
+use crate::schema::names::Gvk;
 use crate::schema::resource::ResourceDefinition;
 use crate::tree::Value;
 use crate::user::User;
@@ -60,7 +60,7 @@ fn compare(name: &str) {
                 compared += 1;
                 if shown(&found) != shown(&wanted) {
                     let to = case.to.as_ref().map_or("-".to_owned(), ToString::to_string);
-                    let kind = &definition.kind;
+                    let kind = definition.kind_name();
                     differences.push(format!(
                         "{kind} {verb} {} = {to}\n  upstream {:?}\n  rowplane {:?}",
                         case.path,
@@ -135,18 +135,16 @@ fn is_at(field: &str, prefix: &str) -> bool {
 }
 
 fn definition(object: &ObjectMap) -> ResourceDefinition {
-    let text = |name: &str| object[name].as_str().unwrap();
-    let found = built_in::definitions().into_iter().find(|definition| {
-        definition.api_version() == text("apiVersion") && *definition.kind == *text("kind")
-    });
-    found.unwrap_or_else(|| panic!("no {} {}", text("apiVersion"), text("kind")))
+    let gvk = Gvk::of(object).unwrap();
+    let found = built_in::definitions().into_iter().find(|definition| *definition.gvk() == gvk);
+    found.unwrap_or_else(|| panic!("no {gvk}"))
 }
 
 /// As a request's body is.
 fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
-    let (version, kind) = (definition.api_version(), &*definition.kind);
-    conform(&version, kind, object).unwrap_or_else(|why| panic!("{kind} {object:?}: {why}"));
-    defaults::apply(&version, kind, object);
+    let kind = &definition.kind;
+    conform(kind, object).unwrap_or_else(|why| panic!("{} {object:?}: {why}", kind.gvk));
+    kind.default(object);
 }
 
 fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Case) -> Verdict {

@@ -6,25 +6,30 @@ use std::sync::Arc;
 
 use super::GROUPS;
 use super::behavior::definition::{Definition, Keeping};
-use super::behavior::{Behavior, BuiltIn};
-use crate::schema::names::{GroupResource, api_version};
-use crate::schema::resource::{ForeignKind, ResourceDefinition, Storage, Subresource, Verb};
+use super::behavior::{Behavior, BuiltIn, Group, Version};
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupResource, GroupVersion, Gvk};
+use crate::schema::resource::{ResourceDefinition, Storage, Subresource, Verb};
+use crate::schema::types::Types;
+use crate::tree::Text;
 
 /// All built-in definitions, in no particular order.
 pub fn definitions() -> Vec<ResourceDefinition> {
-    let versions = GROUPS.iter().flat_map(|group| group.versions.iter().map(|version| (group.name, version)));
-    versions
-        .flat_map(|(group, version)| {
-            version.kinds.iter().map(|kind| definition(group, version.name, &kind.definition))
-        })
-        .collect()
+    let types = builtin::types();
+    let versions = GROUPS.iter().flat_map(|group| group.versions.iter().map(move |version| (group, version)));
+    let definitions_of = |(group, version): (&&Group, &Version)| {
+        let name = GroupVersion::new(group.name, version.name);
+        version.kinds.iter().map(|kind| definition(&types, &name, &kind.definition)).collect::<Vec<_>>()
+    };
+    versions.flat_map(definitions_of).collect()
 }
 
 /// What the server knows about a built-in kind; `None` for custom resources.
-pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static BuiltIn> {
-    let group = GROUPS.iter().find(|known| known.name == group)?;
-    let version = group.versions.iter().find(|known| known.name == version)?;
-    version.kinds.iter().find(|known| known.definition.kind == kind).copied()
+pub fn find(gvk: &Gvk) -> Option<&'static BuiltIn> {
+    let group = GROUPS.iter().find(|known| gvk.group().as_str() == known.name)?;
+    let version = group.versions.iter().find(|known| gvk.version() == known.name)?;
+    version.kinds.iter().find(|known| gvk.kind.as_str() == known.definition.kind).copied()
 }
 
 /// A kind in the newest of its versions.
@@ -37,50 +42,50 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
 
 /// What verbs ask about the kind of a resource.
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
-    match find(&definition.group, &definition.version, &definition.kind) {
+    match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),
         None => Behavior::custom(definition),
     }
 }
 
 /// The versions in which objects of a stored resource can be decoded, and therefore stored.
-pub fn storage_versions(resource: &GroupResource) -> Vec<String> {
+pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
     let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
-    definitions()
-        .iter()
-        .filter(|definition| stored(definition))
-        .map(ResourceDefinition::api_version)
-        .collect()
+    let versions = definitions().into_iter().filter(stored);
+    versions.map(|definition| definition.kind.gvk.group_version).collect()
 }
 
 /// As [`definitions`], but with these resources stored in another of their [`storage_versions`].
-pub fn definitions_stored_in(versions: &[(GroupResource, String)]) -> Vec<ResourceDefinition> {
+pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<ResourceDefinition> {
     let mut definitions = definitions();
     for definition in &mut definitions {
-        let Storage::Table { resource, api_version } = &mut definition.storage else { continue };
-        if let Some((_, version)) = versions.iter().rev().find(|(name, _)| name == resource) {
-            *api_version = version.as_str().into();
+        let Storage::Table { resource, version } = &mut definition.storage else { continue };
+        if let Some((_, chosen)) = versions.iter().rev().find(|(name, _)| name == resource) {
+            *version = chosen.clone();
         }
     }
     definitions
 }
 
-fn definition(group: &str, version: &str, row: &Definition) -> ResourceDefinition {
+fn definition(types: &Arc<Types>, name: &GroupVersion, row: &Definition) -> ResourceDefinition {
     ResourceDefinition {
-        group: group.into(),
-        version: version.into(),
-        kind: row.kind.into(),
+        kind: known(types, name.with_kind(row.kind)),
         list_kind: format!("{}List", row.kind).into(),
         plural: row.plural.into(),
         singular: row.kind.to_lowercase().into(),
         short_names: row.short_names.iter().map(|&name| name.into()).collect(),
-        categories: row.category.into_iter().map(Arc::from).collect(),
+        categories: row.category.into_iter().map(Text::from).collect(),
         scope: row.scope,
         verbs: verbs(row),
-        subresources: subresources(row),
-        storage: storage(group, version, row),
+        subresources: subresources(types, row),
+        storage: storage(name, row),
         behavior: row.behavior,
     }
+}
+
+/// `proto/` has a message for each kind of the table, which a test makes sure of.
+fn known(types: &Arc<Types>, gvk: Gvk) -> Kind {
+    types.kind(&gvk).unwrap_or_else(|| Kind::opaque(gvk))
 }
 
 fn verbs(row: &Definition) -> Vec<Verb> {
@@ -93,13 +98,14 @@ fn verbs(row: &Definition) -> Vec<Verb> {
     }
 }
 
-fn subresources(row: &Definition) -> Vec<Subresource> {
+fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {
     use Verb::{Create, Get, Patch, Update};
+    let own_kind = |gvk: Gvk| Some(known(types, gvk));
     let of = |name: &str| match name {
         "finalize" => (vec![Update], None),
-        "binding" => (vec![Create], Some(foreign("", "v1", "Binding"))),
-        "eviction" => (vec![Create], Some(foreign("policy", "v1", "Eviction"))),
-        "scale" => (vec![Get, Patch, Update], Some(foreign("autoscaling", "v1", "Scale"))),
+        "binding" => (vec![Create], own_kind(Gvk::fixed("v1", "Binding"))),
+        "eviction" => (vec![Create], own_kind(Gvk::fixed("policy/v1", "Eviction"))),
+        "scale" => (vec![Get, Patch, Update], own_kind(Gvk::fixed("autoscaling/v1", "Scale"))),
         _ => (vec![Get, Patch, Update], None),
     };
     let subresource = |&name: &&str| {
@@ -109,20 +115,13 @@ fn subresources(row: &Definition) -> Vec<Subresource> {
     row.subresources.iter().map(subresource).collect()
 }
 
-fn foreign(group: &str, version: &str, kind: &str) -> ForeignKind {
-    ForeignKind { group: group.into(), version: version.into(), kind: kind.into() }
-}
-
-fn storage(group: &str, version: &str, row: &Definition) -> Storage {
-    let (group, version) = match row.keeping {
+fn storage(name: &GroupVersion, row: &Definition) -> Storage {
+    let version = match &row.keeping {
         Keeping::Nothing => return Storage::Virtual,
-        Keeping::Own => (group, version),
-        Keeping::SharedWith { group, version } => (group, version),
+        Keeping::Own => name.clone(),
+        Keeping::SharedWith(version) => GroupVersion::fixed(version),
     };
-    Storage::Table {
-        resource: GroupResource::new(group, row.plural),
-        api_version: api_version(group, version).into(),
-    }
+    Storage::Table { resource: GroupResource::new(version.group(), row.plural), version }
 }
 
 #[cfg(test)]

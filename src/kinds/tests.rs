@@ -56,11 +56,12 @@ fn snake_case(kind: &str) -> String {
 }
 
 /// Files of a folder of `src/kinds` in which a kind is described.
-fn described_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn described_in(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
-    files.filter(|file| {
+    let described = files.filter(|file| {
         file.is_file() && fs::read_to_string(file).expect("a source file").contains(": BuiltIn =")
-    })
+    });
+    described.collect()
 }
 
 #[test]

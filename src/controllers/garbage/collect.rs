@@ -15,6 +15,7 @@ use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
+use crate::schema::names::Gvk;
 use crate::tree::{Value, json};
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -138,7 +139,8 @@ impl Collector<'_> {
     }
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
-        let Some(resource) = self.api.resources.by_kind(&owner.api_version, &owner.kind) else {
+        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
+        let Some(resource) = gvk.and_then(|gvk| self.api.resources.by_kind(&gvk)) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();

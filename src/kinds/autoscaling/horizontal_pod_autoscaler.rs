@@ -17,7 +17,7 @@ use crate::kinds::behavior::strategy::status::StatusRule;
 use crate::kinds::behavior::warnings::KindWarnings;
 
 pub static V1: BuiltIn =
-    built_in(autoscaler().shared("autoscaling", "v2"), r#"{"currentReplicas":0,"desiredReplicas":0}"#, OF_V1);
+    built_in(autoscaler().shared("autoscaling/v2"), r#"{"currentReplicas":0,"desiredReplicas":0}"#, OF_V1);
 
 pub static V2: BuiltIn = built_in(autoscaler(), r#"{"desiredReplicas":0,"currentMetrics":null}"#, OF_V2);
 

@@ -20,11 +20,8 @@ pub struct Definition {
 /// Where the objects are kept.
 pub enum Keeping {
     Own,
-    /// Under the same plural in another group or version.
-    SharedWith {
-        group: &'static str,
-        version: &'static str,
-    },
+    /// Under the same plural in another apiVersion.
+    SharedWith(&'static str),
     Nothing,
 }
 
@@ -71,8 +68,8 @@ impl Definition {
         self
     }
 
-    pub const fn shared(mut self, group: &'static str, version: &'static str) -> Self {
-        self.keeping = Keeping::SharedWith { group, version };
+    pub const fn shared(mut self, version: &'static str) -> Self {
+        self.keeping = Keeping::SharedWith(version);
         self
     }
 

@@ -19,7 +19,7 @@ use crate::kinds::events::conversion::OF_EVENTS;
 use crate::tree::Value;
 
 pub static KIND: BuiltIn = BuiltIn {
-    definition: namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("", "v1"),
+    definition: namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("v1"),
     strategy: Strategy { hooks: &EventHooks, ..Strategy::PLAIN },
     rules: Rules::new(create, update).without_finalizers(),
     warnings: KindWarnings::NONE,
