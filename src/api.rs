@@ -7,7 +7,6 @@ pub mod admission;
 pub mod apply;
 mod binding;
 pub mod continue_token;
-pub mod convert;
 pub mod create;
 pub mod decode;
 pub mod delete;
@@ -22,7 +21,6 @@ pub mod meta;
 pub mod modify;
 pub mod options;
 mod ownership;
-pub mod part;
 pub mod patch;
 pub mod registration;
 pub mod request;
@@ -34,14 +32,14 @@ pub mod scale;
 pub mod selector;
 pub mod services;
 pub mod storage_version;
-pub mod strategy;
 pub mod strictness;
 pub mod unreadable;
 pub mod update;
-pub mod validation;
-pub mod warnings;
 pub mod watch;
 mod write;
+
+#[cfg(test)]
+mod verdicts;
 
 use std::sync::Arc;
 use std::time::Duration;

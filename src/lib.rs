@@ -13,6 +13,7 @@ pub mod auth;
 pub mod controllers;
 
 pub mod api;
+pub mod kinds;
 pub mod patch;
 
 pub mod cache;
@@ -21,6 +22,7 @@ pub mod storage;
 pub mod codec;
 pub mod schema;
 
+pub mod causes;
 pub mod expression;
 pub mod fields;
 pub mod gotext;
@@ -38,5 +40,6 @@ pub mod tasks;
 pub mod tree;
 pub mod user;
 pub mod wall_clock;
+pub mod warnings;
 
 pub use server::Server;

@@ -5,11 +5,11 @@ use super::error::Error;
 use super::meta;
 use super::modify::Modified;
 use super::ownership::{self, Kind, acting, conflict_error, entries, first_managers};
-use super::part::Part;
 use super::request::Request;
 use super::strictness::Strictness;
 use super::write::{Current, Proposal, Write};
 use super::{Api, ObjectMap, Target, metadata_mut};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
 

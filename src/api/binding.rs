@@ -1,12 +1,13 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
 use super::decode::{Encoded, subresource_kind, typed_object};
-use super::error::{Cause, Error, Subject, aggregate};
+use super::error::{Error, Subject};
 use super::request::Request;
-use super::strategy::condition;
 use super::write::{Current, Next, Proposal, Write};
 use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
+use crate::causes::{Cause, aggregate};
 use crate::gotext;
+use crate::kinds::core::pod::condition;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
 

@@ -4,10 +4,10 @@ use super::decode::Body;
 use super::error::Error;
 use super::meta;
 use super::meta::owners::{Found, drop_repeated};
-use super::part::Part;
 use super::request::Request;
 use super::write::{Existing, Proposal, Write};
 use super::{Answer, Api, metadata_mut};
+use crate::kinds::behavior::part::Part;
 
 impl Api {
     /// Creates an object. An empty namespace of the request means the cluster scope.

@@ -240,7 +240,7 @@ fn summary(body: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::api::options::write::FieldValidation;
-    use crate::api::strictness::Warnings;
+    use crate::warnings::Warnings;
 
     fn decode(body: &str) -> Result<ObjectMap, String> {
         decode_as(MediaType::Json, body.as_bytes())

@@ -6,12 +6,12 @@ use super::deletion::{self, Plan, Rules};
 use super::error::Error;
 use super::modify::Outcome;
 use super::options::DryRun;
-use super::options::delete::Dependents;
-use super::part::Part;
 use super::request::Request;
 use super::resource::Resource;
 use super::write::{Current, Next, Proposal, Write};
 use super::{Answer, Api, ObjectMap, Target, meta};
+use crate::kinds::behavior::deletion::Dependents;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
@@ -33,7 +33,8 @@ impl Api {
     /// Deletes the object as a write of its own, or as a part of an action.
     pub(super) async fn delete_as(&self, write: Write<'_>) -> Result<Deleted, Error> {
         let (target, options) = (write.request.target, write.request.options.delete());
-        let Resource { definition, strategy, .. } = target.resource;
+        let Resource { definition, behavior, .. } = target.resource;
+        let strategy = &behavior.strategy;
         refuse_system_class(target)?;
         if let Some(deleted) = self.delete_undecodable(write).await? {
             return Ok(deleted);

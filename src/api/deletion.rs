@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::error::{Error, Subject};
 use super::meta::{self, Metadata};
-use super::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
-use super::strategy::Strategy;
+use super::options::delete::{DeleteOptions, Preconditions};
 use crate::gotext;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::behavior::strategy::Strategy;
 use crate::schema::resource::{Behavior, ResourceDefinition};
 use crate::tree::{Map, Value};
 
@@ -56,7 +57,7 @@ pub fn check(
             "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
         ),
     };
-    let like_writes = strategy.checks_preconditions_like_writes();
+    let like_writes = strategy.hooks.checks_preconditions_like_writes();
     if let Some((wanted, found)) = differs(&preconditions.uid, "uid") {
         return Err(match like_writes {
             true => failed("UID", &wanted, found),
@@ -74,7 +75,7 @@ pub fn check(
 
 /// Decides on a DELETE of `object`.
 pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
-    if let Some(begun) = rules.strategy.begin_deletion(object, options, &gotext::time(now)) {
+    if let Some(begun) = rules.strategy.begin_deletion(object, options.dependents, &gotext::time(now)) {
         return keep(object, begun);
     }
     let mut metadata = metadata_of(object).cloned().unwrap_or_default();

@@ -3,23 +3,24 @@
 mod budget;
 
 use super::decode::{Encoded, subresource_kind, typed_object};
-use super::error::{Cause, CauseReason, Error};
+use super::error::Error;
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
 use super::options::query::Query;
 use super::options::write::WriteOptions;
 use super::options::{DryRun, GetOptions, ReadAt};
-use super::part::Part;
 use super::request::{Options, Request};
 use super::resource::Resource;
-use super::strategy::condition::{self, Condition};
-use super::strictness::Warnings;
 use super::write::{Current, Proposal, Write};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::causes::{Cause, CauseReason};
+use crate::kinds::behavior::part::Part;
+use crate::kinds::core::pod::condition::{self, Condition};
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 use crate::tree::Value;
+use crate::warnings::Warnings;
 use budget::Budget;
 
 /// How often a pod that changes all the time is looked at again.
@@ -145,8 +146,8 @@ impl Api {
             let pod = request.target;
             let propose = &mut |found: Option<&Current>| {
                 let current = &found.ok_or_else(|| pod.not_found())?.object;
-                let Resource { definition, strategy, .. } = pod.resource;
-                deletion::check(current, &delete.preconditions, definition, strategy)?;
+                let Resource { definition, behavior, .. } = pod.resource;
+                deletion::check(current, &delete.preconditions, definition, &behavior.strategy)?;
                 let mut new = current.clone();
                 condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
                 Ok(Proposal::Object(new))

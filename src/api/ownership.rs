@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
-use super::error::{Cause, CauseReason, Error};
-use super::part::Part;
+use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut, now};
+use crate::causes::{Cause, CauseReason};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
@@ -38,7 +39,7 @@ pub(super) struct Kind<'a> {
 
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
-        Self { resource, filter: resource.strategy.filter(part) }
+        Self { resource, filter: resource.behavior.strategy.filter(part) }
     }
 
     /// The object that a create starts from: the zero value of the kind.

@@ -5,10 +5,10 @@ use super::decode::patch::Patch;
 use super::error::Error;
 use super::meta::owners::{Found, drop_repeated};
 use super::modify::Modified;
-use super::part::Part;
 use super::request::Request;
 use super::write::{Current, Proposal, Write};
 use super::{Api, metadata_mut};
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 
 impl Api {

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use super::error::Error;
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
-use super::strategy::Writer;
-use super::strictness::Warnings;
 use super::write::{create, put_mutation};
 use super::{Api, ObjectMap, Target, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::Storage;
@@ -23,6 +22,7 @@ use crate::storage::{
     Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// How much of a registration is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

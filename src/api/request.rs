@@ -7,12 +7,13 @@ use super::error::Error;
 use super::options::DryRun;
 use super::options::delete::DeleteOptions;
 use super::options::write::{FieldValidation, WriteOptions};
-use super::part::Part;
-use super::strictness::{Strictness, Warnings};
+use super::strictness::Strictness;
 use crate::auth::authorizer::{Attributes, Authorizer, MastersOnly};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::ownership::Conflicts;
 use crate::schema::resource::Verb;
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// Who wants what of which object, and how. A copy for another object differs in its target alone.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use super::decode::{Body, check_place, configuration};
 use super::error::Error;
 use super::modify::Modified;
 use super::ownership::{self, conflict_error};
-use super::part::Part;
 use super::request::Request;
 use super::write::rescale::{Owners, Rescale};
 use super::write::{Current, Proposal, Propose, UidRule, Write};
 use super::{Answer, Api, ObjectMap, scale};
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Refusal;
 

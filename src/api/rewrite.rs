@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::error::Error;
-use super::part::Part;
 use super::request::Request;
 use super::resource::Resource;
 use super::write::{Current, Next, Proposal, Write, put_mutation};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};

@@ -7,10 +7,11 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::error::{Cause, Error};
+use super::error::Error;
 use super::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
+use crate::causes::Cause;
 use crate::storage::{self, Written};
 use crate::tree::Value;
 

@@ -5,10 +5,10 @@ use super::error::Error;
 use super::meta::owners::{Found, drop_repeated};
 use super::meta::update::expected_revision;
 use super::modify::Modified;
-use super::part::Part;
 use super::request::Request;
 use super::write::{Proposal, UidRule, Write};
 use super::{Api, metadata_mut};
+use crate::kinds::behavior::part::Part;
 
 impl Api {
     /// Replaces the object, or the part of it that the request names, and creates what is missing where the kind does so.

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use super::admission::{Attempt, Operation};
 use super::error::Error;
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::request::Request;
-use super::strategy::Writer;
 use super::{Api, ObjectMap, meta, metadata, metadata_mut, now, scale};
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
 use crate::storage::Requirement;
 

@@ -16,12 +16,13 @@ use self::remains::Remains;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
-use crate::api::part::Part;
+use crate::api::options::delete::DeleteOptions;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
 
 /// The finalizer that this controller answers for.

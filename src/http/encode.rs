@@ -11,7 +11,8 @@ use jiff::Timestamp;
 
 use super::negotiate::{MetaVersion, Negotiated, Transform};
 use super::status::Failure;
-use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
+use super::table;
+use super::table::{Columns, IncludeObject, RowOptions};
 use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::List;
@@ -23,6 +24,7 @@ use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
+use crate::kinds::behavior::columns::{EmptyRows, Printer};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
@@ -57,8 +59,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let definition = &resource.definition;
-                let printer = table::printer_for(definition.group(), definition.kind_name());
+                let printer = resource.behavior.columns;
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -127,7 +128,7 @@ impl Encoder {
     /// What stands for the items of a list that has none.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == table::EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }

@@ -35,14 +35,13 @@ use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
 use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
-use crate::api::strictness::Warnings;
-use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// What is known of a request before its verb runs.
 struct Context<'a> {
@@ -86,7 +85,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return response::too_many_requests();
     }
     let warnings = Warnings::default();
-    if let Some(text) = of_resource(&definition) {
+    let resource = app.api.resources.get(&definition.gvr());
+    if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
         warnings.add(text);
     }
     let context = Context {

@@ -36,10 +36,10 @@ use crate::http::limits::{BodyBudget, Printing};
 use crate::http::openapi::OpenApi;
 use crate::http::routes::responder;
 use crate::identity::{Instance, ServerIdentity};
+use crate::kinds::built_in;
 use crate::long_work::Lanes;
 use crate::random::Random;
 use crate::revision::Revision;
-use crate::schema::builtin;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
 use crate::storage::memory;
@@ -75,7 +75,7 @@ pub async fn build_on(
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
-    let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
+    let registry = Arc::new(Registry::new(built_in::definitions_stored_in(&config.storage_versions)));
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();

@@ -65,7 +65,7 @@ async fn scans_that_find_little_let_others_go_first() {
         namespaced: true,
         namespace: Some("t"),
         name: None,
-        fields: &events.fields,
+        fields: &events.behavior.fields,
     };
     // A page, all of a state, and all of it from the database.
     let exactly = format!("resourceVersion={}&resourceVersionMatch=Exact", api.cache.revision());
@@ -108,7 +108,7 @@ async fn pages_of_everything_take_one_turn() {
             namespaced: true,
             namespace,
             name: None,
-            fields: &events.fields,
+            fields: &events.behavior.fields,
         };
         let query = Query::parse(&format!("limit={limit}"));
         let options = ListOptions::parse(&query, collection, &keys).expect("options");

@@ -12,8 +12,8 @@ use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::kinds::built_in;
 use rowplane::runtime::Runtime;
-use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
 
@@ -40,7 +40,7 @@ pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc
 }
 
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");

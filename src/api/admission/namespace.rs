@@ -5,10 +5,11 @@
 //! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
 
 use super::{Admission, Attempt, Operation, Verdict};
-use crate::api::error::{Cause, CauseReason, Error};
+use crate::api::error::Error;
 use crate::api::request::Request;
 use crate::api::{Target, meta, metadata};
 use crate::cache::State;
+use crate::causes::{Cause, CauseReason};
 use crate::codec::object::Object;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{Expect, Key, Requirement, ResourceId};

@@ -2,8 +2,10 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::tree::{Map, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,24 +15,6 @@ pub struct DeleteOptions {
     pub grace_period: Option<i64>,
     pub dependents: Dependents,
     pub preconditions: Preconditions,
-}
-
-/// What shall become of the objects that name this one as their owner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dependents {
-    /// The object's finalizers decide, else the kind.
-    #[default]
-    Unspecified,
-    Policy(Propagation),
-    /// The deprecated `orphanDependents`: true as `Orphan`; false as `Background`, but answered with 202.
-    Orphan(bool),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    Foreground,
-    Background,
-    Orphan,
 }
 
 /// What must hold of the object, compared as text.

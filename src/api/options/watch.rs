@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::ReadAt;
 use super::list::{Collection, Raw, Selection, is_watch, refuse, watch_after};
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
 use crate::revision::Revision;
 
@@ -137,12 +138,12 @@ impl Raw<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::selector::selectable::SelectableFields;
+    use crate::kinds::behavior::selectable::SelectableFields;
     use crate::schema::names::GroupResource;
 
     fn parse(query: &str, path: WatchPath) -> Result<WatchOptions, Error> {
         let resource = GroupResource::new("", "configmaps");
-        let fields = SelectableFields::built_in("", "ConfigMap");
+        let fields = SelectableFields::metadata();
         let collection = Collection {
             resource: &resource,
             namespaced: true,

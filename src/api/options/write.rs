@@ -2,7 +2,9 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Causes, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::gotext;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;

@@ -2,11 +2,12 @@
 
 use uuid::Uuid;
 
-use crate::api::error::{Causes, Error};
+use crate::api::error::Error;
 use crate::api::meta::{self, create::Stamp};
 use crate::api::resource::Resource;
-use crate::api::strategy::Writer;
 use crate::api::{ObjectMap, metadata, metadata_mut};
+use crate::causes::Causes;
+use crate::kinds::behavior::strategy::Writer;
 
 /// What a new object is called, and what it said of that.
 pub(in crate::api) struct Naming {
@@ -33,7 +34,7 @@ pub(in crate::api) fn stamp(
     let prefixed = !prefix.is_empty();
     let given = match generated {
         true => Some(generate_name(prefix)),
-        false => resource.strategy.own_name(metadata),
+        false => resource.behavior.strategy.own_name(metadata),
     };
     let uid = Uuid::new_v4().to_string();
     meta::create::prepare(metadata, &Stamp { uid: &uid, now });
@@ -46,15 +47,16 @@ pub(in crate::api) fn stamp(
 
 /// What the kind adds.
 pub(in crate::api) fn prepare(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
-    resource.strategy.begin_create(object);
-    resource.strategy.prepare_create(object, writer);
+    resource.behavior.strategy.hooks.begin_create(object);
+    resource.behavior.strategy.prepare_create(object, writer);
 }
 
 /// What the rules do not allow.
 pub(super) fn causes(resource: &Resource, object: &ObjectMap) -> Result<Causes, Error> {
     let empty = ObjectMap::new();
     let metadata = metadata(object).unwrap_or(&empty);
-    let mut causes = meta::create::validate(metadata, resource.definition.scope, resource.strategy.names());
-    causes.append(resource.rules.create(object)?);
+    let mut causes =
+        meta::create::validate(metadata, resource.definition.scope, resource.behavior.strategy.names);
+    causes.append(resource.behavior.rules.create(object)?);
     Ok(causes)
 }

@@ -187,7 +187,7 @@ impl<'a> Write<'a> {
 
 /// What the kind has to say of an object that is valid all the same.
 fn advise(write: Write<'_>, new: &ObjectMap, old: Option<&ObjectMap>) {
-    let (advice, warnings) = (&write.request.target.resource.advice, write.request.warnings);
+    let (advice, warnings) = (&write.request.target.resource.behavior.warnings, write.request.warnings);
     match old {
         Some(old) => advice.update(write.part, new, old, warnings),
         None => advice.create(new, warnings),

@@ -2,8 +2,8 @@
 
 use crate::api::error::Error;
 use crate::api::ownership::{self, Tracking};
-use crate::api::part::Part;
 use crate::api::{ObjectMap, Target, metadata, metadata_mut, scale};
+use crate::kinds::behavior::part::Part;
 use crate::tree::Value;
 
 /// A Scale that its parent is to get, decoded.

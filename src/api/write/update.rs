@@ -2,11 +2,12 @@
 //! and the checks around it.
 
 use super::{Current, Next};
-use crate::api::error::{Causes, Error};
-use crate::api::part::Part;
+use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::api::strategy::Writer;
 use crate::api::{ObjectMap, Target, meta, metadata, metadata_mut, ownership};
+use crate::causes::Causes;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::tree::Value;
 
 /// Checks that it replaces the version it means, puts back what does not change, and lets the kind add its part.
@@ -17,7 +18,7 @@ pub(super) fn prepare(
     current: &Current,
     writer: &Writer<'_>,
 ) -> Result<(), Error> {
-    let (empty, old, strategy) = (ObjectMap::new(), &current.object, &target.resource.strategy);
+    let (empty, old, strategy) = (ObjectMap::new(), &current.object, &target.resource.behavior.strategy);
     let own = metadata_mut(new);
     check_revision(target, own, current)?;
     meta::drop_empty(own);
@@ -26,15 +27,12 @@ pub(super) fn prepare(
     own.insert("resourceVersion", current.stored.revision().to_string().into());
     match part {
         Part::Main => {
-            strategy.begin_update(new, old);
+            strategy.hooks.begin_update(new, old);
             strategy.prepare_update(new, old);
         }
         Part::Scale => strategy.prepare_update(new, old),
         Part::Status => strategy.prepare_status_update(new, old, writer),
-        Part::Finalize => strategy.prepare_finalize(new, old),
-        Part::Approval => strategy.prepare_approval(new, old, writer),
-        Part::EphemeralContainers => strategy.prepare_debugging(new, old),
-        Part::Resize => strategy.prepare_resize(new, old),
+        part => strategy.prepare_part_update(part, new, old, writer),
     }
     Ok(())
 }
@@ -63,12 +61,12 @@ pub(super) fn causes(
     let (own, stored) = (metadata(new).unwrap_or(&empty), metadata(old).unwrap_or(&empty));
     let mut causes = meta::update::validate(own, stored, resource.definition.scope);
     causes.append(match part {
-        Part::Main | Part::Scale => resource.rules.update(new, old),
-        Part::Status => resource.rules.status(new, old),
-        Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.rules.whole(new),
+        Part::Main | Part::Scale => resource.behavior.rules.update(new, old),
+        Part::Status => resource.behavior.rules.status(new, old),
+        Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.behavior.rules.part(new),
         Part::Approval => Ok(Causes::default()),
     }?);
-    causes.extend(resource.strategy.part_causes(part, new, old));
+    causes.extend(resource.behavior.strategy.part_causes(part, new, old));
     Ok(causes)
 }
 
@@ -85,7 +83,7 @@ pub(super) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> 
 fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> bool {
     let terminating = metadata(old).is_some_and(meta::is_terminating);
     let released = metadata(new).is_some_and(meta::update::completes_deletion);
-    terminating && released && resource.strategy.finalized(new)
+    terminating && released && resource.behavior.strategy.finalized(new)
 }
 
 fn same(new: &ObjectMap, old: &ObjectMap) -> bool {

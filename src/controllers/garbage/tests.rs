@@ -6,14 +6,15 @@ use super::*;
 use crate::api::admission::Chain;
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::decode::Body;
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
+use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::built_in;
 use crate::runtime::Runtime;
-use crate::schema::builtin;
 use crate::schema::names::{GroupVersion, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::Verb;
@@ -23,7 +24,7 @@ use crate::tree::{Value, json};
 
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");

@@ -88,7 +88,7 @@ impl Context<'_> {
             namespaced: self.definition.namespaced(),
             namespace: self.path.namespace.as_deref(),
             name: self.path.name.as_deref(),
-            fields: &resource.fields,
+            fields: &resource.behavior.fields,
         }
     }
 

@@ -12,9 +12,9 @@ use crate::api::modify::{Modified, Outcome};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::options::list::ListOptions;
 use crate::api::options::write::WriteOptions;
+use crate::api::resource::Resource;
 use crate::api::reviews::Reviewer;
 use crate::api::strictness::Strictness;
-use crate::api::warnings::of_deletion;
 use crate::api::{Answer, ObjectMap};
 use crate::codec::managed;
 use crate::http::encode::Encoder;
@@ -23,6 +23,7 @@ use crate::http::request::header_text;
 use crate::http::request_body::media_type;
 use crate::http::status::{deleted, done};
 use crate::http::{body as bodies, response};
+use crate::kinds::behavior::deletion::Dependents;
 use crate::tree::Value;
 
 impl Context<'_> {
@@ -78,8 +79,8 @@ impl Context<'_> {
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
         let negotiated = self.negotiate(Shape::Single)?;
         let options = self.delete_options(body).await?;
-        self.warn_of_deletion(&options);
         let target = self.target()?;
+        self.warn_of_deletion(target.resource, &options);
         let encoder = self.encoder(&negotiated)?;
         match self.app.api.delete(&self.request(&options)?).await? {
             Deleted::Gone { uid } => {
@@ -98,7 +99,7 @@ impl Context<'_> {
         let keys = self.app.api.token_keys.load();
         let list = ListOptions::parse(&self.query, self.collection(resource, &group_resource), &keys)?;
         let options = self.delete_options(body).await?;
-        self.warn_of_deletion(&options);
+        self.warn_of_deletion(resource, &options);
         let encoder = self.encoder(&negotiated)?;
         let namespace = self.path.namespace.as_deref();
         let request = self.request(&options)?;
@@ -107,8 +108,10 @@ impl Context<'_> {
         Ok(response::encoded(StatusCode::OK, negotiated.media, body))
     }
 
-    fn warn_of_deletion(&self, options: &DeleteOptions) {
-        if let Some(text) = of_deletion(self.definition, options) {
+    fn warn_of_deletion(&self, resource: &Resource, options: &DeleteOptions) {
+        if options.dependents == Dependents::Unspecified
+            && let Some(text) = resource.behavior.warnings.unspecified_dependents
+        {
             self.warnings.add(text);
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::codec::json::Node;
+use crate::kinds::built_in;
 use crate::schema::builtin;
 use crate::tree::Value;
 
@@ -19,7 +20,7 @@ fn field(message: &'static Message, name: &str) -> &'static Field {
 
 #[test]
 fn every_served_kind_has_a_type() {
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         let message = message(definition.gvk());
         assert_eq!(message.name, &**definition.kind_name());
         assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.gvk());

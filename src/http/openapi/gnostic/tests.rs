@@ -4,7 +4,7 @@ use super::*;
 use crate::http::openapi::OpenApi;
 use crate::http::openapi::schemas::Library;
 use crate::http::openapi::v2::Swagger;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::registry::Registry;
 use crate::tree::json;
 
@@ -35,7 +35,7 @@ fn a_parameter_or_a_reference() {
 /// The encoder looks for lost members in debug builds.
 #[test]
 fn no_member_is_lost() {
-    let registry = Registry::new(builtin::definitions());
+    let registry = Registry::new(built_in::definitions());
     let library = Library::load();
     let document = Swagger::new(&registry, &library);
     assert!(!encode_v2(serde_json::to_string(&document).expect("JSON").as_bytes()).is_empty());
