@@ -7,12 +7,10 @@
 use jiff::Timestamp;
 
 use crate::api::error::Error;
+use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::http::negotiate::MetaVersion;
 use crate::kinds::behavior::columns::{Column, EmptyRows, Printer};
 use crate::tree::{Map, Value, json};
-
-/// The annotation of the bookmark that ends the initial events of a watch.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Whether a Table carries its column definitions; a watch sends them in its first event only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
