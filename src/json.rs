@@ -6,9 +6,11 @@ use serde::de::DeserializeSeed;
 
 mod literals;
 mod node;
-pub(super) mod plain;
+pub(crate) mod plain;
+pub mod scan;
 mod surrogates;
 mod syntax;
+pub mod text;
 mod whole;
 
 pub use node::Node;
