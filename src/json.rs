@@ -4,18 +4,17 @@ use std::cell::Cell;
 
 use serde::de::DeserializeSeed;
 
-mod literals;
+mod exact;
 mod node;
 pub(crate) mod plain;
 pub mod scan;
 mod surrogates;
-mod syntax;
 pub mod text;
 mod whole;
 
+pub use exact::complaint;
 pub use node::Node;
 pub use surrogates::first as first_surrogate;
-pub use syntax::complaint;
 pub use whole::{whole, whole_numbers};
 
 use self::plain::Place;
