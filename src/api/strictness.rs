@@ -3,7 +3,7 @@
 use crate::api::meta;
 use crate::api::options::write::FieldValidation;
 use crate::fields::ObjectMap;
-use crate::schema::kind::Kind;
+use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
 use crate::user::User;
 use crate::warnings::Warnings;
@@ -57,7 +57,7 @@ impl Strictness<'_> {
 
 /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
 pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
-    if kind.go().is_none() {
+    if matches!(kind.shape, Shape::Opaque) {
         meta::types::check(object)?;
     }
     kind.conform(object)
