@@ -27,6 +27,7 @@ pub mod expression;
 pub mod fields;
 pub mod gotext;
 pub mod identity;
+pub mod json;
 pub mod long_work;
 pub mod metrics;
 pub mod pieces;
@@ -41,5 +42,8 @@ pub mod tree;
 pub mod user;
 pub mod wall_clock;
 pub mod warnings;
+
+#[cfg(test)]
+mod layers;
 
 pub use server::Server;

@@ -1,9 +1,9 @@
 //! How strictly a body is decoded, and what the client is told of what was passed over.
 
-use super::ObjectMap;
-use super::meta;
-use super::options::write::FieldValidation;
-use crate::schema::kind::Kind;
+use crate::api::meta;
+use crate::api::options::write::FieldValidation;
+use crate::fields::ObjectMap;
+use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
 use crate::warnings::Warnings;
 
@@ -49,7 +49,7 @@ impl Strictness<'_> {
 
 /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
 pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
-    if kind.go().is_none() {
+    if matches!(kind.shape, Shape::Opaque) {
         meta::types::check(object)?;
     }
     kind.conform(object)

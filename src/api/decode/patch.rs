@@ -4,7 +4,7 @@ use super::claims::{self, Misfit};
 use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::api::strictness::{Strictness, conform};
-use crate::codec::json::{self, Node, Parsed};
+use crate::json::{self, Node, Parsed};
 use crate::codec::managed;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
