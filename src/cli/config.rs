@@ -13,7 +13,7 @@ use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::Compaction;
 
 /// The configuration of `rowplane serve`.
@@ -42,7 +42,7 @@ pub struct ServeConfig {
     /// `None`: the feature gate `APIServerIdentity` is off.
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual, and in which.
-    pub storage_versions: Vec<(GroupResource, String)>,
+    pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub log: LogConfig,
 }
 

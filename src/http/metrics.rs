@@ -18,6 +18,8 @@ use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 
+use crate::schema::names::Gvr;
+
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -121,8 +123,12 @@ impl Metrics {
     }
 
     /// The counter of events sent to watchers of a resource; ask once per watch.
-    pub fn watch_events(&self, group: &str, version: &str, resource: &str) -> Counter {
-        let labels = [("group", group), ("version", version), ("resource", resource)];
+    pub fn watch_events(&self, resource: &Gvr) -> Counter {
+        let labels = [
+            ("group", resource.group().as_str()),
+            ("version", resource.version()),
+            ("resource", &resource.plural),
+        ];
         let labels: Vec<Label> = labels.map(|(name, value)| Label::new(name, value.to_owned())).into();
         counter(&self.recorder, "apiserver_watch_events_total", labels)
     }

@@ -16,7 +16,7 @@ use rowplane::controllers::IdentityLeases;
 use rowplane::http;
 use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::storage::{Backend, Compaction};
 use rowplane::tasks::Failure;
 use rowplane::wall_clock::WallClock;
@@ -45,7 +45,7 @@ pub struct Setup {
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual.
-    pub storage_versions: Vec<(GroupResource, String)>,
+    pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     /// By which certificates live.
     pub clock: WallClock,
