@@ -14,6 +14,7 @@ pub mod limits;
 pub mod metrics;
 pub mod negotiate;
 pub mod openapi;
+pub mod publications;
 mod request;
 mod request_body;
 mod request_path;

@@ -13,10 +13,10 @@ use super::config::{IdentityConfig, ServeConfig};
 use super::datastore::Datastore;
 use super::replica::Replica;
 use super::serve::{Application, BuildError, Environment};
+use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
-use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{self, Api};
 use crate::cache::Cache;
@@ -26,10 +26,9 @@ use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits};
-use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
-use crate::http::openapi::OpenApi;
+use crate::http::publications::Publications;
 use crate::http::routes::router;
 use crate::identity::{Instance, ServerIdentity};
 use crate::long_work::Lanes;
@@ -80,7 +79,7 @@ pub async fn build_on(
     let api = Arc::new(Api {
         store,
         cache,
-        resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
+        catalog: Catalog::new(Served::new(registry, &ids, config.storage_media_type)),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
         unreadable: Default::default(),
@@ -124,8 +123,7 @@ pub async fn build_on(
         api: api.clone(),
         gate,
         door,
-        documents: Documents::build(&registry, &address.to_string()),
-        openapi: Arc::new(OpenApi::new(registry)),
+        publications: Publications::new(&api.catalog.served(), address.to_string()),
         metrics,
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,

@@ -53,8 +53,9 @@ pub enum Agreement {
 }
 
 pub async fn run(api: Arc<Api>, config: Config) -> Result<(), Error> {
-    let migrations = api.resources.get(&Gvr::fixed("storagemigration.k8s.io/v1", "storageversionmigrations"));
-    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
+    let migrations =
+        api.catalog.built_in(&Gvr::fixed("storagemigration.k8s.io/v1", "storageversionmigrations"));
+    let versions = api.catalog.built_in(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (Some(migrations), Some(versions)) = (migrations.cloned(), versions.cloned()) else { return Ok(()) };
     let start = api.cache.any().revision;
     let mut changes = (api.cache.watch(migrations.id, start), api.cache.watch(versions.id, start));
@@ -163,7 +164,7 @@ impl Migrator {
 
     /// The resource in the version in which it is stored.
     fn find(&self, name: &GroupResource) -> Found {
-        let resources = &self.api.resources;
+        let resources = self.api.catalog.served();
         let versions = resources.registry().group(&name.group).map(|group| &group.versions[..]);
         let served = versions
             .unwrap_or_default()

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::meta::generate_name;
-use rowplane::api::resource::Resources;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
@@ -43,11 +43,11 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &tasks),
         cache,
-        resources: Resources::new(
+        catalog: Catalog::new(Served::new(
             registry,
             &names.into_iter().zip(ids).collect(),
             StorageMediaType::default(),
-        ),
+        )),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),

@@ -3,10 +3,10 @@
 use arc_swap::ArcSwap;
 
 use super::*;
+use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
 use crate::api::options::write::WriteOptions;
-use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Answer, Target};
@@ -35,7 +35,11 @@ async fn api(directory: &std::path::Path) -> Api {
     Api {
         store: Store::start(backend, sink, mark, &tasks),
         cache,
-        resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
+        catalog: Catalog::new(Served::new(
+            registry,
+            &names.into_iter().zip(ids).collect(),
+            Default::default(),
+        )),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         lanes: Default::default(),
@@ -49,7 +53,7 @@ async fn api(directory: &std::path::Path) -> Api {
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
-    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
+    let resource = api.catalog.built_in(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = object else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
@@ -66,16 +70,17 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let api = api(directory.path()).await;
     create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
     let mut graph = Graph::default();
-    assert!(load(&api, &api.cache.any(), &mut graph).is_empty());
+    let all: Vec<_> = api.catalog.served().stored().cloned().collect();
+    assert!(load(&api, &api.cache.any(), &all, &mut graph).is_empty());
 
     let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
     let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
     let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
     let metadata = json!({"name": "dependent", "ownerReferences": references});
     let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
-    let id = |plural| api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
+    let id = |plural| api.catalog.built_in(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
     let (configmaps, secrets) = (id("configmaps"), id("secrets"));
-    let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
+    let resource = api.catalog.built_in(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
     let target = Target { resource, namespace: "t", name: "owner" };
     let policy = Dependents::Policy(Propagation::Orphan);
     let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };
@@ -95,7 +100,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let known = Node { resource: secrets, key: dependent.key().into() };
     let report = Report::Change { node: known, current: Some(dependent), previous: None };
     take_in(&api, &mut graph, report, &mut queue);
-    for resource in api.resources.stored() {
+    for resource in &all {
         take_in(&api, &mut graph, Report::Reached(resource.id, at), &mut queue);
     }
     assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Done)));
