@@ -61,6 +61,14 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
+    Ok(build_with_api(backend, environment).await?.0)
+}
+
+/// The same, for whoever works with the verbs, or changes what is served.
+pub async fn build_with_api(
+    backend: Arc<dyn Backend>,
+    environment: Environment,
+) -> Result<(Application, Arc<Api>), BuildError> {
     let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
     let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
     backend.hold_to(&mark).await?;
@@ -139,6 +147,7 @@ pub async fn build_on(
         lanes: Lanes::default(),
     };
     let router = router(Arc::new(app), health);
+    let shared = api.clone();
     let stopping = async move {
         controlling.stop();
         controlling.ended().await;
@@ -152,7 +161,7 @@ pub async fn build_on(
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok(Application { router, stop: Box::pin(stopping) })
+    Ok((Application { router, stop: Box::pin(stopping) }, shared))
 }
 
 /// Opens the database that the configuration names.

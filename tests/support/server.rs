@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kube::config::Kubeconfig;
+use rowplane::api::Api;
 use rowplane::auth::pki::Overrides;
-use rowplane::cli::application::{build_on, open};
+use rowplane::cli::application::{build_with_api, open};
 use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
 use rowplane::cli::datastore::Datastore;
 use rowplane::cli::serve::Server;
@@ -102,18 +103,19 @@ impl Setup {
 
     /// A server with nothing but what it makes itself.
     pub async fn start_empty(&self) -> TestServer {
-        let opened: Arc<OnceLock<Arc<dyn Backend>>> = Arc::default();
+        let opened: Arc<OnceLock<(Arc<dyn Backend>, Arc<Api>)>> = Arc::default();
         let slot = opened.clone();
         let server = Server::start_at(self.config(), self.clock.clone(), async move |environment| {
             let backend = open(&environment.config.datastore).await?;
-            assert!(slot.set(backend.clone()).is_ok(), "built once");
-            build_on(backend, environment).await
+            let (application, api) = build_with_api(backend.clone(), environment).await?;
+            assert!(slot.set((backend, api)).is_ok(), "built once");
+            Ok(application)
         });
         let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
         let kubeconfig = self.kubeconfig();
-        let backend = opened.get().expect("opened").clone();
+        let (backend, api) = opened.get().expect("opened").clone();
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
-        TestServer { admin, kubeconfig, backend, server }
+        TestServer { admin, kubeconfig, backend, api, server }
     }
 
     /// A server that also has the namespace `t`.
@@ -163,6 +165,7 @@ pub struct TestServer {
     pub admin: Client,
     pub kubeconfig: Kubeconfig,
     pub backend: Arc<dyn Backend>,
+    pub api: Arc<Api>,
     server: Server,
 }
 
@@ -176,7 +179,9 @@ impl Deref for TestServer {
 
 impl TestServer {
     pub async fn stop(self) {
-        self.server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
+        let Self { api, server, .. } = self;
+        drop(api);
+        server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
     }
 
     /// Reads the files of certificates and tokens again, as the server does from time to time.
