@@ -57,6 +57,7 @@ use crate::codec::object::Object;
 pub use crate::fields::{self, ObjectMap};
 pub use crate::gotext::now;
 use crate::long_work::Lanes;
+use crate::runtime::Runtime;
 use crate::storage::{Key, ResourceId, Store};
 use crate::tree::{Map, Value};
 
@@ -69,19 +70,20 @@ pub struct Api {
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
+    pub runtime: Runtime,
     pub config: Config,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,
 }
 
 /// Settings of the verbs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
     /// Makes a name of a `generateName`; random, and each time another.
-    pub generate_name: fn(&str) -> String,
+    pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
 /// One object of a resource. Cluster-scoped objects have an empty namespace.

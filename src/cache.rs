@@ -34,8 +34,8 @@ use self::log::Log;
 use self::snapshots::Snapshots;
 use self::turnover::Turnover;
 use crate::revision::Revision;
+use crate::runtime::Runtime;
 use crate::storage::{Backend, Clock, Error, HighWaterMark, OwnCommit, ResourceId};
-use crate::tasks::Tasks;
 
 pub use self::load::LoadProgress;
 pub use self::state::{Objects, Range, State};
@@ -81,12 +81,12 @@ pub enum Exact {
 
 impl Cache {
     /// Loads the current state, telling how far that is, and starts the feed, which ends with the writer or a while after
-    /// `tasks` are stopped. Returns the channel through which the writer publishes commits.
+    /// its tasks are stopped. Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
         mark: Arc<HighWaterMark>,
-        tasks: &Tasks,
+        runtime: &Runtime,
         progress: &LoadProgress,
     ) -> Result<(Self, mpsc::Sender<OwnCommit>), Error> {
         let state = load::load(&backend, resources, progress).await?;
@@ -100,15 +100,16 @@ impl Cache {
             progress: watch::Sender::new(revision),
             logs: RwLock::default(),
             snapshots: Snapshots::default(),
-            freshness: Freshness::default(),
+            freshness: Freshness::new(runtime.metrics.clock_questions()),
             lag: Lag::default(),
             behind: Notify::new(),
             turnovers,
         };
         let cache = Self { shared: Arc::new(shared) };
         let (sink, commits) = mpsc::channel(COMMITS_AHEAD);
-        tasks.run_to_end("feed", feed::run(cache.clone(), commits, requests, tasks.clone()));
-        tasks.run("cache-upkeep", cache.clone().upkeep());
+        let feed = feed::run(cache.clone(), commits, requests, runtime.clone());
+        runtime.tasks.run_to_end("feed", feed);
+        runtime.tasks.run("cache-upkeep", cache.clone().upkeep());
         Ok((cache, sink))
     }
 

@@ -1,43 +1,42 @@
 //! Subcommands, flags, start-up and shutdown. The only module that reads flags or the environment.
 
-mod announcement;
-pub mod application;
 pub mod args;
+mod banner;
 pub mod config;
-mod credentials;
-pub mod datastore;
+mod envtest_assets;
 pub mod error;
+mod etcd;
 pub mod feature_gates;
+mod kube_apiserver;
 mod logging;
-mod open_files;
-mod private;
 mod progress;
-mod replica;
 pub mod serve;
 mod signals;
-mod startup;
 pub mod status;
 pub mod transfer;
 
 use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use self::args::{Cli, Command};
+use self::envtest_assets::STAND_INS;
 use self::error::Error;
-use self::serve::{Application, BuildError, Environment};
+use self::serve::Banner;
+use crate::server::config::Config;
 
 /// The whole program: parses `arguments`, runs what they ask for, and says in one line why it could not.
 ///
-/// `build` makes the application of `rowplane serve`, `give_back` returns freed memory to the system.
-pub fn main<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> ExitCode
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
-    match run(arguments, build, give_back) {
+/// `give_back` returns freed memory to the system.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> ExitCode {
+    match run(arguments, give_back) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("rowplane: {}", error.one_line());
@@ -46,12 +45,10 @@ where
     }
 }
 
-fn run<B>(arguments: impl IntoIterator<Item = OsString>, build: B, give_back: fn()) -> Result<(), Error>
-where
-    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
-{
-    private::shut_out_others();
-    let cli = match Cli::try_parse_from(arguments) {
+fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result<(), Error> {
+    // Whatever this process makes is its owner's alone, unless it says otherwise: keys, tokens, every Secret.
+    umask(Mode::RWXG | Mode::RWXO);
+    let cli = match Cli::try_parse_from(as_called(arguments)) {
         Ok(cli) => cli,
         Err(answer) if is_answer(answer.kind()) => return answer.print().map_err(Error::Output),
         Err(error) => return Err(Error::usage(&error)),
@@ -60,11 +57,7 @@ where
         Command::Serve(arguments) => {
             let config = arguments.into_config()?;
             logging::init(config.log);
-            let runtime = runtime(give_back)?;
-            let served = runtime.block_on(serve::serve(config, build));
-            // What has not ended in its grace is not waited for.
-            runtime.shutdown_background();
-            served
+            serve(config.server, Banner::Print, give_back)
         }
         Command::Backup(arguments) => {
             let (file, datastore) = arguments.into_config()?;
@@ -83,7 +76,45 @@ where
             let (from, to) = arguments.into_config()?;
             runtime(give_back)?.block_on(transfer::migrate(&from, &to))?.print()
         }
+        Command::EnvtestAssets(arguments) => envtest_assets::fill(&arguments.dir),
+        Command::KubeApiserver(others) => match kube_apiserver::parse(others.arguments)? {
+            kube_apiserver::Outcome::Print(text) => print(&text),
+            kube_apiserver::Outcome::Run(config, notes) => {
+                logging::init(config.log);
+                if !notes.is_empty() {
+                    tracing::warn!(flags = notes.join(", "), "flags without effect here");
+                }
+                serve(config.server, Banner::Omit, give_back)
+            }
+        },
+        Command::Etcd(others) => match etcd::parse(others.arguments)? {
+            etcd::Asked::Print(text) => print(&text),
+            etcd::Asked::Serve(urls) => single_threaded()?.block_on(etcd::serve(urls)),
+        },
     }
+}
+
+/// A program called by another's name stands in for that one: `kube-apiserver ...` is `rowplane kube-apiserver ...`.
+fn as_called(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    let stand_in = name.and_then(|name| name.to_str()).filter(|name| STAND_INS.contains(name));
+    if let Some(stand_in) = stand_in.map(OsString::from) {
+        arguments.insert(1, stand_in);
+    }
+    arguments
+}
+
+fn serve(config: Config, banner: Banner, give_back: fn()) -> Result<(), Error> {
+    let runtime = runtime(give_back)?;
+    let served = runtime.block_on(serve::serve(config, banner));
+    // What has not ended in its grace is not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    std::io::stdout().lock().write_all(text.as_bytes()).map_err(Error::Output)
 }
 
 /// How long a thread for work that blocks waits for more. What it leaves may be much, as documents of OpenAPI do; under
@@ -98,6 +129,10 @@ fn runtime(give_back: fn()) -> Result<tokio::runtime::Runtime, Error> {
         .thread_name("rowplane")
         .build()
         .map_err(Error::Runtime)
+}
+
+fn single_threaded() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)
 }
 
 /// `--help` and `--version` come as errors that are none.

@@ -29,7 +29,9 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::OwnRegistration;
-use crate::tasks::{Tasks, panic_message};
+use crate::metrics::Metrics;
+use crate::runtime::Runtime;
+use crate::tasks::panic_message;
 
 pub use bootstrap::{create_system_namespaces, create_system_objects};
 
@@ -64,7 +66,7 @@ pub struct IdentityLeases {
 #[derive(Clone)]
 pub struct Runner {
     pub api: Arc<Api>,
-    pub tasks: Tasks,
+    pub runtime: Runtime,
 }
 
 impl Runner {
@@ -87,7 +89,7 @@ impl Runner {
             let (election, holder) = (election.clone(), claimed.holder.clone());
             self.run("election", move |api| Box::pin(leader::run(api, election.clone(), holder.clone())));
         }
-        let tasks = self.tasks.clone();
+        let tasks = self.runtime.tasks.clone();
         self.run("identity-lease", move |api| {
             Box::pin(identity_lease::run(api, claimed.clone(), tasks.clone()))
         });
@@ -122,7 +124,10 @@ impl Runner {
         task: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
     ) {
         let leader = Leader { election: election.clone(), gate: Gate::open() };
-        self.tasks.run(name, async move { leader.lead(|| supervise(name, || task().map(Ok).boxed())).await });
+        let metrics = self.runtime.metrics.clone();
+        self.runtime.tasks.run(name, async move {
+            leader.lead(|| supervise(name, &metrics, || task().map(Ok).boxed())).await;
+        });
     }
 
     /// Keeps a controller running until it is stopped.
@@ -131,8 +136,8 @@ impl Runner {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let api = self.api.clone();
-        self.tasks.run(name, async move { supervise(name, || start(api.clone())).await });
+        let (api, metrics) = (self.api.clone(), self.runtime.metrics.clone());
+        self.runtime.tasks.run(name, async move { supervise(name, &metrics, || start(api.clone())).await });
     }
 
     /// Keeps a controller running while this replica leads.
@@ -142,8 +147,10 @@ impl Runner {
         name: &'static str,
         start: impl Fn(Arc<Api>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync + 'static,
     ) {
-        let api = self.api.clone();
-        self.tasks.run(name, async move { leader.lead(|| supervise(name, || start(api.clone()))).await });
+        let (api, metrics) = (self.api.clone(), self.runtime.metrics.clone());
+        self.runtime.tasks.run(name, async move {
+            leader.lead(|| supervise(name, &metrics, || start(api.clone()))).await;
+        });
     }
 }
 
@@ -169,14 +176,18 @@ impl Leader {
 
 /// Runs a controller for ever. All that a controller knows it reads again when it starts, so that one object at which
 /// it panics costs its work and not the server, whose next leader would meet the same object.
-async fn supervise(name: &'static str, start: impl Fn() -> BoxFuture<'static, Result<(), Error>>) {
+async fn supervise(
+    name: &'static str,
+    metrics: &Metrics,
+    start: impl Fn() -> BoxFuture<'static, Result<(), Error>>,
+) {
     loop {
         match AssertUnwindSafe(async { start().await }).catch_unwind().await {
             Ok(Ok(())) => tracing::warn!(controller = name, "ended, will be started again"),
             Ok(Err(error)) => tracing::warn!(controller = name, %error, "failed, will be started again"),
             Err(panic) => {
                 let message = panic_message(&*panic);
-                metrics::counter!("rowplane_controller_panics_total", "controller" => name).increment(1);
+                metrics.controller_panics(name).increment(1);
                 tracing::error!(controller = name, message, "panicked, will be started again");
             }
         }
@@ -193,7 +204,8 @@ mod tests {
     #[tokio::test]
     async fn a_controller_that_panics_is_started_again() {
         let (starts, again) = (Arc::new(AtomicU32::new(0)), Arc::new(tokio::sync::Notify::new()));
-        let supervised = supervise("panics", || {
+        let metrics = Metrics::default();
+        let supervised = supervise("panics", &metrics, || {
             let (starts, again) = (starts.clone(), again.clone());
             Box::pin(async move {
                 assert!(starts.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");

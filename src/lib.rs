@@ -5,6 +5,8 @@
 
 pub mod cli;
 
+pub mod server;
+
 pub mod http;
 
 pub mod auth;
@@ -24,12 +26,17 @@ pub mod fields;
 pub mod gotext;
 pub mod identity;
 pub mod long_work;
+pub mod metrics;
 pub mod pieces;
 pub mod private_files;
 pub mod protowire;
 pub mod quantity;
+pub mod random;
 pub mod revision;
+pub mod runtime;
 pub mod tasks;
 pub mod tree;
 pub mod user;
 pub mod wall_clock;
+
+pub use server::Server;

@@ -7,6 +7,9 @@ pub const MASTERS: &str = "system:masters";
 /// The group of everybody who proved an identity.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
+/// The common name in the admin's certificate, as kubeadm's.
+pub const ADMIN: &str = "kubernetes-admin";
+
 /// Who makes a request, as upstream's `user.Info` and as `SelfSubjectReview` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
@@ -29,6 +32,12 @@ impl User {
     /// The server itself, as its controllers write.
     pub fn apiserver() -> Self {
         Self { name: "system:apiserver".to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() }
+    }
+
+    /// Who may do everything, as the admin's certificate names him.
+    pub fn admin() -> Self {
+        let admin = Self { name: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() };
+        admin.authenticated()
     }
 
     pub fn is_in(&self, group: &str) -> bool {

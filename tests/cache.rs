@@ -35,8 +35,8 @@ use std::time::{Duration, Instant};
 use rowplane::cache::event::Event;
 use rowplane::cache::{Cache, Exact, Range, Watcher};
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
-use rowplane::tasks::Tasks;
 
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
@@ -54,16 +54,17 @@ struct Server {
 
 impl Server {
     async fn start(database: &Database) -> Self {
-        Self::start_on(database.open().await, &Tasks::new()).await
+        Self::start_on(database.open().await, &Runtime::default()).await
     }
 
-    async fn start_on(backend: Arc<dyn Backend>, tasks: &Tasks) -> Self {
+    async fn start_on(backend: Arc<dyn Backend>, runtime: &Runtime) -> Self {
         let pods = resource(&*backend, "pods").await;
         let mark = Arc::<HighWaterMark>::default();
-        let (cache, sink) = Cache::start(backend.clone(), &[pods], mark.clone(), tasks, &Default::default())
-            .await
-            .expect("load");
-        let store = Store::start(backend.clone(), sink, mark, tasks);
+        let (cache, sink) =
+            Cache::start(backend.clone(), &[pods], mark.clone(), runtime, &Default::default())
+                .await
+                .expect("load");
+        let store = Store::start(backend.clone(), sink, mark, runtime);
         Self { backend, cache, store, pods }
     }
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use clap::Parser as _;
 use rowplane::cli::args::{self, Cli};
-use rowplane::cli::config::ServeConfig;
-use rowplane::cli::datastore::Datastore;
+use rowplane::server::config::Config;
+use rowplane::server::datastore::Datastore;
 use serde_json::Value;
 
 fn file(path: &str) -> String {
@@ -24,12 +24,12 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 /// What a service's flags mean to the program.
-fn config_of(service: &Value) -> ServeConfig {
+fn config_of(service: &Value) -> Config {
     let arguments = ["rowplane"].into_iter().chain(texts(&service["command"]));
     let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command() else {
         panic!("{service} does not serve");
     };
-    flags.into_config().unwrap()
+    flags.into_config().unwrap().server
 }
 
 /// The values of `ENV` in the Dockerfile.
@@ -61,7 +61,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         let secret = format!("password:{}:ro", Path::new(password).parent().unwrap().display());
         assert_eq!(texts(&service["volumes"]), [format!("./rowplane-compose:{data_dir}"), secret]);
         assert_eq!(texts(&service["security_opt"]), ["no-new-privileges:true"]);
-        assert_eq!(config.secure_port, 6443);
+        assert_eq!(config.https.unwrap().address.port(), 6443);
         assert!(service["ports"].is_null(), "the one address is that of the proxy");
 
         let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');

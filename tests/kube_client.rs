@@ -1,5 +1,7 @@
 //! kube-rs as an independent client: what its reflector holds is what the server holds, whatever happens between.
 
+#[path = "kube_client/embedded.rs"]
+mod embedded;
 mod support;
 
 use std::pin::pin;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use http_body_util::BodyExt as _;
 use kube::config::Kubeconfig;
-use rowplane::cli::datastore::Datastore;
+use rowplane::server::datastore::Datastore;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Executor as _};

@@ -29,10 +29,10 @@ use std::time::Duration;
 
 use rowplane::api::Api;
 use rowplane::cache::Range;
-use rowplane::cli::config::{IdentityConfig, Registration};
 use rowplane::controllers::IdentityLeases;
 use rowplane::identity::ServerIdentity;
 use rowplane::schema::names::{GroupResource, GroupVersion, Gvr};
+use rowplane::server::config::{IdentityConfig, Registration};
 use serde_json::Value;
 
 use crate::support::client::Client;

@@ -8,10 +8,10 @@ use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::codec::object::{Draft, Object};
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation};
-use rowplane::tasks::Tasks;
 
 use crate::{counting, pod};
 
@@ -70,9 +70,10 @@ async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     }
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let begin = Instant::now();
-    let (cache, _sink) = Cache::start(backend.clone(), &[resource], mark, &Tasks::new(), &Default::default())
-        .await
-        .expect("a cache");
+    let (cache, _sink) =
+        Cache::start(backend.clone(), &[resource], mark, &Runtime::default(), &Default::default())
+            .await
+            .expect("a cache");
     let elapsed = begin.elapsed().as_secs_f64() * 1e3;
     assert_eq!(cache.any().objects(resource).len(), PODS);
     backend.close().await;

@@ -61,7 +61,7 @@ impl NameFormat {
 }
 
 /// A name for `generateName`: the prefix, cut to 58 bytes, and five random characters.
-pub fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
+pub fn generate_name(prefix: &str, rng: &mut (impl Rng + ?Sized)) -> String {
     let mut name = prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)].to_owned();
     for _ in 0..GENERATED_SUFFIX {
         name.push(char::from(ALPHABET[rng.random_range(0..ALPHABET.len())]));

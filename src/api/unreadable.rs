@@ -5,9 +5,10 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::codec::object::Object;
+use crate::metrics::Metrics;
 use crate::revision::Revision;
 
 /// Objects that are remembered, so that each is logged once; beyond that, all are forgotten and logged again.
@@ -15,15 +16,20 @@ const MOST: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Unreadable {
+    metrics: Arc<Metrics>,
     /// Who met which. A revision belongs to one version of one object.
     told: Mutex<HashSet<(&'static str, Revision)>>,
 }
 
 impl Unreadable {
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics, told: Mutex::default() }
+    }
+
     /// Logs and counts an object that `by` has to leave undecided: once for each version of it.
     pub fn tell(&self, by: &'static str, object: &Object, why: impl Display) {
         if self.is_first(by, object.revision()) {
-            metrics::counter!("rowplane_unreadable_objects_total", "by" => by).increment(1);
+            self.metrics.unreadable_objects(by).increment(1);
             tracing::error!(
                 by,
                 namespace = object.namespace(),

@@ -16,8 +16,8 @@ use super::state::State;
 use super::turnover::Turnover;
 use crate::codec::object::{Draft, Object, joined_key};
 use crate::revision::Revision;
+use crate::runtime::Runtime;
 use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAFETY_GAP};
-use crate::tasks::Tasks;
 
 /// Changes read from the table at a time.
 const PAGE: u32 = 1000;
@@ -43,9 +43,9 @@ pub async fn run(
     cache: Cache,
     mut commits: mpsc::Receiver<OwnCommit>,
     mut turnovers: mpsc::Receiver<Turnover>,
-    tasks: Tasks,
+    runtime: Runtime,
 ) {
-    let feed = Feed { cache, tasks };
+    let feed = Feed { cache, runtime };
     let shared = &feed.cache.shared;
     loop {
         let outcome = tokio::select! {
@@ -63,7 +63,7 @@ pub async fn run(
                 }
                 None => return,
             },
-            () = feed.tasks.stopping(), if !commits.is_closed() => {
+            () = feed.runtime.tasks.stopping(), if !commits.is_closed() => {
                 commits.close();
                 Ok(())
             }
@@ -81,7 +81,7 @@ pub async fn run(
 
 struct Feed {
     cache: Cache,
-    tasks: Tasks,
+    runtime: Runtime,
 }
 
 impl Feed {
@@ -92,7 +92,7 @@ impl Feed {
             self.warn(&error);
             tokio::select! {
                 () = sleep(PAUSE) => {}
-                () = self.tasks.stopping() => return,
+                () = self.runtime.tasks.stopping() => return,
             }
         }
         let writes = commit.writes.into_iter();
@@ -190,9 +190,8 @@ impl Feed {
             };
             let full = changes.rows.len() == limit as usize;
             let through = changes.through;
-            let lag = |at: Revision| {
-                metrics::gauge!("rowplane_cache_lag_revisions").set(through.0.saturating_sub(at.0) as f64);
-            };
+            let gauge = self.runtime.metrics.cache_lag();
+            let lag = |at: Revision| gauge.set(through.0.saturating_sub(at.0) as f64);
             lag(at);
             self.take(changes.rows.into_iter().map(Applied::from)).await?;
             let reached = self.cache.revision();
@@ -218,7 +217,7 @@ impl Feed {
     /// A change that should be in the table is not, so the state is read from the objects themselves.
     async fn heal(&self, gap: Gap) -> Result<(), Error> {
         let Gap { after, found } = gap;
-        metrics::counter!("rowplane_cache_gaps_total").increment(1);
+        self.runtime.metrics.cache_gaps().increment(1);
         tracing::error!(%after, %found, "the changefeed has a gap; the watch cache is loaded anew");
         self.reload().await
     }

@@ -2,19 +2,24 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use metrics::Counter;
 use tokio::sync::Mutex;
 
 use crate::storage::{Clock, Error};
 
 /// An answer may only be used by those who asked before its question was put: an older one could miss a write that
 /// was answered in between.
-#[derive(Default)]
 pub struct Freshness {
+    questions: Counter,
     started: AtomicU64,
     answered: Mutex<Option<(u64, Result<Clock, Error>)>>,
 }
 
 impl Freshness {
+    pub fn new(questions: Counter) -> Self {
+        Self { questions, started: AtomicU64::new(0), answered: Mutex::default() }
+    }
+
     pub async fn ask(&self, question: impl AsyncFnOnce() -> Result<Clock, Error>) -> Result<Clock, Error> {
         let mine = self.started.load(Ordering::SeqCst) + 1;
         let mut answered = self.answered.lock().await;
@@ -24,7 +29,7 @@ impl Freshness {
             return answer.clone();
         }
         let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
-        metrics::counter!("rowplane_clock_questions_total").increment(1);
+        self.questions.increment(1);
         let answer = question().await;
         *answered = Some((number, answer.clone()));
         answer
@@ -44,7 +49,8 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_ask_during_a_question_share_the_next_one() {
-        let (freshness, asked, answers) = (Freshness::default(), AtomicUsize::new(0), Semaphore::new(0));
+        let (freshness, asked, answers) =
+            (Freshness::new(Counter::noop()), AtomicUsize::new(0), Semaphore::new(0));
         let ask = || {
             freshness.ask(async || {
                 let number = asked.fetch_add(1, Ordering::SeqCst) as u64 + 1;

@@ -1,14 +1,13 @@
 //! The command line. Every flag can also be set by an environment variable `ROWPLANE_<FLAG>`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
-use super::datastore::Datastore;
+use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
@@ -22,6 +21,8 @@ use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::schema::builtin;
 use crate::schema::names::{GroupResource, GroupVersion};
+use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use crate::server::datastore::Datastore;
 use crate::storage::Compaction;
 use crate::storage::postgres::ClusterId;
 
@@ -54,6 +55,29 @@ pub enum Command {
     Status(StatusArgs),
     /// Fill a new store with the state of another, whose servers have been stopped
     Migrate(MigrateArgs),
+    /// Fill a directory with what test environments start, for KUBEBUILDER_ASSETS
+    EnvtestAssets(EnvtestAssetsArgs),
+    /// Serve in kube-apiserver's place, with its flags; also when called by its name
+    #[command(disable_help_flag = true)]
+    KubeApiserver(Others),
+    /// Stand in for etcd where one is started beside kube-apiserver; also when called by its name
+    #[command(disable_help_flag = true)]
+    Etcd(Others),
+}
+
+/// Which directory.
+#[derive(Clone, Debug, Args)]
+pub struct EnvtestAssetsArgs {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// Another program's command line.
+#[derive(Clone, Debug, Args)]
+pub struct Others {
+    #[arg(value_name = "FLAGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
 }
 
 /// Which store, and which file.
@@ -86,15 +110,19 @@ pub struct MigrateArgs {
 impl MigrateArgs {
     /// From where, and to where.
     pub fn into_config(self) -> Result<(Datastore, Datastore), Error> {
-        let parse = |url: &str| {
-            let mut datastore = Datastore::parse(url)?;
+        let named = |url: &str| {
+            let mut datastore = parse(url)?;
             if let Datastore::Postgres(address) = &mut datastore {
                 address.in_arguments = true;
             }
             Ok::<_, Error>(datastore)
         };
-        Ok((parse(&self.from)?, parse(&self.to)?))
+        Ok((named(&self.from)?, named(&self.to)?))
     }
+}
+
+fn parse(url: &str) -> Result<Datastore, Error> {
+    Datastore::parse(url).map_err(|error| Error::Usage(format!("invalid --datastore: {error}")))
 }
 
 /// Which store, and whether to wait.
@@ -122,7 +150,7 @@ pub struct StoreArgs {
     #[arg(long, env = "ROWPLANE_DATA_DIR", value_name = "DIR", default_value = "./rowplane-data")]
     data_dir: PathBuf,
 
-    /// sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite in the data directory]
+    /// sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for state that goes with the server [default: sqlite in the data directory]
     #[arg(long, env = "ROWPLANE_DATASTORE", value_name = "URL", hide_env_values = true)]
     datastore: Option<String>,
 
@@ -139,7 +167,7 @@ pub struct StoreArgs {
 impl StoreArgs {
     pub fn datastore(&self) -> Result<Datastore, Error> {
         let Some(url) = &self.datastore else { return Ok(Datastore::in_data_dir(&self.data_dir)) };
-        let mut datastore = Datastore::parse(url)?;
+        let mut datastore = parse(url)?;
         match &mut datastore {
             Datastore::Postgres(address) => {
                 address.password_file = self.datastore_password_file.clone();
@@ -147,10 +175,10 @@ impl StoreArgs {
                 // The environment is for this user's eyes, and the list of processes for everybody's.
                 address.in_arguments = std::env::var("ROWPLANE_DATASTORE").ok().as_ref() != Some(url);
             }
-            Datastore::Sqlite(_) if self.datastore_password_file.is_some() => {
+            Datastore::Sqlite(_) | Datastore::Memory if self.datastore_password_file.is_some() => {
                 return Err(Error::Usage("--datastore-password-file is for PostgreSQL".to_owned()));
             }
-            Datastore::Sqlite(_) => {}
+            Datastore::Sqlite(_) | Datastore::Memory => {}
         }
         Ok(datastore)
     }
@@ -344,16 +372,20 @@ impl ServeArgs {
             ..usual
         };
         let serving = self.tls_cert_file.zip(self.tls_private_key_file);
-        Ok(ServeConfig {
-            data_dir: self.store.data_dir,
-            bind_address: self.bind_address,
-            advertise_address: self.advertise_address,
-            secure_port: self.secure_port,
-            datastore,
-            storage_media_type: self.storage_media_type,
-            token_auth_file: self.token_auth_file,
+        let https = Https {
+            address: SocketAddr::new(self.bind_address, self.secure_port),
             certificates: Overrides { client_ca_file: self.client_ca_file, serving },
             extra_names: self.tls_san,
+            token_auth_file: self.token_auth_file,
+            connections,
+            kubeconfig: Some(self.store.data_dir.join("admin.kubeconfig")),
+        };
+        let server = Config {
+            datastore,
+            data_dir: Some(self.store.data_dir),
+            https: Some(https),
+            advertise_address: self.advertise_address,
+            storage_media_type: self.storage_media_type,
             limits: ApiLimits {
                 max_request_body_bytes: self.max_request_body_bytes,
                 max_request_body_bytes_inflight: self.max_request_body_bytes_inflight,
@@ -367,7 +399,6 @@ impl ServeArgs {
                 event_ttl: self.event_ttl,
                 migration_rate: self.storage_migration_rate,
             },
-            connections,
             services: services::Config {
                 networks: self.service_cluster_ip_range.0,
                 node_ports: self.service_node_port_range,
@@ -376,8 +407,9 @@ impl ServeArgs {
             shutdown_grace: self.shutdown_grace_period,
             identity: self.feature_gates.api_server_identity.then_some(identity),
             storage_versions: self.storage_version,
-            log: LogConfig { verbosity: self.v, format: self.log_format },
-        })
+            ..Config::default()
+        };
+        Ok(ServeConfig { server, log: LogConfig { verbosity: self.v, format: self.log_format } })
     }
 }
 

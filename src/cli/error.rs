@@ -4,9 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::serve::BuildError;
-use crate::auth::{pki, token_file};
-use crate::http::tls;
+use crate::server;
+use crate::server::error::one_line;
 use crate::storage::{OpenError, transfer};
 use crate::tasks::Failure;
 
@@ -15,32 +14,27 @@ pub enum Error {
     /// A flag, or the environment variable for one.
     #[error("{0}")]
     Usage(String),
-    #[error("cannot create the data directory {}: {source}", path.display())]
-    DataDir { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Pki(#[from] pki::Error),
-    #[error(transparent)]
-    Tokens(#[from] token_file::Error),
-    #[error(transparent)]
-    Tls(#[from] tls::Error),
     #[error("{0} is already in use; choose another with --bind-address and --secure-port")]
     PortTaken(SocketAddr),
-    #[error("cannot listen on {address}: {source}")]
-    Bind { address: SocketAddr, source: io::Error },
     #[error("the host's name {0:?} cannot be this server's: {1}; give another with --hostname-override")]
     Hostname(String, String),
+    /// What kube-apiserver and etcd refuse with 1.
+    #[error("{0}")]
+    Refused(String),
+    #[error("a store in memory is its server's alone")]
+    InMemory,
+    #[error(transparent)]
+    Server(server::Error),
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
     Transfer(#[from] transfer::Error),
     #[error("{}: {source}", path.display())]
     BackupFile { path: PathBuf, source: io::Error },
+    #[error("cannot fill {}: {source}", path.display())]
+    Assets { path: PathBuf, source: io::Error },
     #[error("the migration {name} has failed: {why}")]
     Migration { name: String, why: String },
-    #[error("cannot start: {0}")]
-    Build(BuildError),
-    #[error("cannot set up metrics: {0}")]
-    Metrics(#[from] metrics_exporter_prometheus::BuildError),
     #[error("cannot start threads: {0}")]
     Runtime(io::Error),
     #[error("cannot handle signals: {0}")]
@@ -69,21 +63,17 @@ impl Error {
 
     /// The message, with line ends that came from elsewhere folded away.
     pub fn one_line(&self) -> String {
-        self.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&self.to_string())
     }
+}
 
-    /// A store that could not be opened keeps its own message, as it names what to do.
-    pub(super) fn of_build(error: BuildError) -> Self {
-        match error.downcast::<OpenError>() {
-            Ok(open) => Error::Store(*open),
-            Err(other) => Error::Build(other),
-        }
-    }
-
-    pub(super) fn of_bind(address: SocketAddr, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => Error::PortTaken(address),
-            _ => Error::Bind { address, source },
+impl From<server::Error> for Error {
+    /// Names the flags that would help.
+    fn from(error: server::Error) -> Self {
+        match error {
+            server::Error::PortTaken(address) => Error::PortTaken(address),
+            server::Error::Hostname(name, why) => Error::Hostname(name, why),
+            other => Error::Server(other),
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use super::datastore::Datastore;
 use super::error::Error;
 use super::progress::Progress;
 use crate::codec::object::Draft;
 use crate::controllers::migration::{self, Account};
+use crate::server::datastore::Datastore;
 use crate::storage::Format;
 use crate::storage::inventory::{Holdings, Inventory, Stored};
 use crate::storage::postgres::Postgres;
@@ -33,6 +33,7 @@ pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<In
         wait_for_migrations(datastore).await?;
     }
     Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::inventory(path).await?,
         Datastore::Postgres(address) => Postgres::inventory(address).await?,
     })
@@ -66,6 +67,7 @@ async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
 async fn migrations(datastore: &Datastore) -> Result<Vec<Account>, Error> {
     let resource = migration::migrations();
     let stored = match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::live_objects(path, &resource).await?,
         Datastore::Postgres(address) => Postgres::live_objects(address, &resource).await?,
     };

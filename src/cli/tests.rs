@@ -4,11 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::config::{LogFormat, ServeConfig};
-use super::datastore::Datastore;
+use super::config::LogFormat;
 use super::*;
+use crate::server::config::Config;
+use crate::server::datastore::Datastore;
+use crate::server::start::{Application, Environment};
 
-fn parse(arguments: &[&str]) -> Result<ServeConfig, Error> {
+fn parse(arguments: &[&str]) -> Result<Config, Error> {
+    Ok(parse_all(arguments)?.server)
+}
+
+fn parse_all(arguments: &[&str]) -> Result<config::ServeConfig, Error> {
     let arguments = std::iter::once("rowplane").chain(arguments.iter().copied());
     let cli = Cli::try_parse_from(arguments).map_err(|error| Error::usage(&error))?;
     match cli.command() {
@@ -26,9 +32,10 @@ fn the_command_line_is_consistent() {
 fn serve_is_the_default_and_takes_the_same_flags() {
     for arguments in [&["--secure-port=7"][..], &["serve", "--secure-port", "7"]] {
         let config = parse(arguments).unwrap();
-        assert_eq!(config.listen_address().to_string(), "127.0.0.1:7");
+        let https = config.https.unwrap();
+        assert_eq!(https.address.to_string(), "127.0.0.1:7");
         assert_eq!(config.datastore, Datastore::Sqlite("./rowplane-data/state.db".into()));
-        assert_eq!(config.kubeconfig().to_str(), Some("./rowplane-data/admin.kubeconfig"));
+        assert_eq!(https.kubeconfig.unwrap().to_str(), Some("./rowplane-data/admin.kubeconfig"));
     }
 }
 
@@ -43,7 +50,7 @@ fn defaults() {
     assert_eq!(config.limits.max_request_body_bytes, 3_145_728);
     assert_eq!(config.limits.min_request_timeout, Duration::from_secs(1800));
     assert_eq!(config.limits.event_ttl, Duration::from_secs(3600));
-    assert_eq!(config.log.format, LogFormat::Text);
+    assert_eq!(parse_all(&[]).unwrap().log.format, LogFormat::Text);
 }
 
 #[test]
@@ -89,8 +96,9 @@ async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::
     let config = parse(&[&data_dir, "--secure-port=0"]).unwrap();
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = stopped.clone();
-    let served = serve::serve(config, async move |environment: Environment| {
-        fail(&environment.tasks, environment.config.kubeconfig());
+    let served = serve::serve_with(config, Banner::Print, async move |environment: Environment| {
+        let kubeconfig = environment.config.https.and_then(|https| https.kubeconfig);
+        fail(&environment.runtime.tasks, kubeconfig.unwrap());
         let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
         Ok(Application { router: axum::Router::new(), stop })
     });

@@ -6,11 +6,11 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::datastore::Datastore;
 use super::error::Error;
 use super::progress::Progress;
-use super::serve::create_data_dir;
 use crate::revision::Revision;
+use crate::server::data_dir;
+use crate::server::datastore::Datastore;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::{Counts, Export, Meter};
@@ -66,6 +66,7 @@ pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error>
 
 async fn export(datastore: &Datastore) -> Result<Export, Error> {
     Ok(match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => Sqlite::export(path).await?,
         Datastore::Postgres(address) => Postgres::export(address).await?,
     })
@@ -74,9 +75,10 @@ async fn export(datastore: &Datastore) -> Result<Export, Error> {
 async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<Summary, Error> {
     let revision = export.revision;
     let imported = match datastore {
+        Datastore::Memory => return Err(Error::InMemory),
         Datastore::Sqlite(path) => {
             if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-                create_data_dir(dir)?;
+                data_dir::create(dir)?;
             }
             let store = Sqlite::open(path).await?;
             let imported = store.import(export, meter).await;

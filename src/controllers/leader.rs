@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use metrics::Gauge;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -18,6 +19,7 @@ use crate::api::resource::Resource;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
+use crate::metrics::Metrics;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
 use crate::user::User;
@@ -37,17 +39,21 @@ pub struct Election {
     holder: OnceLock<String>,
     contested: bool,
     leading: watch::Sender<bool>,
+    /// 1 while this replica leads.
+    status: Gauge,
 }
 
 impl Election {
     /// Among replicas; [`run`] takes part in it.
-    pub fn contested() -> Self {
-        Self { holder: OnceLock::new(), contested: true, leading: watch::Sender::new(false) }
+    pub fn contested(metrics: &Metrics) -> Self {
+        let (leading, status) = (watch::Sender::new(false), metrics.leader_status(LEASE));
+        Self { holder: OnceLock::new(), contested: true, leading, status }
     }
 
     /// Without others there is nothing to elect.
     pub fn alone() -> Self {
-        Self { holder: OnceLock::new(), contested: false, leading: watch::Sender::new(true) }
+        let (leading, status) = (watch::Sender::new(true), Gauge::noop());
+        Self { holder: OnceLock::new(), contested: false, leading, status }
     }
 
     pub fn leads(&self) -> bool {
@@ -74,7 +80,7 @@ impl Election {
         if changed {
             tracing::info!(leads, holder = self.holder(), "leadership of the controllers");
         }
-        metrics::gauge!("leader_election_master_status", "name" => LEASE).set(f64::from(u8::from(leads)));
+        self.status.set(f64::from(u8::from(leads)));
     }
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::{BodyBudget, InFlightLimits, Printing};
-use super::metrics::Metrics;
 use super::publications::Publications;
 use crate::api::Api;
 use crate::api::gate::Gate;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
 use crate::long_work::Lanes;
+use crate::metrics::Metrics;
 
 /// Everything a request may need.
 pub struct App {

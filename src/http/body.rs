@@ -14,7 +14,6 @@ use metrics::Counter;
 
 use super::encode::{Encoder, Item, encode};
 use super::limits::Printing;
-use super::metrics::LongRunning;
 use super::table::Columns;
 use crate::api::Answer;
 use crate::api::error::Error;
@@ -24,6 +23,7 @@ use crate::codec::media_type::MediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf::Envelope;
 use crate::long_work::Turn;
+use crate::metrics::LongRunning;
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Counter;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::metrics::{InFlight, RequestKind};
 use crate::api::error::Error;
+use crate::metrics::{InFlight, RequestKind};
 
 /// Bodies up to this length are held without asking: the number of requests in flight bounds them well enough.
 const SMALL_BODY: u64 = 16 << 10;
@@ -44,14 +45,16 @@ pub struct BodyBudget {
     /// Of one body.
     largest: u64,
     wait: Duration,
+    /// Bodies that waited in vain.
+    refused: Counter,
 }
 
 impl BodyBudget {
     /// `largest` is the longest body that is read, `request_time` what a request may take.
-    pub fn new(bytes: usize, largest: usize, request_time: Duration) -> Self {
+    pub fn new(bytes: usize, largest: usize, request_time: Duration, refused: Counter) -> Self {
         let all = u32::try_from((bytes as u64).div_ceil(UNIT)).unwrap_or(u32::MAX).max(1);
         let units = Semaphore::new(all as usize);
-        Self { units, all, largest: largest as u64, wait: request_time / WAIT }
+        Self { units, all, largest: largest as u64, wait: request_time / WAIT, refused }
     }
 
     /// Reserves room for a body of this length before it is read; held until the request is answered. Whoever does not
@@ -67,7 +70,7 @@ impl BodyBudget {
         match waited {
             Ok(permit) => permit.map(Some).map_err(|_| Error::shutting_down()),
             Err(_) => {
-                metrics::counter!("rowplane_limit_reached_total", "limit" => "request-bodies").increment(1);
+                self.refused.increment(1);
                 Err(Error::too_many("bytes of request bodies"))
             }
         }
@@ -111,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_wait_in_line_for_room() {
-        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_secs(60));
+        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_secs(60), Counter::noop());
         let (small, large) = (Some(16 << 10), Some(40 << 10));
         let held = budget.reserve(large).await.expect("room");
         assert!(held.is_some());
@@ -124,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_too_long_is_told_to_come_again() {
-        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_millis(4));
+        let budget = BodyBudget::new(64 << 10, 64 << 10, Duration::from_millis(4), Counter::noop());
         let unknown = None;
         let _held = budget.reserve(unknown).await.expect("room");
         let refused = budget.reserve(Some(17 << 10)).await.map(drop);
@@ -133,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_beyond_the_whole_budget_passes_alone() {
-        let budget = BodyBudget::new(1 << 10, 1 << 20, Duration::from_secs(60));
+        let budget = BodyBudget::new(1 << 10, 1 << 20, Duration::from_secs(60), Counter::noop());
         let held = budget.reserve(Some(1 << 20)).await.expect("all there is");
         assert!(budget.reserve(Some(1 << 20)).now_or_never().is_none());
         drop(held);

@@ -7,13 +7,13 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 use super::app::{App, Door};
 use super::compress::compress;
 use super::documents;
 use super::health::{self, HealthChecks};
-use super::metrics::{RequestKind, RequestLabels, Scope};
+use super::in_process::Caller;
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
 use super::publications::Publication;
@@ -24,6 +24,7 @@ use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
 use crate::auth::authorizer::Attributes;
+use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::user::User;
 
 /// The routes of the whole server.
@@ -38,6 +39,16 @@ pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
 pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
     let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
     routes.layer(middleware::from_fn_with_state(door, admit))
+}
+
+/// The routes of a server that has stopped.
+pub fn stopped_router() -> Router {
+    Router::new().fallback(refuse_when_stopped)
+}
+
+async fn refuse_when_stopped(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    response::failure(&Error::shutting_down(), &parts)
 }
 
 async fn refuse_while_starting(request: Request) -> Response {
@@ -91,6 +102,9 @@ fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
 /// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
 /// `UnauthenticatedHTTP2DOSMitigation`).
 fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
+    if let Some(Caller(user)) = parts.extensions.get() {
+        return Ok(Some(user.clone()));
+    }
     let connection = parts.extensions.get::<Arc<ConnectionInfo>>();
     let certificate = connection.and_then(|connection| connection.user());
     let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -185,7 +199,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     Ok(match path {
         "/" | "/index.html" => documents::plain(&publication.documents.index),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
-        "/metrics" => app.metrics.respond(),
+        "/metrics" => metrics(&app.metrics),
         "/openapi/v2" => {
             let headers = headers.clone();
             openapi(publication, move |openapi| documents::openapi_v2(openapi, &headers)).await?
@@ -201,6 +215,12 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
             None => response::not_found(),
         },
     })
+}
+
+/// What Prometheus reads.
+fn metrics(metrics: &Metrics) -> Response {
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
 }
 
 /// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.

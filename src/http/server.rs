@@ -12,17 +12,21 @@ mod streams;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::routes::stopped_router;
 use super::tls::{ClientCertificates, Tls};
+use crate::metrics::Metrics;
 use crate::user::User;
+pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{Connections, Place};
 
@@ -83,7 +87,7 @@ impl ConnectionInfo {
         let crowded =
             !self.connection().is_authenticated() && self.connection().active() > UNAUTHENTICATED_REQUESTS;
         if crowded {
-            connections::count("unauthenticated-requests");
+            self.place.count("unauthenticated-requests");
         }
         crowded
     }
@@ -103,46 +107,69 @@ impl ConnectionInfo {
     }
 }
 
-/// What answers requests: at first the routes of a server that starts, and once there are any, those of the application,
-/// also on connections that are open by then. Clones are the same routes.
+/// What answers requests: at first the routes of a server that starts, then those of the application, also on connections
+/// that are open by then, and at last those of a server that has stopped. Clones are the same routes.
 #[derive(Clone)]
-pub struct Routes(Arc<Stages>);
-
-struct Stages {
-    starting: Router,
-    started: OnceLock<Router>,
-}
+pub struct Routes(Arc<ArcSwap<Router>>);
 
 impl Routes {
     pub fn new(starting: Router) -> Self {
-        Self(Arc::new(Stages { starting, started: OnceLock::new() }))
+        Self(Arc::new(ArcSwap::from_pointee(starting)))
     }
 
-    /// From now on requests are answered by these routes. Only the first call counts.
+    /// From now on requests are answered by these routes.
     pub fn open(&self, started: Router) {
-        let _ = self.0.started.set(started);
+        self.0.store(Arc::new(started));
     }
 
-    fn now(&self) -> Router {
-        self.0.started.get().unwrap_or(&self.0.starting).clone()
+    /// From now on requests are refused, and nothing of the application is held here.
+    pub fn close(&self) {
+        self.0.store(Arc::new(stopped_router()));
+    }
+
+    pub(super) fn now(&self) -> Router {
+        (**self.0.load()).clone()
     }
 }
 
-/// Serves `routes` until `shutdown` is cancelled, then lets requests finish for up to `grace`.
+/// How serving ends.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// No connection is accepted any more, watches end, and other requests may finish.
+    pub draining: CancellationToken,
+    /// How long they may.
+    pub grace: Duration,
+    /// They may not any longer.
+    pub over: CancellationToken,
+}
+
+impl Ending {
+    pub fn new(grace: Duration) -> Self {
+        Self { draining: CancellationToken::new(), grace, over: CancellationToken::new() }
+    }
+
+    /// How long requests may still take.
+    async fn patience(&self) {
+        let _ = tokio::time::timeout(self.grace, self.over.cancelled()).await;
+    }
+}
+
+/// Serves `routes` until the server drains, then lets requests finish for a while.
 ///
 /// Long-running requests must end by themselves when [`ConnectionInfo::draining`] is cancelled; whatever
-/// still runs after `grace` is dropped.
+/// still runs when their time is over is dropped.
 pub async fn serve(
     listener: TcpListener,
     tls: Tls,
     routes: Routes,
     limits: Limits,
-    shutdown: CancellationToken,
-    grace: Duration,
+    ending: Ending,
+    metrics: Arc<Metrics>,
 ) {
-    let server = Arc::new(Server { tls, routes, connections: Connections::new(limits), shutdown });
+    let connections = Connections::new(limits, metrics);
+    let server = Arc::new(Server { tls, routes, connections, ending });
     tokio::select! {
-        () = server.serve(listener, grace) => {}
+        () = server.serve(listener) => {}
         () = server.connections.watch_over() => {}
     }
 }
@@ -152,22 +179,26 @@ struct Server {
     tls: Tls,
     routes: Routes,
     connections: Arc<Connections>,
-    /// Stop accepting and drain.
-    shutdown: CancellationToken,
+    ending: Ending,
 }
 
 impl Server {
-    async fn serve(self: &Arc<Self>, listener: TcpListener, grace: Duration) {
+    async fn serve(self: &Arc<Self>, listener: TcpListener) {
         let tasks = TaskTracker::new();
         self.accept_until_shutdown(&listener, &tasks).await;
         drop(listener);
         tasks.close();
         self.connections.advance_all(Stage::Going);
-        if tokio::time::timeout(grace, tasks.wait()).await.is_err() {
-            tracing::warn!(connections = tasks.len(), "dropping what did not end in time");
-            self.connections.advance_all(Stage::Dropped);
-            tasks.wait().await;
+        tokio::select! {
+            biased;
+            () = tasks.wait() => return,
+            () = self.ending.patience() => {}
         }
+        if !self.ending.over.is_cancelled() {
+            tracing::warn!(connections = tasks.len(), "dropping what did not end in time");
+        }
+        self.connections.advance_all(Stage::Dropped);
+        tasks.wait().await;
     }
 
     async fn accept_until_shutdown(self: &Arc<Self>, listener: &TcpListener, tasks: &TaskTracker) {
@@ -175,7 +206,7 @@ impl Server {
             let accepted = tokio::select! {
                 // Shutdown first: a flood of connections must not put it off.
                 biased;
-                () = self.shutdown.cancelled() => return,
+                () = self.ending.draining.cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Gauge;
 use tokio::time::Instant;
 
 use super::commit::LARGEST_BATCH;
 use super::{Backend, Clock, Error, Swept};
+use crate::metrics::Metrics;
 use crate::revision::Revision;
 
 /// A slice takes about this long, so that no writer waits noticeably.
@@ -26,7 +28,8 @@ pub struct Compaction {
 }
 
 /// Compacts until cancelled. Every replica may run this: the later call finds nothing to do.
-pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction) {
+pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, metrics: Arc<Metrics>) {
+    let (lag, backlog) = (metrics.compaction_lag(), metrics.compaction_backlog());
     let mut seen: VecDeque<(Instant, Revision)> = VecDeque::new();
     // The clock is noted more often than it is acted upon, so that history is cut near its length.
     let note = config.interval.min(config.history).max(Duration::from_millis(50)) / 5;
@@ -36,10 +39,10 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction) {
             Ok(clock) => {
                 seen.push_back((Instant::now(), clock.revision));
                 let kept = clock.revision.0 - clock.compacted.0;
-                metrics::gauge!("rowplane_compaction_lag_revisions").set(kept as f64);
+                lag.set(kept as f64);
                 // Also when the last pass has failed, or another server's is at work.
                 if let Ok(oldest) = backend.oldest_change().await {
-                    tell_backlog(clock, oldest);
+                    backlog.set(behind(clock, oldest));
                 }
             }
             Err(error) => tracing::warn!(%error, "compaction: cannot read the clock"),
@@ -47,7 +50,7 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction) {
         if Instant::now() >= due {
             due = Instant::now() + config.interval;
             if let Some(to) = oldest_to_keep(&mut seen, config.history)
-                && let Err(error) = compact_once(&*backend, to).await
+                && let Err(error) = compact_once(&*backend, to, &backlog).await
             {
                 tracing::warn!(%error, revision = %to, "compaction failed, will be tried again");
             }
@@ -70,11 +73,11 @@ fn oldest_to_keep(seen: &mut VecDeque<(Instant, Revision)>, history: Duration) -
 }
 
 /// Gives up history before `to`, then removes its rows slice by slice and gives the space back.
-pub async fn compact_once(backend: &dyn Backend, to: Revision) -> Result<(), Error> {
+pub async fn compact_once(backend: &dyn Backend, to: Revision, backlog: &Gauge) -> Result<(), Error> {
     let clock = backend.compact(to).await?;
     let (mut slice, mut swept) = (LEAST, 0);
     loop {
-        tell_backlog(clock, backend.oldest_change().await?);
+        backlog.set(behind(clock, backend.oldest_change().await?));
         let Swept { changes, took } = backend.sweep(slice).await?;
         swept += changes;
         if changes < u64::from(slice) {
@@ -83,7 +86,7 @@ pub async fn compact_once(backend: &dyn Backend, to: Revision) -> Result<(), Err
         slice = next_slice(slice, took);
         tokio::task::yield_now().await;
     }
-    tell_backlog(clock, backend.oldest_change().await?);
+    backlog.set(behind(clock, backend.oldest_change().await?));
     backend.reclaim().await?;
     tracing::debug!(compacted = %clock.compacted, changes = swept, "compacted");
     Ok(())
@@ -97,10 +100,9 @@ fn next_slice(slice: u32, took: Duration) -> u32 {
     wanted.clamp(LEAST, MOST)
 }
 
-/// Says how far the removal of rows is behind `compacted`.
-fn tell_backlog(clock: Clock, oldest: Option<Revision>) {
-    let behind = oldest.map_or(0, |oldest| (clock.compacted.0 + 1).saturating_sub(oldest.0));
-    metrics::gauge!("rowplane_compaction_backlog_revisions").set(behind as f64);
+/// Compacted revisions whose rows have not been removed yet.
+fn behind(clock: Clock, oldest: Option<Revision>) -> f64 {
+    oldest.map_or(0, |oldest| (clock.compacted.0 + 1).saturating_sub(oldest.0)) as f64
 }
 
 #[cfg(test)]

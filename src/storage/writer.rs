@@ -15,7 +15,9 @@ use super::{
     OwnWrite, RegistryChange, Terms,
 };
 use crate::codec::object::Object;
+use crate::metrics::CommitMetrics;
 use crate::revision::Revision;
+use crate::runtime::Runtime;
 use crate::tasks::Tasks;
 
 /// Requests that may wait for a place in a batch. Beyond it callers wait to hand in, which is all they would do here.
@@ -57,19 +59,19 @@ struct Pending {
 }
 
 impl Store {
-    /// Starts the writer task. It ends when its queue is empty and either the last clone of the store is gone or `tasks`
-    /// are being stopped, after which nothing is written any more.
+    /// Starts the writer task. It ends when its queue is empty and either the last clone of the store is gone or its
+    /// tasks are being stopped, after which nothing is written any more.
     pub fn start(
         backend: Arc<dyn Backend>,
         sink: CommitSink,
         mark: Arc<HighWaterMark>,
-        tasks: &Tasks,
+        runtime: &Runtime,
     ) -> Self {
         let (queue, pending) = mpsc::channel(QUEUE);
         let (fence, fenced) = (OnceLock::new(), Notify::new());
-        let writer = Writer { backend, sink, mark, tasks: tasks.clone(), fence, fenced };
-        let writer = Arc::new(writer);
-        tasks.run_to_end("writer", writer.clone().run(pending));
+        let (tasks, commits) = (runtime.tasks.clone(), runtime.metrics.commits());
+        let writer = Arc::new(Writer { backend, sink, mark, tasks, commits, fence, fenced });
+        runtime.tasks.run_to_end("writer", writer.clone().run(pending));
         Self { writer, queue }
     }
 
@@ -116,6 +118,7 @@ struct Writer {
     sink: CommitSink,
     mark: Arc<HighWaterMark>,
     tasks: Tasks,
+    commits: CommitMetrics,
     fence: OnceLock<Fence>,
     /// A batch has met a fence that does not stand.
     fenced: Notify,
@@ -150,8 +153,7 @@ impl Writer {
                 let result = this.commit(&mut batch, None).await;
                 drop(permit);
                 let (mutations, replies) = batch.into_parts();
-                metrics::histogram!("rowplane_commit_duration_seconds").record(started.elapsed());
-                metrics::histogram!("rowplane_commit_batch_size").record(mutations.len() as f64);
+                this.commits.committed(mutations.len(), started.elapsed());
                 match result {
                     Ok(commit) => this.publish(commit, mutations, replies, slot, place).await,
                     Err(error) => refuse(replies, &error),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::Method;
-use rowplane::cli::application::{build_on, open};
-use rowplane::cli::serve::{Application, BuildError, Server};
+use rowplane::server::application::{build_on, open};
+use rowplane::server::start::{Application, BuildError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -39,8 +39,8 @@ async fn health_is_answered_and_nothing_else_while_objects_are_loaded(setup: Set
     let blocks = Arc::new(Blocks::new(1));
     let (tell, told) = oneshot::channel();
     let gate = blocks.clone();
-    let starting = Server::start(setup.config(), async move |environment| {
-        tell.send(environment.address).expect("waited for");
+    let starting = setup.builder().start_with(async move |environment| {
+        tell.send(environment.address.expect("it listens")).expect("waited for");
         let inner = open(&environment.config.datastore).await?;
         let race = Box::new(|_, _| async {}.boxed());
         build_on(Arc::new(Raced { inner, race, blocks: Some(gate) }), environment).await
@@ -63,7 +63,7 @@ async fn health_is_answered_and_nothing_else_while_objects_are_loaded(setup: Set
     assert_eq!(admin.get("/readyz/startup").await.status, 200);
     let list = admin.get(CONFIGMAPS).await.ok();
     assert_eq!(list["items"].as_array().map(Vec::len), Some(OBJECTS));
-    server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
+    server.stop().await;
 }
 
 async fn while_loading(admin: &Client, anonymous: &Client) {
@@ -102,8 +102,8 @@ fn starting() -> Value {
 
 async fn a_start_that_fails_serves_no_longer(setup: Setup) {
     let (tell, told) = oneshot::channel();
-    let failed = Server::start(setup.config(), async move |environment| {
-        tell.send(environment.address).expect("waited for");
+    let failed = setup.builder().start_with(async move |environment| {
+        tell.send(environment.address.expect("it listens")).expect("waited for");
         Err::<Application, BuildError>("no way".into())
     });
     let error = failed.await.err().expect("it fails");

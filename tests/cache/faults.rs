@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::storage::{Error, Key, Store, Written};
-use rowplane::tasks::{Failure, Tasks};
+use rowplane::tasks::Failure;
 
 use crate::Server;
 use crate::support::database::Database;
@@ -18,15 +19,15 @@ use crate::support::object::{create, pass};
 struct Faults {
     server: Server,
     backend: Arc<Faulty>,
-    tasks: Tasks,
+    runtime: Runtime,
     _database: Database,
 }
 
 impl Faults {
     async fn start(database: Database) -> Self {
-        let (backend, tasks) = (Faulty::new(database.open().await), Tasks::new());
-        let server = Server::start_on(backend.clone(), &tasks).await;
-        Self { server, backend, tasks, _database: database }
+        let (backend, runtime) = (Faulty::new(database.open().await), Runtime::default());
+        let server = Server::start_on(backend.clone(), &runtime).await;
+        Self { server, backend, runtime, _database: database }
     }
 
     /// As by a batch whose outcome could not be learned in time: committed, and not told to the cache.
@@ -83,7 +84,7 @@ async fn a_change_that_is_missing_is_noticed(database: Database) {
     faults.backend.hidden.store(last.0, SeqCst);
     let state = faults.server.cache.at_least(last).await.expect("the cache starts over");
     assert!(state.get(faults.server.pods, "ns", "last").is_some());
-    assert!(faults.tasks.failed().now_or_never().is_none());
+    assert!(faults.runtime.tasks.failed().now_or_never().is_none());
 }
 
 async fn a_server_that_stops_says_nothing_of_what_it_could_not_show(database: Database) {
@@ -93,11 +94,11 @@ async fn a_server_that_stops_says_nothing_of_what_it_could_not_show(database: Da
     let write = faults.writing("mine");
     faults.read_times(3).await;
     assert!(!write.is_finished());
-    faults.tasks.stop();
+    faults.runtime.tasks.stop();
     let answer = write.await.expect("the task");
     assert!(matches!(answer, Err(Error::Unknown(_))), "{answer:?}");
-    faults.tasks.ended().await;
-    assert!(faults.tasks.failed().now_or_never().is_none());
+    faults.runtime.tasks.ended().await;
+    assert!(faults.runtime.tasks.failed().now_or_never().is_none());
     let refused = faults.writing("late").await.expect("the task");
     assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
 }
@@ -108,7 +109,7 @@ async fn the_death_of_the_feed_is_the_servers(database: Database) {
     faults.commit_unseen("unseen").await;
     let answer = faults.writing("mine").await.expect("the task");
     assert!(matches!(answer, Err(Error::Unknown(_))), "{answer:?}");
-    let told = faults.tasks.failed().await;
+    let told = faults.runtime.tasks.failed().await;
     assert_eq!(told, Failure::Panicked { task: "feed", message: "a read, on purpose".into() });
 }
 
@@ -117,7 +118,7 @@ async fn the_death_of_a_batch_is_the_servers(database: Database) {
     faults.backend.commits_panic.store(true, SeqCst);
     let answer = faults.writing("mine").await.expect("the task");
     assert!(matches!(answer, Err(Error::Unknown(_))), "{answer:?}");
-    let told = faults.tasks.failed().await;
+    let told = faults.runtime.tasks.failed().await;
     assert_eq!(told, Failure::Panicked { task: "batch", message: "a commit, on purpose".into() });
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use rowplane::cache::{Range, State, Watcher};
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::storage::{Backend, Error, Expect, Key, Mutation, ResourceId, Scan, Store, Written};
-use rowplane::tasks::Tasks;
 use tokio::task::JoinSet;
 
 use crate::Server;
@@ -126,7 +126,7 @@ async fn take_to_the_end(watcher: &mut Watcher) -> Vec<Revision> {
 /// loads everything anew while it is there, while it is being added, or while it is not there.
 async fn a_resource_comes_and_goes_under_load(database: Database) {
     let backend = Faulty::new(database.open().await);
-    let server = Server::start_on(backend.clone(), &Tasks::new()).await;
+    let server = Server::start_on(backend.clone(), &Runtime::default()).await;
     let widgets = resource(&*backend, "widgets").await;
     let loads = [Load::start(&server.store, server.pods), Load::start(&server.store, widgets)];
     let mut watched = Vec::new();
@@ -197,8 +197,8 @@ async fn writes_to_what_is_not_held_pass_by(database: Database) {
 }
 
 async fn a_resource_that_cannot_be_loaded_is_not_added(database: Database) {
-    let (backend, tasks) = (Faulty::new(database.open().await), Tasks::new());
-    let server = Server::start_on(backend.clone(), &tasks).await;
+    let (backend, runtime) = (Faulty::new(database.open().await), Runtime::default());
+    let server = Server::start_on(backend.clone(), &runtime).await;
     let widgets = resource(&*backend, "widgets").await;
     // What another server has committed meanwhile cannot be read.
     pass(&*backend.inner, create(&Key::new(widgets, "ns", "a"), 1)).await;
@@ -209,8 +209,8 @@ async fn a_resource_that_cannot_be_loaded_is_not_added(database: Database) {
     backend.failing.store(0, SeqCst);
     server.cache.add(widgets).await.expect("added");
     assert_eq!(held(&server.cache.any(), widgets).len(), 1);
-    tasks.stop();
-    tasks.ended().await;
+    runtime.tasks.stop();
+    runtime.tasks.ended().await;
     let late = server.cache.remove(widgets).await;
     assert!(matches!(late, Err(Error::Closed)), "{late:?}");
 }

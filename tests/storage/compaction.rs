@@ -151,7 +151,7 @@ pub async fn runs_by_itself(database: &Database) {
     let resource = resource(&*backend, "things").await;
     let key = Key::new(resource, "ns", "a");
     let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
-    let compactor = tokio::spawn(compact_regularly(backend.clone(), config));
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
     let mut version = pass(&*backend, create(&key, 0)).await;
     let first = version;
     for n in 1.. {
@@ -186,7 +186,7 @@ async fn a_long_backlog_is_removed_without_waiting_for_the_disk() {
         backend.commit(&batch, Revision(0)).await.expect("commit");
     }
     let config = Compaction { interval: Duration::from_millis(50), history: Duration::from_millis(50) };
-    let compactor = tokio::spawn(compact_regularly(backend.clone(), config));
+    let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
     while backend.oldest_change().await.expect("readable").is_some() {}
     compactor.abort();
     // 500 at a time would be 50, and then one that finds nothing.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use rowplane::runtime::Runtime;
 use rowplane::storage::{Error, HighWaterMark, Key, SAFETY_GAP, Scan, Store, Written};
-use rowplane::tasks::Tasks;
 use tokio::sync::mpsc;
 
 use crate::support::database::Database;
@@ -36,7 +36,7 @@ pub async fn the_store_jumps_over_lost_commits(database: &Database) {
     let path = directory.path().join("mark");
     let mark = Arc::new(HighWaterMark::load(path.clone()));
     let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Tasks::new());
+    let store = Store::start(backend.clone(), sink, mark.clone(), &Runtime::default());
     let revision = async |store: &Store, name| {
         let written = store.write(create(&Key::new(resource, "ns", name), 1)).await.expect("write");
         match written {
@@ -53,7 +53,7 @@ pub async fn the_store_jumps_over_lost_commits(database: &Database) {
     let mark = Arc::new(HighWaterMark::load(path));
     assert_eq!(mark.get(), lost);
     let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Tasks::new());
+    let store = Store::start(backend.clone(), sink, mark.clone(), &Runtime::default());
     let next = revision(&store, "c").await;
     assert_eq!(next.0, lost.0 + SAFETY_GAP + 1);
     assert_eq!(mark.get(), next);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
+use rowplane::runtime::Runtime;
 use rowplane::storage::{
     Backend, Change, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
 };
-use rowplane::tasks::Tasks;
 use tokio::sync::mpsc;
 
 use crate::support::database::Database;
@@ -22,14 +22,14 @@ pub fn start(backend: &Arc<dyn Backend>) -> Store {
 
 /// With somebody behind it who publishes.
 pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
-    Store::start(backend.clone(), sink, Arc::default(), &Tasks::new())
+    Store::start(backend.clone(), sink, Arc::default(), &Runtime::default())
 }
 
 /// A store whose mark says that this revision has been acknowledged.
 pub fn start_at(backend: &Arc<dyn Backend>, acknowledged: Revision) -> Store {
     let (sink, mark) = (mpsc::channel(1).0, Arc::new(HighWaterMark::default()));
     mark.raise(acknowledged);
-    Store::start(backend.clone(), sink, mark, &Tasks::new())
+    Store::start(backend.clone(), sink, mark, &Runtime::default())
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.

@@ -148,7 +148,7 @@ async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup:
     server.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
     server.stop().await;
 
-    setup.identity.as_mut().expect("an identity").registration = rowplane::cli::config::Registration::Off;
+    setup.identity.as_mut().expect("an identity").registration = rowplane::server::config::Registration::Off;
     let server = setup.start().await;
     assert_eq!(names(&server.get(VERSIONS).await.ok()), [name]);
     assert_eq!(server.get(&path).await.ok()["metadata"]["name"], name);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
-use rowplane::cli::datastore::Datastore;
 use rowplane::revision::Revision;
+use rowplane::server::datastore::Datastore;
 use rowplane::storage::postgres::Postgres;
 use rowplane::storage::sqlite::Sqlite;
 use rowplane::storage::{Backend, OpenError, memory};
@@ -72,7 +72,7 @@ impl Database {
         match self {
             Database::Sqlite(_) => Datastore::Sqlite(self.file()),
             Database::Postgres(schema) => Datastore::Postgres(schema.url().into()),
-            Database::Memory(_) => panic!("{NOT_SQL}"),
+            Database::Memory(_) => Datastore::Memory,
         }
     }
 

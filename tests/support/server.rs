@@ -8,16 +8,15 @@ use std::time::Duration;
 use kube::config::Kubeconfig;
 use rowplane::api::Api;
 use rowplane::auth::pki::Overrides;
-use rowplane::cli::application::{build_with_api, open};
-use rowplane::cli::config::{ApiLimits, IdentityConfig, LogConfig, LogFormat, Registration, ServeConfig};
-use rowplane::cli::datastore::Datastore;
-use rowplane::cli::serve::Server;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::http;
-use rowplane::http::limits::InFlightLimits;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
+use rowplane::server::application::{build_with_api, open};
+use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
+use rowplane::server::datastore::Datastore;
+use rowplane::server::{Builder, Server};
 use rowplane::storage::{Backend, Compaction};
 use rowplane::tasks::Failure;
 use rowplane::wall_clock::WallClock;
@@ -57,20 +56,10 @@ impl Setup {
     pub fn new(database: Database) -> Self {
         let data = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(data.path().join("tokens.csv"), format!("{ALICE}{ROOT}")).expect("write tokens");
-        let limits = ApiLimits {
-            max_request_body_bytes: 3 << 20,
-            max_request_body_bytes_inflight: 128 << 20,
-            in_flight: InFlightLimits { reading: 400, mutating: 200 },
-            goaway_chance: 0.0,
-            request_timeout: Duration::from_secs(60),
-            min_request_timeout: Duration::from_secs(1800),
-            event_ttl: Duration::from_secs(3600),
-            migration_rate: 8000,
-        };
         Self {
             database,
             detour: None,
-            limits,
+            limits: ApiLimits::default(),
             connections: http::server::Limits::default(),
             compaction: None,
             storage_media_type: StorageMediaType::default(),
@@ -96,8 +85,7 @@ impl Setup {
 
     /// A server for which no client is made.
     pub async fn start_without_admin(&self) -> Server {
-        let started =
-            Server::start_at(self.config(), self.clock.clone(), rowplane::cli::application::build).await;
+        let started = self.builder().start().await;
         started.unwrap_or_else(|error| panic!("start: {}", error.one_line()))
     }
 
@@ -105,7 +93,7 @@ impl Setup {
     pub async fn start_empty(&self) -> TestServer {
         let opened: Arc<OnceLock<(Arc<dyn Backend>, Arc<Api>)>> = Arc::default();
         let slot = opened.clone();
-        let server = Server::start_at(self.config(), self.clock.clone(), async move |environment| {
+        let server = self.builder().start_with(async move |environment| {
             let backend = open(&environment.config.datastore).await?;
             let (application, api) = build_with_api(backend.clone(), environment).await?;
             assert!(slot.set((backend, api)).is_ok(), "built once");
@@ -136,26 +124,30 @@ impl Setup {
         self.data.path().join(name)
     }
 
-    pub fn config(&self) -> ServeConfig {
-        ServeConfig {
-            data_dir: self.data.path().to_owned(),
-            bind_address: [127, 0, 0, 1].into(),
+    pub fn builder(&self) -> Builder {
+        Server::builder().config(self.config()).clock(self.clock.clone())
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            data_dir: Some(self.data.path().to_owned()),
+            https: Some(Https {
+                certificates: self.certificates.clone(),
+                token_auth_file: Some(self.file("tokens.csv")),
+                connections: self.connections,
+                kubeconfig: Some(self.file("admin.kubeconfig")),
+                ..Https::default()
+            }),
             // Tests are the same on every host.
             advertise_address: Some([192, 0, 2, 7].into()),
-            secure_port: 0,
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
-            token_auth_file: Some(self.data.path().join("tokens.csv")),
-            certificates: self.certificates.clone(),
-            extra_names: Vec::new(),
             limits: self.limits,
-            connections: self.connections,
-            services: Default::default(),
             compaction: self.compaction,
             shutdown_grace: Duration::from_secs(20),
             identity: self.identity.clone(),
             storage_versions: self.storage_versions.clone(),
-            log: LogConfig { verbosity: 0, format: LogFormat::Text },
+            ..Config::default()
         }
     }
 }
@@ -181,7 +173,7 @@ impl TestServer {
     pub async fn stop(self) {
         let Self { api, server, .. } = self;
         drop(api);
-        server.stop().await.unwrap_or_else(|error| panic!("stop: {}", error.one_line()));
+        server.stop().await;
     }
 
     /// Reads the files of certificates and tokens again, as the server does from time to time.
@@ -195,7 +187,7 @@ impl TestServer {
     }
 
     pub fn port(&self) -> u16 {
-        self.server.address().port()
+        self.server.address().expect("it listens").port()
     }
 
     pub fn token(&self, token: &str) -> Client {

@@ -11,10 +11,10 @@ use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::runtime::Runtime;
 use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
-use rowplane::tasks::Tasks;
 
 use super::database::Database;
 
@@ -37,11 +37,11 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let port_claims = ids[ids.len() - 1];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
-    let tasks = Tasks::new();
+    let runtime = Runtime::default();
     let (cache, sink) =
-        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     Arc::new(Api {
-        store: Store::start(backend, sink, mark, &tasks),
+        store: Store::start(backend, sink, mark, &runtime),
         cache,
         catalog: Catalog::new(Served::new(
             registry,
@@ -55,10 +55,11 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
         port_claims,
         lanes: Default::default(),
         unreadable: Default::default(),
+        runtime,
         config: api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
-            generate_name,
+            generate_name: Arc::new(generate_name),
         },
     })
 }

@@ -15,7 +15,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::files::{self, Access};
 use super::{Error, ServingNames, certificates};
-use crate::user::MASTERS;
+use crate::user::{ADMIN, MASTERS};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
@@ -180,7 +180,7 @@ fn leaf_params(profile: &Profile<'_>, now: SystemTime) -> Result<CertificatePara
         }
         Profile::Admin => {
             leaf.distinguished_name.push(DnType::OrganizationName, MASTERS);
-            leaf.distinguished_name.push(DnType::CommonName, "kubernetes-admin");
+            leaf.distinguished_name.push(DnType::CommonName, ADMIN);
             leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         }
     }

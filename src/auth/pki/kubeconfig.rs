@@ -61,6 +61,10 @@ current-context: kubernetes-admin@rowplane
         Self { content }
     }
 
+    pub fn text(&self) -> &str {
+        &self.content
+    }
+
     /// Writes the file, readable by its owner alone.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         files::replace(path, self.content.as_bytes(), Access::Owner)

@@ -11,12 +11,12 @@ use crate::api::services::port_claims;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
+use crate::runtime::Runtime;
 use crate::schema::builtin;
 use crate::schema::names::{GroupVersion, Gvr};
 use crate::schema::registry::Registry;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
-use crate::tasks::Tasks;
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -28,12 +28,12 @@ async fn api(directory: &std::path::Path) -> Api {
     let ids = backend.resource_ids(&names).await.expect("ids");
     let port_claims = ids[ids.len() - 1];
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
-    let tasks = Tasks::new();
+    let runtime = Runtime::default();
     let (cache, sink) =
-        Cache::start(backend.clone(), &ids, mark.clone(), &tasks, &Default::default()).await.expect("load");
+        Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     Api {
-        store: Store::start(backend, sink, mark, &tasks),
+        store: Store::start(backend, sink, mark, &runtime),
         cache,
         catalog: Catalog::new(Served::new(
             registry,
@@ -44,10 +44,11 @@ async fn api(directory: &std::path::Path) -> Api {
         port_claims,
         lanes: Default::default(),
         unreadable: Default::default(),
+        runtime,
         config: crate::api::Config {
             min_request_timeout: Duration::from_secs(1800),
             services: Default::default(),
-            generate_name: |prefix| prefix.to_owned(),
+            generate_name: Arc::new(str::to_owned),
         },
     }
 }

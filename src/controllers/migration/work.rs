@@ -145,16 +145,14 @@ impl Work {
 
     async fn end(&self, step: Step) -> Result<(), Error> {
         let status = if matches!(step, Step::Fail(_)) { "Failed" } else { "Succeeded" };
-        metrics::counter!("storage_migrator_core_migrator_migrations_total", "resource" => self.label(), "status" => status)
-            .increment(1);
+        self.api.runtime.metrics.migrations(&self.label(), status).increment(1);
         self.reporter.step(&self.name, &step).await
     }
 
     fn count(&self, migrated: usize, left: u64) {
-        metrics::counter!("storage_migrator_core_migrator_migrated_objects_total", "resource" => self.label())
-            .increment(migrated as u64);
-        metrics::gauge!("storage_migrator_core_migrator_remaining_objects", "resource" => self.label())
-            .set(left as f64);
+        let (metrics, resource) = (&self.api.runtime.metrics, self.label());
+        metrics.migrated_objects(&resource).increment(migrated as u64);
+        metrics.objects_to_migrate(&resource).set(left as f64);
     }
 
     fn label(&self) -> String {

@@ -12,11 +12,11 @@ use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Answer, Target, scale};
 use crate::http::compress::compress_stream;
-use crate::http::metrics::LongRunning;
 use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
 use crate::http::request::accept;
 use crate::http::server::delivery::SLACK;
 use crate::http::{body, encode, response};
+use crate::metrics::LongRunning;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
 

@@ -112,7 +112,7 @@ impl Server {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let certificates = self.tls.client(chain);
         // A child each: polling the shared token would put all watches in line for its lock.
-        let draining = self.shutdown.child_token();
+        let draining = self.ending.draining.child_token();
         let connection = place.connection().clone();
         let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
         if info.user().is_some() {
@@ -197,7 +197,7 @@ async fn respond(
 }
 
 /// Upstream's `WithPanicRecovery`.
-fn panicked() -> Response<Body> {
+pub(in crate::http) fn panicked() -> Response<Body> {
     tracing::error!("a request handler panicked");
     let text = "This request caused apiserver to panic. Look in the logs for details.\n";
     let mut response = Response::new(Body::from(text));

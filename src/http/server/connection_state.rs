@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use tokio::task::Id;
 
-use super::connections::{Connections, count};
+use super::connections::Connections;
 use super::delivery::Delivery;
 
 /// A connection goes through these in order.
@@ -103,8 +103,9 @@ impl Connection {
         }
     }
 
-    /// Stops the tasks of responses whose reader takes nothing for `patience`, or whose time is up.
-    pub fn reset_stalled(&self, now: u64, patience: u64) {
+    /// Stops the tasks of responses whose reader takes nothing for `patience`, or whose time is up; `count` is told the
+    /// limits that these have reached.
+    pub fn reset_stalled(&self, now: u64, patience: u64, count: impl Fn(&'static str)) {
         let deliveries = lock(&self.deliveries);
         for (delivery, why) in deliveries.iter().filter_map(|d| Some((d, d.overdue(now, patience)?))) {
             if let Some(task) = delivery.reset() {

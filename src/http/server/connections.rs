@@ -10,6 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Limits;
 use super::connection_state::{Connection, Stage};
+use crate::metrics::Metrics;
 
 /// How long a connection that was told to go stays when no request is under way on it and none ever was, or none with a
 /// credential. Others may have a last answer to take, and have the time that readers have.
@@ -23,6 +24,7 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
+    metrics: Arc<Metrics>,
     tick: Duration,
     /// Counts sweeps: the time in which connections and responses measure. A process that is stopped does not age.
     now: AtomicU64,
@@ -48,10 +50,10 @@ struct Watched {
 }
 
 impl Connections {
-    pub fn new(limits: Limits) -> Arc<Self> {
+    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
         let tick = TICK.min(limits.idle.min(limits.response_progress) / 4).max(Duration::from_millis(1));
         // From 1: a delivery at tick 0 waits for its source.
-        Arc::new(Self { limits, tick, now: AtomicU64::new(1), open: Mutex::default() })
+        Arc::new(Self { limits, metrics, tick, now: AtomicU64::new(1), open: Mutex::default() })
     }
 
     /// Takes in a connection that has shown no credential yet. If there are too many of these, the one that has been
@@ -69,7 +71,7 @@ impl Connections {
             && let Some(watched) = open.all.get(&oldest)
         {
             watched.connection.advance(Stage::Dropped);
-            count("unauthenticated-connections");
+            self.count("unauthenticated-connections");
         }
         Place { connections: self.clone(), id, connection }
     }
@@ -104,12 +106,17 @@ impl Connections {
         &self.limits
     }
 
+    /// Counts what a limit has refused or ended.
+    fn count(&self, limit: &'static str) {
+        self.metrics.limit_reached(limit).increment(1);
+    }
+
     fn sweep(&self) {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         let (stalled, idle) = (self.ticks(self.limits.response_progress), self.ticks(self.limits.idle));
         for watched in self.open().all.values_mut() {
             let connection = &watched.connection;
-            connection.reset_stalled(now, stalled);
+            connection.reset_stalled(now, stalled, |limit| self.count(limit));
             let busy = connection.active() > 0;
             if busy {
                 watched.busy_at = now;
@@ -157,12 +164,17 @@ impl Place {
         self.connection.is_authenticated() || self.move_to_authenticated()
     }
 
+    /// Counts what a limit has refused of this connection.
+    pub fn count(&self, limit: &'static str) {
+        self.connections.count(limit);
+    }
+
     #[cold]
     fn move_to_authenticated(&self) -> bool {
         let mut open = self.connections.open();
         let authenticated = open.all.len() - open.without_credential.len();
         if authenticated >= self.connections.limits.connections {
-            count("connections");
+            self.connections.count("connections");
             return false;
         }
         // Who has been pushed out meanwhile is no member any more, and is dropped soon.
@@ -181,17 +193,13 @@ impl Drop for Place {
     }
 }
 
-/// Counts what a limit has refused or ended.
-pub fn count(limit: &'static str) {
-    metrics::counter!("rowplane_limit_reached_total", "limit" => limit).increment(1);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn connections(connections: usize, unauthenticated_connections: usize) -> Arc<Connections> {
-        Connections::new(Limits { connections, unauthenticated_connections, ..Limits::default() })
+        let limits = Limits { connections, unauthenticated_connections, ..Limits::default() };
+        Connections::new(limits, Arc::default())
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::connection_state::Requests;
 use super::connections::Connections;
-use crate::http::metrics::{InFlight, RequestMetrics};
+use crate::metrics::{InFlight, RequestMetrics};
 
 /// A response that is complete and not longer than this is handed to the protocol at once and not watched.
 const SHORT: u64 = 64 << 10;

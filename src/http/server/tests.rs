@@ -25,8 +25,8 @@ use std::convert::Infallible;
 use super::delivery::Terms;
 use super::*;
 use crate::auth::pki::{Admin, Overrides, Pki, ServingNames, Sources};
-use crate::http::metrics::{Metrics, RequestLabels, Scope};
 use crate::http::tls::ServingCertificate;
+use crate::metrics::{Metrics, RequestLabels, Scope};
 use crate::wall_clock::WallClock;
 
 const GRACE: Duration = Duration::from_secs(60);
@@ -87,7 +87,7 @@ impl Site {
 /// A server in a task, and the token that ends it.
 struct Running {
     address: SocketAddr,
-    shutdown: CancellationToken,
+    ending: Ending,
     task: JoinHandle<()>,
 }
 
@@ -103,9 +103,9 @@ impl Running {
     async fn limited(tls: Tls, grace: Duration, limits: Limits, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, tls, Routes::new(router), limits, shutdown.clone(), grace));
-        Self { address, shutdown, task }
+        let (ending, routes) = (Ending::new(grace), Routes::new(router));
+        let task = tokio::spawn(serve(listener, tls, routes, limits, ending.clone(), Arc::default()));
+        Self { address, ending, task }
     }
 
     async fn connect(&self, client: TlsConnector) -> tokio_rustls::client::TlsStream<TcpStream> {
@@ -248,7 +248,7 @@ async fn shutdown_ends_watches_and_then_the_server() {
     let _idle = server.connect(site.client(b"h2", None)).await;
     let first = one.send_request(to("/watch")).await.unwrap();
     let second = two.send_request(to("/watch")).await.unwrap();
-    server.shutdown.cancel();
+    server.ending.draining.cancel();
     assert_eq!(text(first).await, "started\nended\n");
     assert_eq!(text(second).await, "started\nended\n");
     server.task.await.unwrap();
@@ -262,7 +262,7 @@ async fn what_outlives_the_grace_is_dropped() {
     let mut client = server.http2(site.client(b"h2", None)).await;
     let mut stuck = client.send_request(to("/stuck")).await.unwrap().into_body();
     assert!(stuck.frame().await.unwrap().is_ok());
-    server.shutdown.cancel();
+    server.ending.draining.cancel();
     server.task.await.unwrap();
     // An error or an end, but not a wait.
     while let Some(Ok(_)) = stuck.frame().await {}
@@ -309,7 +309,7 @@ async fn silence_and_garbage_do_not_stop_the_listener() {
     garbage.write_all(&[0x16, 3, 1, 0, 5, 0xff, 0xff, 0xff, 0xff, 0xff]).await.unwrap();
     let mut client = server.http1(site.client(b"http/1.1", None)).await;
     assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, "nobody");
-    server.shutdown.cancel();
+    server.ending.draining.cancel();
     drop(client);
     server.task.await.unwrap();
 }
@@ -329,7 +329,7 @@ impl Drop for Endless {
 /// every such body that is dropped.
 fn endless_router(until: Option<Duration>) -> (Router, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let (dropped, hears) = tokio::sync::mpsc::unbounded_channel();
-    let metrics = Metrics::new(&crate::tree::json!({})).unwrap().request(&RequestLabels {
+    let metrics = Metrics::default().request(&RequestLabels {
         verb: "LIST",
         resource: Default::default(),
         subresource: "".into(),

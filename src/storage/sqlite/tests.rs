@@ -232,7 +232,7 @@ async fn a_pass_of_compaction_through_25000_changes_waits_for_the_disk_a_few_tim
     let end = churn(&store, 98, 100).await;
     assert!(end.0 > 25_000);
     syncs.store(0, Ordering::Release);
-    compact_once(&store, end).await.expect("compacted");
+    compact_once(&store, end, &metrics::Gauge::noop()).await.expect("compacted");
     assert_eq!(store.oldest_change().await.expect("readable"), None, "nothing is left");
     let syncs = syncs.load(Ordering::Acquire);
     assert!(syncs <= 2, "{syncs} syncs");

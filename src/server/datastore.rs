@@ -1,18 +1,24 @@
-//! `--datastore`: which database, by the scheme of a URL.
+//! Which database, by the scheme of a URL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
 use crate::storage::postgres::Address;
 
 /// Where the state is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Datastore {
+    /// It lives as long as the server.
+    Memory,
     Sqlite(PathBuf),
     /// Its URL may hold a password, and printing this type does not show it.
     Postgres(Address),
 }
+
+/// Why a URL names no database. It does not repeat the URL, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidUrl(String);
 
 impl Datastore {
     /// The default: a file beside the certificates.
@@ -20,15 +26,17 @@ impl Datastore {
         Datastore::Sqlite(data_dir.join("state.db"))
     }
 
-    pub fn parse(url: &str) -> Result<Self, Error> {
-        let refuse = |reason: &str| Error::Usage(format!("invalid --datastore: {reason}"));
+    pub fn parse(url: &str) -> Result<Self, InvalidUrl> {
+        let refuse = |reason: &str| InvalidUrl(reason.to_owned());
         let Some((scheme, rest)) = url.split_once(':') else {
-            return Err(refuse("it must begin with sqlite: or postgres:"));
+            return Err(refuse("it must begin with sqlite:, postgres: or memory:"));
         };
         match scheme {
+            "memory" if matches!(rest, "" | "//") => Ok(Datastore::Memory),
+            "memory" => Err(refuse("memory: stands alone")),
             "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
                 "" => Err(refuse("sqlite: needs a path, as in sqlite:/var/lib/rowplane/state.db")),
-                ":memory:" => Err(refuse("a database in memory would lose what was acknowledged")),
+                ":memory:" => Err(refuse("for state in memory, use memory:")),
                 path if path.contains(['?', '\0']) => Err(refuse("sqlite: takes a path and no parameters")),
                 path => Ok(Datastore::Sqlite(PathBuf::from(path))),
             },
@@ -37,7 +45,7 @@ impl Datastore {
                 Err(refuse("PostgreSQL needs a URL such as postgres://user@host/database"))
             }
             // The text may hold a password, so only what stands for the scheme is repeated.
-            other => Err(refuse(&format!("unknown scheme {other:?}, use sqlite: or postgres:"))),
+            other => Err(refuse(&format!("unknown scheme {other:?}, use sqlite:, postgres: or memory:"))),
         }
     }
 }
@@ -45,6 +53,7 @@ impl Datastore {
 impl fmt::Display for Datastore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Datastore::Memory => f.write_str("memory:"),
             Datastore::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Datastore::Postgres(address) => address.fmt(f),
         }
@@ -67,14 +76,23 @@ mod tests {
         assert_eq!(Datastore::parse("sqlite:a/b.db").unwrap(), path("a/b.db"));
         assert_eq!(Datastore::parse("sqlite:///a/b.db").unwrap(), path("/a/b.db"));
         assert_eq!(Datastore::parse("sqlite:/a/b.db").unwrap(), path("/a/b.db"));
+        assert_eq!(Datastore::parse("memory:").unwrap(), Datastore::Memory);
         for url in ["postgres://h/d", "postgresql://u:p@h/d?sslmode=require"] {
             assert_eq!(Datastore::parse(url).unwrap(), Datastore::Postgres(url.into()));
         }
-        let bad =
-            ["", "state.db", "mysql://u:secret@h", "sqlite:", "sqlite://", "sqlite::memory:", "postgres:x"];
+        let bad = [
+            "",
+            "state.db",
+            "mysql://u:secret@h",
+            "sqlite:",
+            "sqlite://",
+            "sqlite::memory:",
+            "postgres:x",
+            "memory:x",
+        ];
         for url in bad {
             let text = Datastore::parse(url).unwrap_err().to_string();
-            assert!(text.starts_with("invalid --datastore: ") && !text.contains("secret"), "{text}");
+            assert!(!text.is_empty() && !text.contains("secret"), "{text}");
         }
     }
 

@@ -6,8 +6,10 @@ use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::tree::json;
 
-fn metrics() -> Metrics {
-    Metrics::new(&json!({ "major": "1", "minor": "37", "gitVersion": "v1.37.0" })).unwrap()
+fn metrics() -> Arc<Metrics> {
+    let metrics = Metrics::default();
+    metrics.set_build_info(&json!({ "major": "1", "minor": "37", "gitVersion": "v1.37.0" }));
+    Arc::new(metrics)
 }
 
 fn list_pods() -> RequestLabels {
@@ -79,25 +81,23 @@ fn the_store_the_cache_and_the_process() {
 }
 
 #[test]
-fn what_macros_record_is_served_too() {
-    let metrics = metrics();
-    metrics::with_local_recorder(&metrics.recorder, || {
-        metrics::histogram!("rowplane_commit_batch_size").record(3.0);
-    });
-    assert_line(&metrics.render(), r#"rowplane_commit_batch_size_bucket{le="4"} 1"#);
+fn servers_count_apart() {
+    let (one, other) = (metrics(), metrics());
+    one.limit_reached("connections").increment(1);
+    assert_line(&one.render(), r#"rowplane_limit_reached_total{limit="connections"} 1"#);
+    assert!(!other.render().contains("rowplane_limit_reached_total{"));
 }
 
 #[test]
 fn what_cannot_be_read_is_counted_once() {
     let object = |revision| Draft::parse("ns", "a", "{{".into()).into_object(Revision(revision));
-    let (metrics, unreadable) = (metrics(), Unreadable::default());
-    metrics::with_local_recorder(&metrics.recorder, || {
-        for _ in 0..3 {
-            unreadable.tell("garbage-collector", &object(1), "text");
-        }
-        unreadable.tell("garbage-collector", &object(2), "text");
-        unreadable.tell("admission", &object(1), "text");
-    });
+    let metrics = metrics();
+    let unreadable = Unreadable::new(metrics.clone());
+    for _ in 0..3 {
+        unreadable.tell("garbage-collector", &object(1), "text");
+    }
+    unreadable.tell("garbage-collector", &object(2), "text");
+    unreadable.tell("admission", &object(1), "text");
     let text = metrics.render();
     assert_line(&text, r#"rowplane_unreadable_objects_total{by="garbage-collector"} 2"#);
     assert_line(&text, r#"rowplane_unreadable_objects_total{by="admission"} 1"#);

@@ -8,17 +8,18 @@ use crate::http::server;
 const RESERVED: u64 = 256;
 
 /// Raises the soft limit to the hard one: shells and service managers keep it low for the sake of programs that use
-/// `select`. Returns what holds then; `None` is no limit.
-pub fn raise_limit() -> Option<u64> {
+/// `select`.
+pub fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(error) => {
-            tracing::debug!(%error, "cannot raise the number of open files");
-            limit.current
-        }
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "cannot raise the number of open files");
     }
+}
+
+/// How many may be open; `None` is no limit.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
 }
 
 /// As many connections as there are files for.

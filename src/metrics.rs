@@ -1,7 +1,8 @@
-//! Metrics under kube-apiserver's names where it has one, `rowplane_*` otherwise, and their text at `/metrics`.
+//! The metrics of one server: kube-apiserver's names where it has one, `rowplane_*` otherwise, and their text.
 //!
-//! Handles are asked for once per label set and then cost an atomic operation: [`Metrics::request`] is a
-//! lookup in a map, everything it returns is not.
+//! Every server has a registry of its own, handed down in its [`Runtime`](crate::runtime::Runtime). Handles are asked for
+//! once per label set and then cost an atomic operation: [`Metrics::request`] is a lookup in a map, everything it returns
+//! is not.
 
 mod process;
 mod request;
@@ -11,12 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder as _};
-use metrics_exporter_prometheus::{
-    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::schema::names::Gvr;
 
@@ -75,10 +72,9 @@ pub struct Metrics {
     resident_memory: Gauge,
 }
 
-impl Metrics {
-    /// `version` is the document of `/version`: it becomes `kubernetes_build_info`.
-    pub fn new(version: &crate::tree::Value) -> Result<Self, BuildError> {
-        let recorder = Arc::new(builder()?.build_recorder());
+impl Default for Metrics {
+    fn default() -> Self {
+        let recorder = Arc::new(with_buckets(PrometheusBuilder::new()).build_recorder());
         describe(&recorder);
         let metrics = Self {
             handle: recorder.handle(),
@@ -89,18 +85,16 @@ impl Metrics {
             recorder,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
-        metrics.gauge("kubernetes_build_info", build_labels(version)).set(1.0);
         // Alone, a server never has to catch up.
         metrics.cache_lag().set(0.0);
-        Ok(metrics)
+        metrics
     }
+}
 
-    /// Makes these the metrics to which `metrics`' macros in other modules record. The first of several
-    /// servers in a process wins, as the macros cannot tell servers apart.
-    pub fn install(&self) {
-        if metrics::set_global_recorder(self.recorder.clone()).is_err() {
-            tracing::debug!("another server of this process has the global metrics recorder");
-        }
+impl Metrics {
+    /// Shows the document of `/version` as `kubernetes_build_info`.
+    pub fn set_build_info(&self, version: &crate::tree::Value) {
+        self.gauge("kubernetes_build_info", build_labels(version)).set(1.0);
     }
 
     /// The metrics of requests with these labels. Labels must come from what is served, never from what a
@@ -129,8 +123,42 @@ impl Metrics {
             ("version", resource.version()),
             ("resource", &resource.plural),
         ];
-        let labels: Vec<Label> = labels.map(|(name, value)| Label::new(name, value.to_owned())).into();
-        counter(&self.recorder, "apiserver_watch_events_total", labels)
+        self.counter("apiserver_watch_events_total", labels_of(&labels))
+    }
+
+    /// What a limit has refused or ended.
+    pub fn limit_reached(&self, limit: &'static str) -> Counter {
+        self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
+    }
+
+    /// 1 while this server leads.
+    pub fn leader_status(&self, lease: &str) -> Gauge {
+        self.gauge("leader_election_master_status", labels_of(&[("name", lease)]))
+    }
+
+    pub fn controller_panics(&self, controller: &str) -> Counter {
+        self.counter("rowplane_controller_panics_total", labels_of(&[("controller", controller)]))
+    }
+
+    /// Objects that `by` could not read where they had to decide.
+    pub fn unreadable_objects(&self, by: &str) -> Counter {
+        self.counter("rowplane_unreadable_objects_total", labels_of(&[("by", by)]))
+    }
+
+    /// Migrations of stored objects that have ended so.
+    pub fn migrations(&self, resource: &str, status: &str) -> Counter {
+        let labels = labels_of(&[("resource", resource), ("status", status)]);
+        self.counter("storage_migrator_core_migrator_migrations_total", labels)
+    }
+
+    pub fn migrated_objects(&self, resource: &str) -> Counter {
+        let labels = labels_of(&[("resource", resource)]);
+        self.counter("storage_migrator_core_migrator_migrated_objects_total", labels)
+    }
+
+    pub fn objects_to_migrate(&self, resource: &str) -> Gauge {
+        let labels = labels_of(&[("resource", resource)]);
+        self.gauge("storage_migrator_core_migrator_remaining_objects", labels)
     }
 
     /// By how much the watch cache is behind the store.
@@ -138,12 +166,27 @@ impl Metrics {
         self.gauge("rowplane_cache_lag_revisions", Vec::new())
     }
 
+    /// Changes that were missing in the table.
+    pub fn cache_gaps(&self) -> Counter {
+        self.counter("rowplane_cache_gaps_total", Vec::new())
+    }
+
+    /// Questions to the store about its newest revision.
+    pub fn clock_questions(&self) -> Counter {
+        self.counter("rowplane_clock_questions_total", Vec::new())
+    }
+
     /// By how much the compacted revision is behind the newest.
     pub fn compaction_lag(&self) -> Gauge {
         self.gauge("rowplane_compaction_lag_revisions", Vec::new())
     }
 
-    /// The recorder of commits, for the store.
+    /// Compacted revisions whose rows are still there.
+    pub fn compaction_backlog(&self) -> Gauge {
+        self.gauge("rowplane_compaction_backlog_revisions", Vec::new())
+    }
+
+    /// What the writer records of its commits.
     pub fn commits(&self) -> CommitMetrics {
         let histogram = |name| self.recorder.register_histogram(&Key::from_static_name(name), &METADATA);
         CommitMetrics { size: histogram(COMMIT_SIZE), duration: histogram(COMMIT_SECONDS) }
@@ -163,19 +206,17 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// [`Self::render`] as a response.
-    pub fn respond(&self) -> Response {
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        ([(header::CONTENT_TYPE, kind)], self.render()).into_response()
-    }
-
     /// Keeps the memory of unread histograms small; runs until it is dropped.
-    pub async fn run_upkeep(&self) {
+    pub async fn run_upkeep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
         loop {
             ticks.tick().await;
             self.handle.run_upkeep();
         }
+    }
+
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        counter(&self.recorder, name, labels)
     }
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
@@ -186,8 +227,8 @@ impl Metrics {
 /// Records what the store commits.
 #[derive(Clone, Debug)]
 pub struct CommitMetrics {
-    size: metrics::Histogram,
-    duration: metrics::Histogram,
+    size: Histogram,
+    duration: Histogram,
 }
 
 impl CommitMetrics {
@@ -197,11 +238,16 @@ impl CommitMetrics {
     }
 }
 
-fn builder() -> Result<PrometheusBuilder, BuildError> {
-    PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full(REQUEST_SECONDS.to_owned()), &REQUEST_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Full(COMMIT_SECONDS.to_owned()), &COMMIT_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Full(COMMIT_SIZE.to_owned()), &SIZE_BUCKETS)
+fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
+    let buckets: [(&str, &[f64]); 3] = [
+        (REQUEST_SECONDS, &REQUEST_BUCKETS),
+        (COMMIT_SECONDS, &COMMIT_BUCKETS),
+        (COMMIT_SIZE, &SIZE_BUCKETS),
+    ];
+    buckets.into_iter().fold(builder, |builder, (name, buckets)| {
+        let builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets);
+        builder.expect("refused only without a bucket")
+    })
 }
 
 fn describe(recorder: &PrometheusRecorder) {
@@ -222,6 +268,10 @@ fn gauge(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) 
 
 fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
     recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+}
+
+fn labels_of(labels: &[(&'static str, &str)]) -> Vec<Label> {
+    labels.iter().map(|(name, value)| Label::new(*name, (*value).to_owned())).collect()
 }
 
 fn build_labels(version: &crate::tree::Value) -> Vec<Label> {

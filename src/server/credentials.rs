@@ -60,6 +60,13 @@ impl Credentials {
         }
     }
 
+    /// The text of the admin's kubeconfig, and the file it is written to.
+    pub fn kubeconfig(&self) -> Option<(String, Option<PathBuf>)> {
+        let loaded = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
+        let announcement = &loaded.announcement;
+        Some((announcement.kubeconfig()?.text().to_owned(), announcement.path().map(PathBuf::from)))
+    }
+
     /// Looks at the files now.
     pub async fn reload(&self) {
         let this = self.clone();

@@ -26,7 +26,7 @@ pub struct Replica {
 impl Replica {
     pub fn new(api: &Api, registration: Registration) -> Self {
         let election = match api.store.backend().shared() {
-            true => Election::contested(),
+            true => Election::contested(&api.runtime.metrics),
             false => Election::alone(),
         };
         let gate = match registration {
@@ -58,7 +58,7 @@ impl Replica {
             }
             Registration::Off => None,
         };
-        let (this, runner, tasks) = (self.clone(), runner.clone(), runner.tasks.clone());
+        let (this, runner, tasks) = (self.clone(), runner.clone(), runner.runtime.tasks.clone());
         tasks.clone().spawn("identity", async move {
             let joining = async {
                 if let Some(claimed) = claim(&runner.api, claimant, Uuid::new_v4(), &this.gate).await {

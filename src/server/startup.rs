@@ -7,14 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::LoadProgress;
 use crate::http::health::{Endpoint, HealthChecks};
+use crate::http::server::Ending;
 use crate::tasks::Tasks;
 
 /// Stops a server that has not come to its end of the start, also if the start is not waited for any more.
-pub struct Unfinished(Option<(Tasks, CancellationToken)>);
+pub struct Unfinished(Option<(Tasks, Ending)>);
 
 impl Unfinished {
-    pub fn new(tasks: &Tasks, shutdown: &CancellationToken) -> Self {
-        Self(Some((tasks.clone(), shutdown.clone())))
+    pub fn new(tasks: &Tasks, ending: &Ending) -> Self {
+        Self(Some((tasks.clone(), ending.clone())))
     }
 
     pub fn finish(mut self) {
@@ -24,9 +25,10 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some((tasks, shutdown)) = self.0.take() {
+        if let Some((tasks, ending)) = self.0.take() {
             tasks.stop();
-            shutdown.cancel();
+            ending.draining.cancel();
+            ending.over.cancel();
         }
     }
 }

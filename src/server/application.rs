@@ -1,6 +1,7 @@
 //! Puts the server together: store, cache, API, controllers, routes.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,15 +10,17 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::config::{IdentityConfig, ServeConfig};
+use super::config::{Config, Controllers, IdentityConfig};
 use super::datastore::Datastore;
+use super::error::Error;
 use super::replica::Replica;
-use super::serve::{Application, BuildError, Environment};
+use super::start::{Application, BuildError, Environment};
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::services::port_claims;
+use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
 use crate::cache::Cache;
 use crate::controllers::identity_lease::Claimant;
@@ -32,10 +35,12 @@ use crate::http::publications::Publications;
 use crate::http::routes::router;
 use crate::identity::{Instance, ServerIdentity};
 use crate::long_work::Lanes;
+use crate::random::Random;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
+use crate::storage::memory;
 use crate::storage::postgres::Postgres;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
@@ -43,6 +48,8 @@ use crate::tasks::{Failure, Tasks};
 
 /// A key signs continue tokens for a day and verifies them for two more; seconds.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
+/// The address in the documents of a server without a port.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
 /// Another replica's new key has to be known here before it is used there for long.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
 /// How old an answer about readiness may be: everybody may ask.
@@ -69,8 +76,8 @@ pub async fn build_with_api(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<(Application, Arc<Api>), BuildError> {
-    let Environment { config, address, door, identity, metrics, progress, mut health, tasks } = environment;
-    let mark = Arc::new(HighWaterMark::load(mark_path(&config)));
+    let Environment { config, address, door, identity, progress, mut health, runtime } = environment;
+    let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
@@ -80,8 +87,8 @@ pub async fn build_with_api(
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
     // Controllers and what a leaving server says are written before the writer ends.
-    let (storing, controlling) = (tasks.group(), tasks.group());
-    end_when_broken(&storing, &backend);
+    let (storing, controlling) = (runtime.group(), runtime.group());
+    end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
     let api = Arc::new(Api {
@@ -90,37 +97,40 @@ pub async fn build_with_api(
         catalog: Catalog::new(Served::new(registry, &ids, config.storage_media_type)),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
-        unreadable: Default::default(),
+        unreadable: Unreadable::new(runtime.metrics.clone()),
+        runtime: runtime.clone(),
         config: api::Config {
             min_request_timeout: config.limits.min_request_timeout,
             services: config.services.clone(),
-            generate_name: |prefix| generate_name(prefix, &mut rand::rng()),
+            generate_name: names_from(runtime.random.clone()),
         },
         lanes: Lanes::default(),
     });
-    let advertised = Advertised::new(config.advertise_address, address);
+    let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
 
     let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());
     let election = replica.as_ref().map_or_else(|| Arc::new(Election::alone()), |r| r.election.clone());
-    let runner = Runner { api: api.clone(), tasks: controlling.clone() };
+    let runner = Runner { api: api.clone(), runtime: controlling.clone() };
     let agreement = replica.as_ref().map_or(Agreement::Unknown, Replica::agreement);
     let migration = migration::Config { rate: config.limits.migration_rate, agreement };
     let settings = controllers::Config { event_ttl: config.limits.event_ttl, advertised, migration };
-    runner.spawn(settings, &gate, &election);
+    if config.controllers == Controllers::Run {
+        runner.spawn(settings, &gate, &election);
+    }
     if let (Some(replica), Some(identity), Some(IdentityConfig { leases, .. })) =
         (&replica, identity, &config.identity)
     {
         let claimant = claimant(&config, *leases, identity, &*backend, &advertised)?;
         replica.spawn(&runner, claimant, &mut health);
     }
-    controlling.run("token-keys", refresh_token_keys(api.clone()));
-    controlling.run("high-water-mark", save_mark(mark.clone()));
+    controlling.tasks.run("token-keys", refresh_token_keys(api.clone()));
+    controlling.tasks.run("high-water-mark", save_mark(mark.clone()));
     if let Some(compaction) = config.compaction {
-        let backend = backend.clone();
+        let (backend, metrics) = (backend.clone(), runtime.metrics.clone());
         runner.while_leading(&election, "compactor", move || {
-            Box::pin(compact_regularly(backend.clone(), compaction))
+            Box::pin(compact_regularly(backend.clone(), compaction, metrics.clone()))
         });
     }
 
@@ -131,8 +141,8 @@ pub async fn build_with_api(
         api: api.clone(),
         gate,
         door,
-        publications: Publications::new(&api.catalog.served(), address.to_string()),
-        metrics,
+        publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
+        metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
             request_time: config.limits.request_timeout,
@@ -142,6 +152,7 @@ pub async fn build_with_api(
             config.limits.max_request_body_bytes_inflight,
             config.limits.max_request_body_bytes,
             config.limits.request_timeout,
+            runtime.metrics.limit_reached("request-bodies"),
         ),
         printing: Printing::default(),
         lanes: Lanes::default(),
@@ -149,34 +160,42 @@ pub async fn build_with_api(
     let router = router(Arc::new(app), health);
     let shared = api.clone();
     let stopping = async move {
-        controlling.stop();
-        controlling.ended().await;
+        controlling.tasks.stop();
+        controlling.tasks.ended().await;
         if let Some(replica) = replica {
             replica.leave(&api).await;
         }
-        storing.stop();
+        storing.tasks.stop();
         // The writer and the cache end with it.
         drop(api);
-        storing.ended().await;
+        storing.tasks.ended().await;
         save_once(&mark).await;
         backend.close().await;
     };
     Ok((Application { router, stop: Box::pin(stopping) }, shared))
 }
 
+fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
+    Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
+}
+
 /// Opens the database that the configuration names.
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
+        Datastore::Memory => memory::open(),
         Datastore::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
         Datastore::Postgres(address) => Arc::new(Postgres::open(address).await?),
     })
 }
 
-/// One mark per database: another one has a clock of its own.
-fn mark_path(config: &ServeConfig) -> PathBuf {
+/// One mark per database: another one has a clock of its own. What is in memory cannot come back older than it was.
+fn mark_path(config: &Config) -> Option<PathBuf> {
+    if config.datastore == Datastore::Memory {
+        return None;
+    }
     let digest = Sha256::digest(config.datastore.to_string());
     let name: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    config.data_dir.join(format!("mark-{name}"))
+    Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))
 }
 
 /// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
@@ -252,24 +271,29 @@ fn add_checks(health: &mut HealthChecks, cache: &Cache) {
 
 /// What this server brings along to be told from the others; nothing where there can be no others.
 fn claimant(
-    config: &ServeConfig,
+    config: &Config,
     leases: IdentityLeases,
     identity: ServerIdentity,
     backend: &dyn Backend,
     advertised: &Advertised,
-) -> std::io::Result<Claimant> {
-    let directory = config.data_dir.join("servers");
-    let take = || {
-        let taken = Instance::take(&directory, identity.hostname(), config.secure_port);
-        taken.map(Arc::new).map_err(|error| {
-            std::io::Error::new(
-                error.kind(),
-                format!("cannot keep this server's id in {}: {error}", directory.display()),
-            )
-        })
+) -> Result<Claimant, BuildError> {
+    let port = config.https.as_ref().map_or(0, |https| https.address.port());
+    let take = || -> Result<_, BuildError> {
+        let directory = config.data_dir.as_ref().ok_or(Error::NoDataDir)?.join("servers");
+        let taken = Instance::take(&directory, identity.hostname(), port);
+        let place = directory.display();
+        Ok(Arc::new(taken.map_err(|error| format!("cannot keep this server's id in {place}: {error}"))?))
     };
     let instance = backend.shared().then(take).transpose()?;
     Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
+}
+
+/// Where Pods would find a server: one without a port nowhere, unless the configuration says so.
+fn advertised(config: &Config, address: Option<SocketAddr>) -> Advertised {
+    match address {
+        Some(address) => Advertised::new(config.advertise_address, address),
+        None => Advertised { address: config.advertise_address, port: NOWHERE.port() },
+    }
 }
 
 /// A database that cannot be relied on any more ends the server.

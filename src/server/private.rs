@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use rustix::fs::Mode;
-use rustix::process::umask;
-
-use super::config::ServeConfig;
+use super::config::Config;
 use super::datastore::Datastore;
 use crate::private_files;
 
@@ -13,23 +10,20 @@ use crate::private_files;
 const OWN: [&str; 3] = ["mark-", "high-water-mark", "admin.kubeconfig"];
 const KEY: &str = ".key";
 
-/// From now on whatever this process makes is its owner's alone, unless it says otherwise.
-pub(super) fn shut_out_others() {
-    umask(Mode::RWXG | Mode::RWXO);
-}
-
 /// Takes from others what an earlier release, or whoever copied the files here, has left them.
-pub(super) fn narrow(config: &ServeConfig) {
-    narrow_in(&config.data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
-    narrow_in(&config.pki_dir(), |name| name.ends_with(KEY));
+pub(super) fn narrow(data_dir: &Path) {
+    narrow_in(data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
+    narrow_in(&data_dir.join("pki"), |name| name.ends_with(KEY));
 }
 
 /// The directories stay as they are.
-pub(super) fn warn_of_wide_directories(config: &ServeConfig) {
-    private_files::warn_of_wide_directory(&config.data_dir);
+pub(super) fn warn_of_wide_directories(config: &Config) {
+    let data_dir = config.data_dir.as_deref();
+    data_dir.into_iter().for_each(private_files::warn_of_wide_directory);
     if let Datastore::Sqlite(path) = &config.datastore
         && let Some(directory) = path.parent()
-        && directory != config.data_dir
+        && !directory.as_os_str().is_empty()
+        && Some(directory) != data_dir
     {
         private_files::warn_of_wide_directory(directory);
     }

@@ -1,0 +1,295 @@
+//! kube-apiserver's command line: rowplane in its place, in tests above all (`docs/spec/cluster.md`, 3.3 and 4.2).
+//!
+//! The flags become those of `rowplane serve`, whose own are taken too. A flag that has no effect here is taken and named
+//! in the log; one that asks for what rowplane would not do, and which its user relies upon, is refused.
+
+mod command_line;
+mod flags;
+
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser as _};
+
+use self::command_line::{Asked, Values};
+use self::flags::{Effect, FLAGS, Flag, Form};
+use super::args::{Cli, Command};
+use super::config::ServeConfig;
+use super::error::Error;
+use crate::http::discovery::version;
+use crate::server::config::Authorization;
+
+/// What upstream's plugins do is done by these, whether they are named or not.
+const BUILT_IN_PLUGINS: [&str; 10] = [
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "DefaultTolerationSeconds",
+    "LimitRanger",
+    "NamespaceLifecycle",
+    "PersistentVolumeClaimResize",
+    "Priority",
+    "RuntimeClass",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+];
+/// Upstream's other plugins.
+const OTHER_PLUGINS: [&str; 27] = [
+    "AlwaysAdmit",
+    "AlwaysDeny",
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DenyServiceExternalIPs",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NodeDeclaredFeatureValidator",
+    "NodeRestriction",
+    "OwnerReferencesPermissionEnforcement",
+    "PodNodeSelector",
+    "PodSecurity",
+    "PodTolerationRestriction",
+    "PodTopologyLabels",
+    "ResourceQuota",
+    "ServiceAccount",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+const CERT_DIR: &str = "/var/run/kubernetes";
+const BIND_ADDRESS: &str = "0.0.0.0";
+const DATASTORE: &str = "memory:";
+
+/// What the command line comes to.
+pub enum Outcome {
+    /// With what the log has to say of the flags.
+    Run(Box<ServeConfig>, Vec<String>),
+    Print(String),
+}
+
+/// What a command line means; the program's name is not among the arguments.
+pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Error> {
+    let own = serve_flags();
+    let form = |name: &str| match known(name) {
+        Some(flag) => Some(flag.form),
+        None => own.iter().any(|own| own == name).then_some(Form::Scalar),
+    };
+    match command_line::read(arguments, form).map_err(Error::Refused)? {
+        Asked::Help => Ok(Outcome::Print(help(&own))),
+        Asked::Version(kind) => Ok(Outcome::Print(version_text(&kind))),
+        Asked::Run(values) => Translation::new(&values).into_config(),
+    }
+}
+
+/// The names of the flags of `rowplane serve`.
+fn serve_flags() -> Vec<String> {
+    let cli = <Cli as CommandFactory>::command();
+    let serve = cli.get_subcommands().find(|command| command.get_name() == "serve");
+    let flags = serve.into_iter().flat_map(clap::Command::get_arguments);
+    flags.filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
+}
+
+fn known(name: &str) -> Option<&'static Flag> {
+    let at = FLAGS.binary_search_by(|flag| flag.name.cmp(name)).ok()?;
+    FLAGS.get(at)
+}
+
+/// The flags on their way to those of `rowplane serve`.
+struct Translation<'a> {
+    values: &'a Values,
+    serve: Vec<String>,
+    notes: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl<'a> Translation<'a> {
+    fn new(values: &'a Values) -> Self {
+        let serve = vec!["rowplane".to_owned(), "serve".to_owned()];
+        let mut this = Self { values, serve, notes: Vec::new(), problems: Vec::new() };
+        for (name, given) in values {
+            this.take(name, given);
+        }
+        this
+    }
+
+    fn take(&mut self, name: &str, given: &[String]) {
+        let last = given.last().map(String::as_str).unwrap_or_default();
+        match known(name).map(|flag| (flag.form, flag.effect)) {
+            None => self.serve.push(format!("--{name}={last}")),
+            Some((Form::List, Effect::Serve(target))) => {
+                self.serve.push(format!("--{target}={}", given.join(",")));
+            }
+            Some((_, Effect::Serve(target))) => self.serve.push(format!("--{target}={last}")),
+            Some((_, Effect::None(reason))) => self.notes.push(format!("--{name} ({reason})")),
+            // An empty value asks for nothing.
+            Some((_, Effect::Refused)) if last.is_empty() => {}
+            Some((_, Effect::Refused)) => self.problems.push(format!("--{name} is not supported yet")),
+            Some((form, Effect::Own)) => self.look_at(name, form, last),
+        }
+    }
+
+    /// Flags of which some values can be followed, and some cannot.
+    fn look_at(&mut self, name: &str, form: Form, last: &str) {
+        let list = if form == Form::List { self.list(name) } else { Vec::new() };
+        match (name, last) {
+            ("secure-port", "0") => self.problems.push(
+                "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0".to_owned(),
+            ),
+            ("secure-port", port) => self.serve.push(format!("--secure-port={port}")),
+            ("storage-backend", "" | "etcd3") => self.notes.push(format!("--{name} (there is no etcd here)")),
+            ("storage-backend", _) => self.problems.push(
+                "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'"
+                    .to_owned(),
+            ),
+            ("tls-min-version", "" | "VersionTLS12") => {}
+            ("default-not-ready-toleration-seconds" | "default-unreachable-toleration-seconds", "300") => {}
+            ("enable-garbage-collector", "true") | ("disable-http2-serving", "false") => {}
+            ("cert-dir" | "authorization-mode", _) => {}
+            ("enable-admission-plugins", _) => self.enable_plugins(&list),
+            ("disable-admission-plugins" | "admission-control", _) => self.disable_plugins(name, &list),
+            _ => self.problems.push(format!("--{name}={last} is not supported yet")),
+        }
+    }
+
+    fn enable_plugins(&mut self, names: &[&str]) {
+        for name in names {
+            if OTHER_PLUGINS.contains(name) {
+                self.problems.push(format!("the admission plugin {name} is not supported yet"));
+            } else if !BUILT_IN_PLUGINS.contains(name) {
+                self.unknown_plugin("enable-admission-plugins", name);
+            }
+        }
+    }
+
+    fn disable_plugins(&mut self, flag: &str, names: &[&str]) {
+        for name in names {
+            if !BUILT_IN_PLUGINS.contains(name) && !OTHER_PLUGINS.contains(name) {
+                self.unknown_plugin(flag, name);
+            }
+        }
+        self.notes.push(format!("--{flag} (which admission plugins run is not a setting)"));
+    }
+
+    fn unknown_plugin(&mut self, flag: &str, name: &str) {
+        self.problems.push(format!("{flag} plugin {name:?} is unknown"));
+    }
+
+    fn list(&self, name: &str) -> Vec<&'a str> {
+        let given = self.values.get(name).into_iter().flatten();
+        given.flat_map(|value| value.split(',')).map(str::trim).filter(|value| !value.is_empty()).collect()
+    }
+
+    fn last(&self, name: &str) -> Option<&'a str> {
+        self.values.get(name)?.last().map(String::as_str)
+    }
+
+    /// kube-apiserver's default, unless the flag or its variable is set.
+    fn set_default(&mut self, name: &str, value: &str) {
+        let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
+        if self.last(name).is_none() && std::env::var_os(variable).is_none() {
+            self.serve.push(format!("--{name}={value}"));
+        }
+    }
+
+    fn authorization(&mut self) -> Authorization {
+        let modes = self.list("authorization-mode");
+        for mode in &modes {
+            match *mode {
+                "AlwaysAllow" | "RBAC" | "Node" => {}
+                "AlwaysDeny" | "ABAC" | "Webhook" => {
+                    self.problems.push(format!("authorization-mode {mode:?} is not supported yet"));
+                }
+                other => self.problems.push(format!("authorization-mode {other:?} is not a valid mode")),
+            }
+        }
+        if modes.is_empty() || modes.contains(&"AlwaysAllow") {
+            return Authorization::AlwaysAllow;
+        }
+        self.notes.push(
+            "--authorization-mode (members of system:masters may do everything, others nothing yet)"
+                .to_owned(),
+        );
+        Authorization::Masters
+    }
+
+    /// The files of service accounts are not used, but a path that is wrong is told as the reference tells it.
+    fn check_files(&mut self) {
+        for flag in ["service-account-key-file", "service-account-signing-key-file"] {
+            for path in self.values.get(flag).into_iter().flatten() {
+                if let Err(error) = std::fs::metadata(path) {
+                    self.problems.push(format!("--{flag}: {path}: {error}"));
+                }
+            }
+        }
+    }
+
+    fn into_config(mut self) -> Result<Outcome, Error> {
+        let cert_dir = PathBuf::from(self.last("cert-dir").unwrap_or(CERT_DIR));
+        let authorization = self.authorization();
+        self.check_files();
+        self.set_default("bind-address", BIND_ADDRESS);
+        self.set_default("datastore", DATASTORE);
+        self.set_default("data-dir", &cert_dir.to_string_lossy());
+        let Self { serve, notes, problems, .. } = self;
+        let mut config = match Cli::try_parse_from(serve).map_err(|error| Error::usage(&error))?.command() {
+            Command::Serve(arguments) => arguments.into_config()?,
+            _ => return Err(Error::Refused("the flags are no server's".to_owned())),
+        };
+        match problems.as_slice() {
+            [] => {}
+            [problem] => return Err(Error::Refused(problem.clone())),
+            _ => return Err(Error::Refused(format!("[{}]", problems.join(", ")))),
+        }
+        config.server.authorization = authorization;
+        if let Some(https) = &mut config.server.https {
+            https.kubeconfig = None;
+            let serving = &mut https.certificates.serving;
+            *serving = serving.take().or_else(|| serving_pair(&cert_dir));
+        }
+        Ok(Outcome::Run(Box::new(config), notes))
+    }
+}
+
+/// The serving certificate of a `--cert-dir` that has one.
+fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let pair = (cert_dir.join("apiserver.crt"), cert_dir.join("apiserver.key"));
+    (pair.0.exists() && pair.1.exists()).then_some(pair)
+}
+
+/// Every flag that is accepted, each at the start of a line: test environments look for them there.
+fn help(own: &[String]) -> String {
+    let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
+    let own = own.iter().filter(|name| self::known(name).is_none()).map(|name| (name.as_str(), Form::Scalar));
+    let mut text =
+        "rowplane in kube-apiserver's place.\n\nUsage:\n  kube-apiserver [flags]\n\nFlags:\n".to_owned();
+    let ending = [("help", Form::Bool), ("version", Form::Scalar)];
+    for (name, form) in known.chain(own).chain(ending) {
+        let value = match form {
+            Form::Bool => "",
+            Form::Scalar => " string",
+            Form::List => " strings",
+        };
+        text.push_str(&format!("      --{name}{value}\n"));
+    }
+    text
+}
+
+fn version_text(kind: &str) -> String {
+    match kind {
+        "raw" => format!(
+            "version.Info{{Major:\"{}\", Minor:\"{}\", GitVersion:\"{}\"}}\n",
+            version::MAJOR,
+            version::MINOR,
+            version::git_version()
+        ),
+        _ => format!("Kubernetes {}\n", version::release()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! The flags of kube-apiserver v1.36, and what becomes of them here.
+
+/// How a flag is written, and what several of them mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `--name` alone is true.
+    Bool,
+    /// The last one counts.
+    Scalar,
+    /// All of them count, and commas divide their values.
+    List,
+}
+
+/// What becomes of a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The flag of `rowplane serve` with this name gets the value.
+    Serve(&'static str),
+    /// Looked at by this personality itself.
+    Own,
+    /// Nothing, for this reason.
+    None(&'static str),
+    /// The server does not start, since it would not do what is asked for.
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    pub name: &'static str,
+    pub form: Form,
+    pub effect: Effect,
+}
+
+const fn flag(name: &'static str, form: Form, effect: Effect) -> Flag {
+    Flag { name, form, effect }
+}
+
+use Effect::{None, Own, Refused, Serve};
+use Form::{Bool, List, Scalar};
+
+const NO_ETCD: &str = "there is no etcd here";
+const CACHE: &str = "the watch cache sizes itself";
+const NO_AUDIT: &str = "there is no audit log yet";
+const NO_FRONT_PROXY: &str = "nobody authenticates through a front proxy yet";
+const NO_KUBELET: &str = "kubelets are not connected to yet";
+const NO_SERVICE_ACCOUNTS: &str = "tokens of service accounts are not issued or accepted yet";
+const NO_AGGREGATION: &str = "API servers are not aggregated yet";
+const NO_PEERS: &str = "all replicas serve the same resources";
+const NO_GO: &str = "there is no Go runtime to look into";
+const LOGS: &str = "logs are written at once, in one stream";
+const METRICS: &str = "all metrics are shown as they are";
+const SHUTDOWN: &str = "the server stops accepting at once, and requests finish in their grace period";
+
+/// All flags of the reference but `help` and `version`, by name.
+pub const FLAGS: &[Flag] = &[
+    flag("admission-control", List, Own),
+    flag("admission-control-config-file", Scalar, Refused),
+    flag("advertise-address", Scalar, Serve("advertise-address")),
+    flag("aggregator-reject-forwarding-redirect", Bool, None(NO_AGGREGATION)),
+    flag("allow-metric-labels", List, None(METRICS)),
+    flag("allow-metric-labels-manifest", Scalar, None(METRICS)),
+    flag("allow-privileged", Bool, None("privileged containers are not forbidden")),
+    flag("anonymous-auth", Bool, None("who shows no credential reads health and version alone")),
+    flag("api-audiences", List, None(NO_SERVICE_ACCOUNTS)),
+    flag("apiserver-count", Scalar, None("replicas count themselves")),
+    flag("audit-log-batch-buffer-size", Scalar, None(NO_AUDIT)),
+    flag("audit-log-batch-max-size", Scalar, None(NO_AUDIT)),
+    flag("audit-log-batch-max-wait", Scalar, None(NO_AUDIT)),
+    flag("audit-log-batch-throttle-burst", Scalar, None(NO_AUDIT)),
+    flag("audit-log-batch-throttle-enable", Bool, None(NO_AUDIT)),
+    flag("audit-log-batch-throttle-qps", Scalar, None(NO_AUDIT)),
+    flag("audit-log-compress", Bool, None(NO_AUDIT)),
+    flag("audit-log-format", Scalar, None(NO_AUDIT)),
+    flag("audit-log-maxage", Scalar, None(NO_AUDIT)),
+    flag("audit-log-maxbackup", Scalar, None(NO_AUDIT)),
+    flag("audit-log-maxsize", Scalar, None(NO_AUDIT)),
+    flag("audit-log-mode", Scalar, None(NO_AUDIT)),
+    flag("audit-log-path", Scalar, Refused),
+    flag("audit-log-truncate-enabled", Bool, None(NO_AUDIT)),
+    flag("audit-log-truncate-max-batch-size", Scalar, None(NO_AUDIT)),
+    flag("audit-log-truncate-max-event-size", Scalar, None(NO_AUDIT)),
+    flag("audit-log-version", Scalar, None(NO_AUDIT)),
+    flag("audit-policy-file", Scalar, Refused),
+    flag("audit-webhook-batch-buffer-size", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-initial-backoff", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-max-size", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-max-wait", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-throttle-burst", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-batch-throttle-enable", Bool, None(NO_AUDIT)),
+    flag("audit-webhook-batch-throttle-qps", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-config-file", Scalar, Refused),
+    flag("audit-webhook-initial-backoff", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-mode", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-truncate-enabled", Bool, None(NO_AUDIT)),
+    flag("audit-webhook-truncate-max-batch-size", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-truncate-max-event-size", Scalar, None(NO_AUDIT)),
+    flag("audit-webhook-version", Scalar, None(NO_AUDIT)),
+    flag("authentication-config", Scalar, Refused),
+    flag("authentication-token-webhook-cache-ttl", Scalar, None("no webhook authenticates")),
+    flag("authentication-token-webhook-config-file", Scalar, Refused),
+    flag("authentication-token-webhook-version", Scalar, None("no webhook authenticates")),
+    flag("authorization-config", Scalar, Refused),
+    flag("authorization-mode", List, Own),
+    flag("authorization-policy-file", Scalar, Refused),
+    flag("authorization-webhook-cache-authorized-ttl", Scalar, None("no webhook authorizes")),
+    flag("authorization-webhook-cache-unauthorized-ttl", Scalar, None("no webhook authorizes")),
+    flag("authorization-webhook-config-file", Scalar, Refused),
+    flag("authorization-webhook-version", Scalar, None("no webhook authorizes")),
+    flag("bind-address", Scalar, Serve("bind-address")),
+    flag("cert-dir", Scalar, Own),
+    flag("client-ca-file", Scalar, Serve("client-ca-file")),
+    flag("contention-profiling", Bool, None(NO_GO)),
+    flag("coordinated-leadership-lease-duration", Scalar, None("leadership is not coordinated here")),
+    flag("coordinated-leadership-renew-deadline", Scalar, None("leadership is not coordinated here")),
+    flag("coordinated-leadership-retry-period", Scalar, None("leadership is not coordinated here")),
+    flag("cors-allowed-origins", List, Refused),
+    flag("debug-socket-path", Scalar, None(NO_GO)),
+    flag("default-not-ready-toleration-seconds", Scalar, Own),
+    flag("default-unreachable-toleration-seconds", Scalar, Own),
+    flag("default-watch-cache-size", Scalar, None(CACHE)),
+    flag("delete-collection-workers", Scalar, None("collections are deleted without workers")),
+    flag("disable-admission-plugins", List, Own),
+    flag("disable-http2-serving", Bool, Own),
+    flag("disabled-metrics", List, None(METRICS)),
+    flag("egress-selector-config-file", Scalar, Refused),
+    flag("emulated-version", List, Refused),
+    flag("emulation-forward-compatible", Bool, None("one version is served")),
+    flag("enable-admission-plugins", List, Own),
+    flag("enable-aggregator-routing", Bool, None(NO_AGGREGATION)),
+    flag("enable-bootstrap-token-auth", Bool, None("bootstrap tokens are not accepted yet")),
+    flag("enable-garbage-collector", Bool, Own),
+    flag("enable-logs-handler", Bool, None("logs are not served")),
+    flag("enable-priority-and-fairness", Bool, None("requests are limited by their number alone")),
+    flag("encryption-provider-config", Scalar, Refused),
+    flag("encryption-provider-config-automatic-reload", Bool, None("nothing is encrypted here")),
+    flag("endpoint-reconciler-type", Scalar, None("endpoints follow the leases of servers")),
+    flag("etcd-cafile", Scalar, None(NO_ETCD)),
+    flag("etcd-certfile", Scalar, None(NO_ETCD)),
+    flag("etcd-compaction-interval", Scalar, Serve("compaction-interval")),
+    flag("etcd-count-metric-poll-period", Scalar, None(NO_ETCD)),
+    flag("etcd-db-metric-poll-interval", Scalar, None(NO_ETCD)),
+    flag("etcd-healthcheck-timeout", Scalar, None(NO_ETCD)),
+    flag("etcd-keyfile", Scalar, None(NO_ETCD)),
+    flag("etcd-prefix", Scalar, None(NO_ETCD)),
+    flag("etcd-readycheck-timeout", Scalar, None(NO_ETCD)),
+    flag("etcd-servers", List, None("there is no etcd here, --datastore says where state is kept")),
+    flag("etcd-servers-overrides", List, None(NO_ETCD)),
+    flag("event-ttl", Scalar, Serve("event-ttl")),
+    flag("external-hostname", Scalar, None("documents name the address that is bound")),
+    flag("feature-gates", List, Serve("feature-gates")),
+    flag("goaway-chance", Scalar, Serve("goaway-chance")),
+    flag("http2-max-streams-per-connection", Scalar, Serve("http2-max-streams-per-connection")),
+    flag("kubelet-certificate-authority", Scalar, None(NO_KUBELET)),
+    flag("kubelet-client-certificate", Scalar, None(NO_KUBELET)),
+    flag("kubelet-client-key", Scalar, None(NO_KUBELET)),
+    flag("kubelet-port", Scalar, None(NO_KUBELET)),
+    flag("kubelet-preferred-address-types", List, None(NO_KUBELET)),
+    flag("kubelet-read-only-port", Scalar, None(NO_KUBELET)),
+    flag("kubelet-timeout", Scalar, None(NO_KUBELET)),
+    flag("kubernetes-service-node-port", Scalar, None("the Service has no port on nodes")),
+    flag("lease-reuse-duration-seconds", Scalar, None(NO_ETCD)),
+    flag("livez-grace-period", Scalar, None("the server is alive from its first request on")),
+    flag("log-flush-frequency", Scalar, None(LOGS)),
+    flag("log-json-info-buffer-size", Scalar, None(LOGS)),
+    flag("log-json-split-stream", Bool, None(LOGS)),
+    flag("log-text-info-buffer-size", Scalar, None(LOGS)),
+    flag("log-text-split-stream", Bool, None(LOGS)),
+    flag("logging-format", Scalar, Serve("log-format")),
+    flag("max-connection-bytes-per-sec", Scalar, None(NO_KUBELET)),
+    flag("max-mutating-requests-inflight", Scalar, Serve("max-mutating-requests-inflight")),
+    flag("max-requests-inflight", Scalar, Serve("max-requests-inflight")),
+    flag("min-compatibility-version", List, Refused),
+    flag("min-request-timeout", Scalar, Serve("min-request-timeout")),
+    flag("oidc-ca-file", Scalar, Refused),
+    flag("oidc-client-id", Scalar, Refused),
+    flag("oidc-groups-claim", Scalar, Refused),
+    flag("oidc-groups-prefix", Scalar, Refused),
+    flag("oidc-issuer-url", Scalar, Refused),
+    flag("oidc-required-claim", List, Refused),
+    flag("oidc-signing-algs", List, Refused),
+    flag("oidc-username-claim", Scalar, Refused),
+    flag("oidc-username-prefix", Scalar, Refused),
+    flag("peer-advertise-ip", Scalar, None(NO_PEERS)),
+    flag("peer-advertise-port", Scalar, None(NO_PEERS)),
+    flag("peer-ca-file", Scalar, None(NO_PEERS)),
+    flag("permit-address-sharing", Bool, None("the port is this server's alone")),
+    flag("permit-port-sharing", Bool, None("the port is this server's alone")),
+    flag("profiling", Bool, None(NO_GO)),
+    flag("proxy-client-cert-file", Scalar, None(NO_AGGREGATION)),
+    flag("proxy-client-key-file", Scalar, None(NO_AGGREGATION)),
+    flag("request-timeout", Scalar, Serve("request-timeout")),
+    flag("requestheader-allowed-names", List, None(NO_FRONT_PROXY)),
+    flag("requestheader-client-ca-file", Scalar, None(NO_FRONT_PROXY)),
+    flag("requestheader-extra-headers-prefix", List, None(NO_FRONT_PROXY)),
+    flag("requestheader-group-headers", List, None(NO_FRONT_PROXY)),
+    flag("requestheader-uid-headers", List, None(NO_FRONT_PROXY)),
+    flag("requestheader-username-headers", List, None(NO_FRONT_PROXY)),
+    flag("runtime-config", List, None("which versions are served is not a setting")),
+    flag("runtime-config-emulation-forward-compatible", Bool, None("one version is served")),
+    flag("secure-port", Scalar, Own),
+    flag("service-account-extend-token-expiration", Bool, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-issuer", List, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-jwks-uri", Scalar, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-key-file", List, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-lookup", Bool, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-max-token-expiration", Scalar, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-account-signing-endpoint", Scalar, Refused),
+    flag("service-account-signing-key-file", Scalar, None(NO_SERVICE_ACCOUNTS)),
+    flag("service-cluster-ip-range", Scalar, Serve("service-cluster-ip-range")),
+    flag("service-node-port-range", Scalar, Serve("service-node-port-range")),
+    flag("show-hidden-metrics-for-version", Scalar, None(METRICS)),
+    flag("shutdown-delay-duration", Scalar, None(SHUTDOWN)),
+    flag("shutdown-send-retry-after", Bool, None(SHUTDOWN)),
+    flag("shutdown-watch-termination-grace-period", Scalar, None(SHUTDOWN)),
+    flag("storage-backend", Scalar, Own),
+    flag("storage-initialization-timeout", Scalar, None("requests are refused until objects are loaded")),
+    flag("storage-media-type", Scalar, Serve("storage-media-type")),
+    flag("strict-transport-security-directives", List, Refused),
+    flag("tls-cert-file", Scalar, Serve("tls-cert-file")),
+    flag("tls-cipher-suites", List, None("the TLS library has safe ones alone")),
+    flag("tls-curve-preferences", List, None("the TLS library chooses")),
+    flag("tls-min-version", Scalar, Own),
+    flag("tls-private-key-file", Scalar, Serve("tls-private-key-file")),
+    flag("tls-sni-cert-key", List, Refused),
+    flag("token-auth-file", Scalar, Serve("token-auth-file")),
+    flag("tracing-config-file", Scalar, Refused),
+    flag("v", Scalar, Serve("v")),
+    flag("vmodule", List, None(LOGS)),
+    flag("watch-cache", Bool, None("there is always a watch cache")),
+    flag("watch-cache-sizes", List, None(CACHE)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_sorted_and_lead_to_flags_of_serve() {
+        assert!(FLAGS.is_sorted_by(|one, next| one.name < next.name));
+        let serve = crate::cli::kube_apiserver::serve_flags();
+        for flag in FLAGS {
+            if let Serve(target) = flag.effect {
+                assert!(serve.contains(&target.to_owned()), "{target}");
+            }
+        }
+    }
+}

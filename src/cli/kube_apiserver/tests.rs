@@ -1,0 +1,101 @@
+//! What kube-apiserver's command lines come to.
+
+use super::*;
+use crate::server::config::Config;
+
+fn run(arguments: &[&str]) -> Result<(Config, String), String> {
+    match parse(arguments.iter().map(|argument| (*argument).to_owned())) {
+        Ok(Outcome::Run(config, notes)) => Ok((config.server, notes.join(", "))),
+        Ok(Outcome::Print(text)) => panic!("{text}"),
+        Err(error) => Err(error.one_line()),
+    }
+}
+
+/// What envtest passes, with files that are there.
+#[test]
+fn envtest() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in
+        ["apiserver.crt", "apiserver.key", "sa-signer.crt", "sa-signer.key", "client-cert-auth-ca.crt"]
+    {
+        std::fs::write(dir.path().join(file), "").unwrap();
+    }
+    let with_dir = |flag: &str| flag.replace("DIR", &dir.path().to_string_lossy());
+    let arguments = [
+        "--allow-privileged=true",
+        "--authorization-mode=RBAC",
+        "--bind-address=127.0.0.1",
+        "--cert-dir=DIR",
+        "--client-ca-file=DIR/client-cert-auth-ca.crt",
+        "--disable-admission-plugins=ServiceAccount",
+        "--etcd-servers=http://127.0.0.1:2379",
+        "--secure-port=6000",
+        "--service-account-issuer=https://127.0.0.1:6000/",
+        "--service-account-key-file=DIR/sa-signer.crt",
+        "--service-account-signing-key-file=DIR/sa-signer.key",
+        "--service-cluster-ip-range=10.0.0.0/24",
+    ]
+    .map(with_dir);
+    let (config, notes) = run(&arguments.each_ref().map(String::as_str)).unwrap();
+    assert_eq!(config.authorization, Authorization::Masters);
+    assert_eq!(config.data_dir.as_deref(), Some(dir.path()));
+    let https = config.https.unwrap();
+    assert_eq!((https.address.to_string().as_str(), https.kubeconfig), ("127.0.0.1:6000", None));
+    let serving = https.certificates.serving.unwrap();
+    assert_eq!(serving, (dir.path().join("apiserver.crt"), dir.path().join("apiserver.key")));
+    assert_eq!(https.certificates.client_ca_file, Some(dir.path().join("client-cert-auth-ca.crt")));
+    for named in [
+        "--allow-privileged (",
+        "--etcd-servers (",
+        "--service-account-issuer (",
+        "--disable-admission-plugins (",
+    ] {
+        assert!(notes.contains(named), "{named}: {notes}");
+    }
+    assert!(!notes.contains("--secure-port"), "{notes}");
+}
+
+/// What kube-api-test passes: separate words, a flag twice.
+#[test]
+fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
+    let arguments = ["--secure_port", "1", "--secure-port", "2", "--max-requests-inflight=7", "-v", "2"];
+    let (config, _) = run(&arguments).unwrap();
+    assert_eq!(config.https.unwrap().address.to_string(), "0.0.0.0:2");
+    assert_eq!(config.limits.in_flight.reading, 7);
+    assert_eq!(config.authorization, Authorization::AlwaysAllow);
+    assert_eq!(config.datastore.to_string(), "memory:");
+    let (config, _) = run(&["--datastore=sqlite:a.db", "--etcd-compaction-interval=0"]).unwrap();
+    assert_eq!(config.datastore.to_string(), "sqlite:a.db");
+    assert!(config.compaction.is_none());
+}
+
+#[test]
+fn refusals() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["--insecure-port=0"], "unknown flag: --insecure-port"),
+        (&["x"], "\"kube-apiserver\" does not take any arguments, got [\"x\"]"),
+        (&["--encryption-provider-config=x"], "--encryption-provider-config is not supported yet"),
+        (&["--authorization-mode=Webhook"], "authorization-mode \"Webhook\" is not supported yet"),
+        (&["--authorization-mode=RABC"], "authorization-mode \"RABC\" is not a valid mode"),
+        (&["--enable-admission-plugins=NodeRestriction"], "NodeRestriction is not supported yet"),
+        (&["--disable-admission-plugins=X"], "disable-admission-plugins plugin \"X\" is unknown"),
+        (&["--secure-port=0", "--storage-backend=x"], "[--secure-port 0 must be"),
+        (&["--service-account-key-file=/nowhere"], "--service-account-key-file: /nowhere: No such file"),
+    ];
+    for (arguments, text) in cases {
+        let error = run(arguments).unwrap_err();
+        assert!(error.contains(text), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn help_shows_what_is_accepted() {
+    let Ok(Outcome::Print(help)) = parse(["--help".to_owned()]) else { panic!("no help") };
+    for flag in ["--etcd-servers", "--cert-dir", "--datastore", "--v", "--help"] {
+        assert!(help.lines().any(|line| line.split_whitespace().next() == Some(flag)), "{flag}");
+    }
+    // Where it is shown, envtest passes it.
+    assert!(!help.contains("--insecure-port"));
+    let Ok(Outcome::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
+    assert_eq!(version, "Kubernetes v1.37.0\n");
+}

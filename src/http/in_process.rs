@@ -1,0 +1,98 @@
+//! Requests that come without a connection: from the program that the server is embedded in, straight to the routes.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::BoxError;
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http_body::{Frame, SizeHint};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tower::ServiceExt as _;
+
+use super::server::delivery::Terms;
+use super::server::{Routes, panicked};
+use crate::user::User;
+
+/// A client of a server in the same process: a [`tower::Service`] whose requests are made by one user.
+///
+/// Cheap to clone. Once the server has stopped, its requests are answered with 503. Paths are those of the API; whatever
+/// host a request names is ignored.
+#[derive(Clone)]
+pub struct InProcess {
+    routes: Routes,
+    caller: Caller,
+    under_way: TaskTracker,
+}
+
+/// Who makes a request that came in process; among its extensions.
+#[derive(Clone, Debug)]
+pub struct Caller(pub Arc<User>);
+
+impl InProcess {
+    /// `under_way` counts the requests whose answers are not sent to their end.
+    pub fn new(routes: Routes, user: User, under_way: TaskTracker) -> Self {
+        Self { routes, caller: Caller(Arc::new(user.authenticated())), under_way }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for InProcess
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (router, under_way) = (self.routes.now(), self.under_way.token());
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(self.caller.clone());
+        async move {
+            let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind().await;
+            let Ok(Ok(mut response)) = answer else { return Ok(panicked()) };
+            let terms = response.extensions_mut().remove::<Terms>();
+            Ok(response.map(|body| Body::new(Held { body, _terms: terms, _under_way: under_way })))
+        }
+        .boxed()
+    }
+}
+
+/// A body that keeps what its request counts as until it is read or dropped.
+struct Held {
+    body: Body,
+    _terms: Option<Terms>,
+    _under_way: TaskTrackerToken,
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,200 @@
+//! A server as a value: made by a [`Builder`], spoken to in process or over the network, stopped when it is dropped.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = rowplane::Server::builder().memory().start().await?;
+//! let client = kube::Client::new(server.service(), "default");
+//! assert_eq!(client.apiserver_version().await?.major, "1");
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod announcement;
+pub mod application;
+mod builder;
+pub mod config;
+mod credentials;
+pub mod data_dir;
+pub mod datastore;
+pub mod error;
+pub mod open_files;
+mod private;
+mod replica;
+pub mod start;
+mod startup;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use self::credentials::Credentials;
+use self::data_dir::Temporary;
+use crate::auth::pki::client_url;
+use crate::http::in_process::InProcess;
+use crate::http::server::{Ending, Routes};
+use crate::metrics::Metrics;
+use crate::tasks::{Failure, Tasks};
+use crate::user::User;
+
+pub use self::builder::Builder;
+pub use self::error::Error;
+
+/// A server that serves. Any number of them may live in one process. Dropping one stops everything that it has started,
+/// without waiting for requests; [`Server::stop`] lets them finish.
+#[must_use = "a server that is dropped is stopped"]
+pub struct Server {
+    listening: Option<Listening>,
+    routes: Routes,
+    /// Requests that came in process.
+    under_way: TaskTracker,
+    metrics: Arc<Metrics>,
+    running: Running,
+}
+
+/// What a server has besides when it can be reached over the network.
+struct Listening {
+    address: SocketAddr,
+    credentials: Credentials,
+    /// Holds the certificates, if nothing else does.
+    _data_dir: Option<Temporary>,
+}
+
+impl Server {
+    /// A server with the usual settings, which embeds itself: no port, no TLS.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::api::{Api, ListParams};
+    ///
+    /// let server = rowplane::Server::builder().memory().start().await?;
+    /// let client = kube::Client::new(server.service(), "default");
+    /// let config_maps: Api<ConfigMap> = Api::default_namespaced(client);
+    /// assert!(config_maps.list(&ListParams::default()).await?.items.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client in the same process, for whom nothing is forbidden. With the `kube` crate:
+    /// `kube::Client::new(server.service(), "default")`.
+    pub fn service(&self) -> InProcess {
+        self.service_as(User::admin())
+    }
+
+    /// A client in the same process, whose requests this user makes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rowplane::user::User;
+    ///
+    /// let server = rowplane::Server::builder().memory().start().await?;
+    /// let alice = User { name: "alice".to_owned(), ..User::default() };
+    /// let client = kube::Client::new(server.service_as(alice), "default");
+    /// let refused = client.list_core_api_resources("v1").await;
+    /// assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn service_as(&self, user: User) -> InProcess {
+        InProcess::new(self.routes.clone(), user, self.under_way.clone())
+    }
+
+    /// The address that is bound; `None` for a server without a port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listening.as_ref().map(|listening| listening.address)
+    }
+
+    /// By which clients on this machine reach the server.
+    pub fn url(&self) -> Option<String> {
+        self.address().map(client_url)
+    }
+
+    /// The text of a kubeconfig for the admin; `None` without a port, or where the server's own CA is not trusted.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = rowplane::Server::builder().memory().listen(([127, 0, 0, 1], 0).into()).start().await?;
+    /// let kubeconfig = server.kubeconfig().expect("it listens");
+    /// assert!(kubeconfig.contains(&server.url().expect("it listens")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kubeconfig(&self) -> Option<String> {
+        self.listening.as_ref()?.credentials.kubeconfig().map(|(text, _)| text)
+    }
+
+    /// The file that holds the kubeconfig, if the settings name one.
+    pub fn kubeconfig_path(&self) -> Option<PathBuf> {
+        self.listening.as_ref()?.credentials.kubeconfig()?.1
+    }
+
+    /// What this server has counted, and no other of the process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns once the server cannot go on, and why; it has to be stopped then.
+    pub async fn failed(&self) -> Failure {
+        self.running.tasks.failed().await
+    }
+
+    /// The same, for whoever stops the server meanwhile.
+    pub fn failure(&self) -> impl Future<Output = Failure> + Send + 'static {
+        let tasks = self.running.tasks.clone();
+        async move { tasks.failed().await }
+    }
+
+    /// Reads the files of certificates and tokens again, which happens every minute anyway.
+    pub async fn reload_credentials(&self) {
+        if let Some(listening) = &self.listening {
+            listening.credentials.reload().await;
+        }
+    }
+
+    /// Lets requests finish for at most the grace period, then stops everything.
+    pub async fn stop(mut self) {
+        let Running { tasks, ending, application, .. } = &mut self.running;
+        tasks.stop();
+        ending.draining.cancel();
+        self.under_way.close();
+        let _ = tokio::join!(tasks.ended(), tokio::time::timeout(ending.grace, self.under_way.wait()));
+        self.routes.close();
+        if let Some(stop) = application.take() {
+            stop.await;
+        }
+    }
+}
+
+/// What is stopped when the server goes.
+struct Running {
+    tasks: Tasks,
+    ending: Ending,
+    /// Ends the application's tasks and closes the store; `None` once that has begun.
+    application: Option<BoxFuture<'static, ()>>,
+    runtime: Handle,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Running { tasks, ending, application, runtime } = &mut self.running;
+        tasks.stop();
+        ending.draining.cancel();
+        ending.over.cancel();
+        self.routes.close();
+        if let Some(stop) = application.take() {
+            runtime.spawn(stop);
+        }
+    }
+}

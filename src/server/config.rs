@@ -1,0 +1,160 @@
+//! The settings of a server, each part typed for the module that it concerns.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::datastore::Datastore;
+use crate::api::services;
+use crate::auth::pki::Overrides;
+use crate::codec::at_rest::StorageMediaType;
+use crate::controllers::IdentityLeases;
+use crate::http::limits::InFlightLimits;
+use crate::http::server;
+use crate::schema::names::{GroupResource, GroupVersion};
+use crate::storage::Compaction;
+
+/// The settings of a server. The defaults are those of an embedded one: requests come in process only, and the server
+/// leaves no trace of itself but its objects.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub datastore: Datastore,
+    /// Where certificates, what is known of the database and a replica's id are kept. Without it nothing of that outlives
+    /// the server.
+    pub data_dir: Option<PathBuf>,
+    /// `None`: requests come in process only.
+    pub https: Option<Https>,
+    /// Where other hosts reach this server, if not at the address that is bound.
+    pub advertise_address: Option<IpAddr>,
+    pub authorization: Authorization,
+    pub controllers: Controllers,
+    /// Of what is written from now on.
+    pub storage_media_type: StorageMediaType,
+    pub limits: ApiLimits,
+    pub services: services::Config,
+    /// `None`: history is kept for good.
+    pub compaction: Option<Compaction>,
+    /// How long requests may finish when the server is stopped.
+    pub shutdown_grace: Duration,
+    /// `None`: the server is alone, and holds no lease (the feature gate `APIServerIdentity` is off).
+    pub identity: Option<IdentityConfig>,
+    /// Resources that are stored in another version than usual, and in which.
+    pub storage_versions: Vec<(GroupResource, GroupVersion)>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let five_minutes = Duration::from_secs(300);
+        Self {
+            datastore: Datastore::Memory,
+            data_dir: None,
+            https: None,
+            advertise_address: None,
+            authorization: Authorization::Masters,
+            controllers: Controllers::Run,
+            storage_media_type: StorageMediaType::default(),
+            limits: ApiLimits::default(),
+            services: services::Config::default(),
+            compaction: Some(Compaction { interval: five_minutes, history: five_minutes }),
+            shutdown_grace: Duration::from_secs(10),
+            identity: None,
+            storage_versions: Vec::new(),
+        }
+    }
+}
+
+/// How clients reach a server over the network.
+#[derive(Clone, Debug)]
+pub struct Https {
+    /// Port 0 takes a free one.
+    pub address: SocketAddr,
+    pub certificates: Overrides,
+    /// More names for the serving certificate.
+    pub extra_names: Vec<String>,
+    pub token_auth_file: Option<PathBuf>,
+    pub connections: server::Limits,
+    /// Where the admin's kubeconfig is written.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl Default for Https {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+            certificates: Overrides::default(),
+            extra_names: Vec::new(),
+            token_auth_file: None,
+            connections: server::Limits::default(),
+            kubeconfig: None,
+        }
+    }
+}
+
+/// Who may do what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authorization {
+    /// Members of `system:masters` may do everything, others nothing.
+    #[default]
+    Masters,
+    /// Whoever has shown a credential may do everything.
+    AlwaysAllow,
+}
+
+/// Whether the server's own controllers run: the collection of garbage, the end of namespaces, and their like. The objects
+/// that exist from the start are made in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controllers {
+    #[default]
+    Run,
+    Off,
+}
+
+/// What requests may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiLimits {
+    pub max_request_body_bytes: usize,
+    /// Of all requests together.
+    pub max_request_body_bytes_inflight: usize,
+    pub in_flight: InFlightLimits,
+    /// The share of requests of HTTP/2 after which the connection is closed.
+    pub goaway_chance: f64,
+    /// For requests that are not long-running; `timeout` in the query can only shorten it.
+    pub request_timeout: Duration,
+    /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
+    pub min_request_timeout: Duration,
+    pub event_ttl: Duration,
+    /// Objects that a migration of stored objects writes per second.
+    pub migration_rate: u32,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self {
+            max_request_body_bytes: 3 << 20,
+            max_request_body_bytes_inflight: 128 << 20,
+            in_flight: InFlightLimits { reading: 400, mutating: 200 },
+            goaway_chance: 0.0,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            event_ttl: Duration::from_secs(3600),
+            migration_rate: 8000,
+        }
+    }
+}
+
+/// How this server shows the others that it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityConfig {
+    /// In place of the host's name.
+    pub hostname_override: Option<String>,
+    pub leases: IdentityLeases,
+    /// Whether the server registers its storage versions, and does not write before.
+    pub registration: Registration,
+}
+
+/// The feature gate `StorageVersionAPI`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    On,
+    Off,
+}

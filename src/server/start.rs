@@ -1,0 +1,239 @@
+//! The order of start-up: data directory, certificates, listener, serving of health, application (store, cache, routes),
+//! serving of it, kubeconfig. A server without a port leaves out what is about the network.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use futures_util::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::announcement::Announcement;
+use super::config::{Authorization, Config, Https, IdentityConfig};
+use super::credentials::{Credentials, Loaded, certificate};
+use super::data_dir::{self, Temporary};
+use super::error::Error;
+use super::startup::{Startup, Unfinished, health};
+use super::{Listening, Running, Server, open_files, private};
+use crate::api::meta::format;
+use crate::auth::authn::Authenticator;
+use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly};
+use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
+use crate::auth::token_file::Tokens;
+use crate::cache::LoadProgress;
+use crate::http::app::Door;
+use crate::http::discovery::version;
+use crate::http::health::HealthChecks;
+use crate::http::routes::starting_router;
+use crate::http::server::{self as listener, Ending, Routes};
+use crate::http::tls::Tls;
+use crate::identity::ServerIdentity;
+use crate::runtime::Runtime;
+
+/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
+pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What start-up gives to the application.
+pub struct Environment {
+    pub config: Config,
+    /// The address really bound, if any.
+    pub address: Option<SocketAddr>,
+    pub door: Arc<Door>,
+    /// `None` if the configuration has none.
+    pub identity: Option<ServerIdentity>,
+    /// What `/readyz` tells of the cache.
+    pub progress: LoadProgress,
+    /// With `ping`, `shutdown` and `startup` in it; the application adds its own and mounts the routes.
+    pub health: HealthChecks,
+    pub runtime: Runtime,
+}
+
+/// What start-up gets back, ready to serve.
+pub struct Application {
+    pub router: Router,
+    /// Ends background tasks and closes the store; called once no request runs any more.
+    pub stop: BoxFuture<'static, ()>,
+}
+
+/// Returns once requests are answered and the kubeconfig is written.
+pub(super) async fn start<B>(config: Config, runtime: Runtime, build: B) -> Result<Server, Error>
+where
+    B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
+{
+    let ending = Ending::new(config.shutdown_grace);
+    let unfinished = Unfinished::new(&runtime.tasks, &ending);
+    if let Some(dir) = &config.data_dir {
+        data_dir::create(dir)?;
+        private::narrow(dir);
+    }
+    let network =
+        config.https.as_ref().map(|https| Network::prepare(https, &config, &runtime)).transpose()?;
+    let identity = config.identity.as_ref().map(identity).transpose()?;
+    let authenticator = network.as_ref().map(|network| network.authenticator.clone()).unwrap_or_default();
+    let door = Arc::new(door(&config, authenticator, &ending.draining));
+    let startup = Startup::default();
+    let routes = Routes::new(starting_router(door.clone(), health(&ending.draining, &startup)));
+    let network = match network {
+        Some(network) => Some(network.listen(&routes, &ending, &runtime).await?),
+        None => None,
+    };
+    runtime.metrics.set_build_info(&version::document());
+    let environment = Environment {
+        config: config.clone(),
+        address: network.as_ref().map(|(address, _)| *address),
+        door,
+        identity,
+        progress: startup.progress.clone(),
+        health: health(&ending.draining, &startup),
+        runtime: runtime.clone(),
+    };
+    let application = tokio::select! {
+        built = build(environment) => built.map_err(Error::of_build)?,
+        failure = runtime.tasks.failed() => return Err(Error::Failed(failure)),
+    };
+    let announcement = network.as_ref().map(|(address, network)| network.announcement(*address));
+    announcement.iter().try_for_each(Announcement::withdraw_outdated)?;
+    routes.open(application.router);
+    startup.finish();
+    private::warn_of_wide_directories(&config);
+    let listening = match network.zip(announcement) {
+        Some(((address, network), announcement)) => {
+            announcement.publish()?;
+            tracing::info!(url = client_url(address), store = %config.datastore, "ready");
+            Some(network.refresh(address, announcement, &runtime))
+        }
+        None => None,
+    };
+    runtime.tasks.run("metrics", runtime.metrics.clone().run_upkeep());
+    unfinished.finish();
+    let running = Running {
+        tasks: runtime.tasks,
+        ending,
+        application: Some(application.stop),
+        runtime: Handle::current(),
+    };
+    Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, running })
+}
+
+/// What is about the network.
+struct Network {
+    https: Https,
+    sources: Sources,
+    pki: Pki,
+    tls: Tls,
+    authenticator: Authenticator,
+    temporary: Option<Temporary>,
+}
+
+impl Network {
+    fn prepare(https: &Https, config: &Config, runtime: &Runtime) -> Result<Self, Error> {
+        let (data_dir, temporary) = match &config.data_dir {
+            Some(dir) => (dir.clone(), None),
+            None => {
+                let temporary = Temporary::create()?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+        };
+        let sources = sources(https, config, data_dir.join("pki"));
+        let pki = sources.ensure(runtime.clock.now())?;
+        let tls = Tls::new(certificate(&pki.serving), pki.client_roots.clone(), runtime.clock.clone())?;
+        let authenticator = Authenticator::new(tokens(https)?);
+        Ok(Self { https: https.clone(), sources, pki, tls, authenticator, temporary })
+    }
+
+    /// Serves what the routes are now, and what they will be.
+    async fn listen(
+        self,
+        routes: &Routes,
+        ending: &Ending,
+        runtime: &Runtime,
+    ) -> Result<(SocketAddr, Self), Error> {
+        let wanted = self.https.address;
+        let bound = TcpListener::bind(wanted).await.map_err(|source| Error::of_bind(wanted, source))?;
+        let address = bound.local_addr().map_err(|source| Error::of_bind(wanted, source))?;
+        let limits = open_files::fit(self.https.connections, open_files::limit());
+        let serving = listener::serve(
+            bound,
+            self.tls.clone(),
+            routes.clone(),
+            limits,
+            ending.clone(),
+            runtime.metrics.clone(),
+        );
+        runtime.tasks.run_to_end("connections", serving);
+        Ok((address, self))
+    }
+
+    fn announcement(&self, address: SocketAddr) -> Announcement {
+        Announcement::new(self.https.kubeconfig.clone(), self.pki.admin.as_ref(), address)
+    }
+
+    /// Keeps the credentials fresh from now on.
+    fn refresh(self, address: SocketAddr, announcement: Announcement, runtime: &Runtime) -> Listening {
+        let Self { https, sources, pki, tls, authenticator, temporary } = self;
+        let Pki { serving, client_roots, admin } = pki;
+        let loaded = Loaded {
+            sources,
+            token_file: https.token_auth_file,
+            serving,
+            client_roots,
+            admin,
+            tls,
+            authenticator,
+            announcement,
+        };
+        let credentials = Credentials::new(loaded, runtime.clock.clone());
+        runtime.tasks.run("credentials", credentials.clone().run());
+        Listening { address, credentials, _data_dir: temporary }
+    }
+}
+
+fn door(config: &Config, authenticator: Authenticator, draining: &CancellationToken) -> Door {
+    let authorizer: Arc<dyn Authorizer> = match config.authorization {
+        Authorization::Masters => Arc::new(MastersOnly),
+        Authorization::AlwaysAllow => Arc::new(AlwaysAllow),
+    };
+    let goaway_chance = config.limits.goaway_chance;
+    Door { authenticator, authorizer, goaway_chance, shutdown: draining.clone() }
+}
+
+fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
+    let service = config.services.first_address().map(|address| address.to_string());
+    let names = ServingNames {
+        bind_address: https.address.ip(),
+        hostname: hostname(),
+        extra: https.extra_names.iter().cloned().chain(service).collect(),
+    };
+    Sources { dir, names, overrides: https.certificates.clone() }
+}
+
+/// Without a dependency for one system call: Linux says it in a file, elsewhere shells often do.
+fn hostname() -> Option<String> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
+}
+
+/// The override has been checked where it was parsed.
+fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
+    if let Some(hostname) = &config.hostname_override {
+        return Ok(ServerIdentity::of_host(hostname));
+    }
+    let hostname = hostname().unwrap_or_default();
+    let refused = if hostname.is_empty() {
+        Some("it is empty".to_owned())
+    } else {
+        format::label_value(&hostname).into_iter().next()
+    };
+    match refused {
+        Some(why) => Err(Error::Hostname(hostname, why)),
+        None => Ok(ServerIdentity::of_host(&hostname)),
+    }
+}
+
+fn tokens(https: &Https) -> Result<Tokens, Error> {
+    Ok(https.token_auth_file.as_deref().map(Tokens::load).transpose()?.unwrap_or_default())
+}
