@@ -121,7 +121,7 @@ impl Metrics {
         let labels = [
             ("group", resource.group().as_str()),
             ("version", resource.version()),
-            ("resource", &resource.plural),
+            ("resource", resource.plural.as_str()),
         ];
         self.counter("apiserver_watch_events_total", labels_of(&labels))
     }

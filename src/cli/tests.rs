@@ -100,7 +100,7 @@ async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::
         let kubeconfig = environment.config.https.and_then(|https| https.kubeconfig);
         fail(&environment.runtime.tasks, kubeconfig.unwrap());
         let stop = Box::pin(async move { stop.store(true, Ordering::SeqCst) });
-        Ok(Application { router: axum::Router::new(), stop })
+        Ok(Application { responder: Arc::new(axum::Router::new()), stop })
     });
     (served.await.unwrap_err(), stopped.load(Ordering::SeqCst))
 }

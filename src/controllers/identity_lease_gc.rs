@@ -145,19 +145,12 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
     }
 }
 
-/// How long after a heartbeat the next one comes at the latest.
-fn promised(lease: &ObjectMap) -> Option<Duration> {
+/// How long after a heartbeat the next one comes at the latest. `None`: the lease says no time or no duration, so it is
+/// nobody's.
+pub(super) fn promised(lease: &ObjectMap) -> Option<Duration> {
     renewed_at(lease)?;
     let seconds = lease.get("spec")?.get("leaseDurationSeconds").and_then(Value::as_i64)?;
     Some(Duration::from_secs(seconds.max(0).unsigned_abs()))
-}
-
-/// Whether the holder's last heartbeat is longer ago than it promised, if the clocks of both hosts agree; a lease that
-/// does not say is nobody's.
-pub(super) fn is_expired(lease: &ObjectMap, now: Timestamp) -> bool {
-    let end = renewed_at(lease).zip(promised(lease)).map(|(renewed, promised)| renewed.checked_add(promised));
-    // An end beyond all time is never reached.
-    end.is_none_or(|end| end.is_ok_and(|end| end < now))
 }
 
 /// The last heartbeat of a lease's holder.

@@ -15,7 +15,6 @@ use futures_util::future::BoxFuture;
 use http_body::{Frame, SizeHint};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use tower::ServiceExt as _;
 
 use super::server::delivery::Terms;
 use super::server::{Routes, panicked};
@@ -57,12 +56,12 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (router, under_way) = (self.routes.now(), self.under_way.token());
+        let (responder, under_way) = (self.routes.now(), self.under_way.token());
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.caller.clone());
         async move {
-            let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind().await;
-            let Ok(Ok(mut response)) = answer else { return Ok(panicked()) };
+            let answer = AssertUnwindSafe(responder.respond(request)).catch_unwind().await;
+            let Ok(mut response) = answer else { return Ok(panicked()) };
             let terms = response.extensions_mut().remove::<Terms>();
             Ok(response.map(|body| Body::new(Held { body, _terms: terms, _under_way: under_way })))
         }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
 
 use super::app::{App, Door};
 use super::compress::compress;
@@ -19,7 +21,7 @@ use super::openapi::OpenApi;
 use super::publications::Publication;
 use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
 use super::request_path::{ApiPath, parse};
-use super::server::ConnectionInfo;
+use super::server::{ConnectionInfo, Responder};
 use super::{resource, response};
 use crate::api::error::Error;
 use crate::auth::authn::is_open_path;
@@ -27,11 +29,35 @@ use crate::auth::authorizer::Attributes;
 use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::user::User;
 
-/// The routes of the whole server.
-pub fn router(app: Arc<App>, health: HealthChecks) -> Router {
-    let door = app.door.clone();
-    let routes = health::routes(Arc::new(health)).fallback(serve).with_state(app);
-    routes.layer(middleware::from_fn_with_state(door, admit))
+/// What answers the requests of a whole server: health by its routes, everything else by [`serve`].
+///
+/// Every request takes this road, so it is one future in one allocation; a stack of layers would allocate and copy the
+/// request once for each of them.
+pub fn responder(app: Arc<App>, health: HealthChecks) -> Arc<dyn Responder> {
+    Arc::new(Started { app, health: Arc::new(health::routes(Arc::new(health))) })
+}
+
+/// See [`responder`].
+struct Started {
+    app: Arc<App>,
+    health: Arc<Router>,
+}
+
+impl Responder for Started {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let audit_id = audit_id(&parts.headers);
+            let response = match admitted(&self.app.door, &mut parts) {
+                Ok(()) if is_health(parts.uri.path()) => {
+                    self.health.clone().respond(Request::from_parts(parts, body)).await
+                }
+                Ok(()) => serve(&self.app, parts, body).await,
+                Err(error) => response::failure(&error, &parts),
+            };
+            finish(response, audit_id)
+        })
+    }
 }
 
 /// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
@@ -56,14 +82,24 @@ async fn refuse_while_starting(request: Request) -> Response {
     response::failure(&Error::starting(), &parts)
 }
 
-/// What holds for every request: an identity, an audit id, caching refused unless a handler knows better.
+/// Lets a request pass to its route, as [`Started`] does.
 async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let audit_id = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let (mut parts, body) = request.into_parts();
-    let mut response = match admitted(&door, &mut parts) {
+    let audit_id = audit_id(&parts.headers);
+    let response = match admitted(&door, &mut parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => response::failure(&error, &parts),
     };
+    finish(response, audit_id)
+}
+
+/// The audit id that the client gave.
+fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
+}
+
+/// What holds for every response: an audit id, and caching refused unless a handler knows better.
+fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     // Where a failure has been logged, it has one already.
     if !headers.contains_key(AUDIT_ID)
@@ -144,17 +180,16 @@ fn is_health(path: &str) -> bool {
 }
 
 /// Everything but health.
-async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
+async fn serve(app: &App, parts: Parts, body: Body) -> Response {
     match parse(parts.uri.path()) {
-        Some(ApiPath::Resource(path)) => resource::serve(&app, path, parts, body).await,
+        Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
         other => {
             let in_flight = app.metrics.in_flight(RequestKind::ReadOnly);
             if app.limits.in_flight.are_reached(RequestKind::ReadOnly, &in_flight) {
                 app.metrics.request(&document_labels()).terminated(429);
                 return response::too_many_requests();
             }
-            document(&app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
+            document(app, other, &parts).await.unwrap_or_else(|error| response::failure(&error, &parts))
         }
     }
 }

@@ -17,9 +17,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 use super::routes::stopped_router;
@@ -107,28 +111,40 @@ impl ConnectionInfo {
     }
 }
 
+/// Answers requests.
+pub trait Responder: Send + Sync + 'static {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response>;
+}
+
+impl Responder for Router {
+    fn respond(self: Arc<Self>, request: Request) -> BoxFuture<'static, Response> {
+        let answered = Router::clone(&self).oneshot(request);
+        answered.map(|Ok(response)| response).boxed()
+    }
+}
+
 /// What answers requests: at first the routes of a server that starts, then those of the application, also on connections
 /// that are open by then, and at last those of a server that has stopped. Clones are the same routes.
 #[derive(Clone)]
-pub struct Routes(Arc<ArcSwap<Router>>);
+pub struct Routes(Arc<ArcSwap<Arc<dyn Responder>>>);
 
 impl Routes {
-    pub fn new(starting: Router) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(starting)))
+    pub fn new(starting: impl Responder) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Arc::new(starting))))
     }
 
-    /// From now on requests are answered by these routes.
-    pub fn open(&self, started: Router) {
+    /// From now on requests are answered by the application.
+    pub fn open(&self, started: Arc<dyn Responder>) {
         self.0.store(Arc::new(started));
     }
 
     /// From now on requests are refused, and nothing of the application is held here.
     pub fn close(&self) {
-        self.0.store(Arc::new(stopped_router()));
+        self.0.store(Arc::new(Arc::new(stopped_router())));
     }
 
-    pub(super) fn now(&self) -> Router {
-        (**self.0.load()).clone()
+    pub(super) fn now(&self) -> Arc<dyn Responder> {
+        Arc::clone(&self.0.load())
     }
 }
 

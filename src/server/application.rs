@@ -32,7 +32,7 @@ use crate::http::app::{App, Limits};
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
 use crate::http::publications::Publications;
-use crate::http::routes::router;
+use crate::http::routes::responder;
 use crate::identity::{Instance, ServerIdentity};
 use crate::long_work::Lanes;
 use crate::random::Random;
@@ -157,7 +157,7 @@ pub async fn build_with_api(
         printing: Printing::default(),
         lanes: Lanes::default(),
     };
-    let router = router(Arc::new(app), health);
+    let responder = responder(Arc::new(app), health);
     let shared = api.clone();
     let stopping = async move {
         controlling.tasks.stop();
@@ -172,7 +172,7 @@ pub async fn build_with_api(
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok((Application { router, stop: Box::pin(stopping) }, shared))
+    Ok((Application { responder, stop: Box::pin(stopping) }, shared))
 }
 
 fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -29,7 +28,7 @@ use crate::http::app::Door;
 use crate::http::discovery::version;
 use crate::http::health::HealthChecks;
 use crate::http::routes::starting_router;
-use crate::http::server::{self as listener, Ending, Routes};
+use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
 use crate::runtime::Runtime;
@@ -54,7 +53,7 @@ pub struct Environment {
 
 /// What start-up gets back, ready to serve.
 pub struct Application {
-    pub router: Router,
+    pub responder: Arc<dyn Responder>,
     /// Ends background tasks and closes the store; called once no request runs any more.
     pub stop: BoxFuture<'static, ()>,
 }
@@ -97,7 +96,7 @@ where
     };
     let announcement = network.as_ref().map(|(address, network)| network.announcement(*address));
     announcement.iter().try_for_each(Announcement::withdraw_outdated)?;
-    routes.open(application.router);
+    routes.open(application.responder);
     startup.finish();
     private::warn_of_wide_directories(&config);
     let listening = match network.zip(announcement) {

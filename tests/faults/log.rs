@@ -2,6 +2,7 @@
 //! inside the transaction that made it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use rowplane::codec::at_rest;
 use rowplane::storage::SAFETY_GAP;
@@ -51,6 +52,8 @@ pub struct Log {
     end: u64,
     /// In the order of their revisions, with those that were lost.
     pub changes: Vec<Change>,
+    /// Where the clock was set to after each failover.
+    jumps: Vec<u64>,
     failovers: Vec<Failover>,
     /// What was wrong with the rows themselves.
     pub violations: Vec<Violation>,
@@ -69,15 +72,22 @@ impl Log {
     /// `rows` are in the order of their revisions; at `start`, before the first, no object existed.
     pub fn new(start: u64, rows: Vec<Row>, failovers: Vec<Failover>) -> Self {
         let (changes, violations) = (Vec::new(), Vec::new());
-        let mut log = Self { end: start, changes, failovers: failovers.clone(), violations };
+        let jumps: Vec<u64> = (0..failovers.len()).map(|at| jump(at, &failovers, &rows)).collect();
+        let failures = failovers.clone();
+        let mut log = Self { end: start, changes, failovers, jumps: jumps.clone(), violations };
         let mut state = State::new();
         let mut rows = rows.into_iter().peekable();
-        for failover in failovers {
+        for (failover, jump) in failures.into_iter().zip(jumps) {
             while let Some(row) = rows.next_if(|row| row.revision <= failover.survived) {
                 log.add(row, &mut state, None);
             }
             let kept = state.clone();
-            let jump = failover.jump();
+            if !failover.jumps().contains(&jump) {
+                log.clock(format!(
+                    "the clock went to {jump} after a failover that kept {}",
+                    failover.survived
+                ));
+            }
             for row in failover.lost {
                 log.add(row, &mut state, Some(jump));
             }
@@ -161,9 +171,9 @@ impl Log {
     /// What failovers did to objects: each goes back to what the standby had.
     pub fn restorations(&self) -> Vec<Call> {
         let mut calls = Vec::new();
-        for failover in &self.failovers {
-            let kept = self.state_at(failover.jump());
-            let lost = self.changes.iter().filter(|change| change.lost_at == Some(failover.jump()));
+        for (failover, jump) in self.failovers.iter().zip(&self.jumps) {
+            let kept = self.state_at(*jump);
+            let lost = self.changes.iter().filter(|change| change.lost_at == Some(*jump));
             let keys: std::collections::BTreeSet<&Key> = lost.map(|change| &change.key).collect();
             calls.extend(keys.into_iter().map(|key| Call {
                 key: key.clone(),
@@ -178,15 +188,26 @@ impl Log {
 
     /// The first revision of those who came after a failover, if it lies between these two.
     pub fn jump_between(&self, before: u64, after: u64) -> Option<u64> {
-        self.failovers.iter().map(Failover::jump).find(|jump| before < *jump && *jump <= after)
+        self.jumps.iter().copied().find(|jump| before < *jump && *jump <= after)
     }
 }
 
 impl Failover {
-    /// Where the clock is set to.
-    fn jump(&self) -> u64 {
-        self.survived + SAFETY_GAP
+    /// Where the clock may be set to: beyond what the new primary has, or beyond what the server that moves it has seen
+    /// of the old one.
+    fn jumps(&self) -> RangeInclusive<u64> {
+        let known = self.lost.last().map_or(self.survived, |row| row.revision);
+        self.survived + SAFETY_GAP..=known + SAFETY_GAP
     }
+}
+
+/// Where the clock was set to after a failover: the next revision tells, if there is one.
+fn jump(at: usize, failovers: &[Failover], rows: &[Row]) -> u64 {
+    let failover = &failovers[at];
+    let lost_later = failovers[at + 1..].iter().flat_map(|later| &later.lost);
+    let later =
+        rows.iter().chain(lost_later).map(|row| row.revision).filter(|next| *next > failover.survived);
+    later.min().map_or(failover.survived + SAFETY_GAP, |next| next - 1)
 }
 
 impl Change {

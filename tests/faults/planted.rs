@@ -395,6 +395,19 @@ fn what_a_failover_takes_back_is_no_bug_and_everything_else_is() {
     assert!(log.violations.iter().any(|found| found.promise == Promise::Clock), "{:?}", log.violations);
 }
 
+/// The server that moves the clock may know what the new primary does not have, and no more.
+#[test]
+fn a_clock_that_jumps_too_little_or_too_far() {
+    for (jump, finds) in [(12, true), (13, false), (14, false), (15, true)] {
+        let rows: Vec<Row> = rows();
+        let next = Row { revision: jump + SAFETY_GAP + 1, ..rows[3].clone() };
+        let failover = Failover { survived: 13, lost: vec![rows[3].clone()], began: 67, ended: 68 };
+        let log = Log::new(10, rows[..3].iter().cloned().chain([next]).collect(), vec![failover]);
+        let found = log.violations.iter().any(|found| found.promise == Promise::Clock);
+        assert_eq!(found, finds, "{jump}: {:?}", log.violations);
+    }
+}
+
 #[test]
 fn a_change_that_nobody_asked_for() {
     let mut rows = rows();

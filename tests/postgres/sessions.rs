@@ -157,3 +157,36 @@ async fn work_that_is_given_up_is_ended_in_the_database() {
     database.execute("DROP TRIGGER sleep ON objects").await;
     try_to_write(&*backend, resource, "stuck").await.expect("all is well");
 }
+
+/// What is logged, line by line.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// On one thread, which is the one whose log is looked at. `./test` runs PostgreSQL without fsync.
+#[tokio::test]
+async fn settings_that_endanger_data_are_named_at_the_start() {
+    let database = Database::postgres().await;
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let logging = tracing::subscriber::set_default(subscriber);
+    database.open().await.close().await;
+    drop(logging);
+    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
+    for setting in ["fsync", "full_page_writes", "data_checksums"] {
+        let is_off =
+            number(&format!("SELECT COUNT(*) WHERE current_setting('{setting}') = 'off'")).await == 1;
+        assert_eq!(log.contains(&format!("{setting} is off")), is_off, "{log}");
+    }
+}

@@ -14,7 +14,7 @@ use crate::api::meta;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, fields, metadata};
 use crate::controllers::IdentityLeases;
-use crate::controllers::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, is_expired, leases, renewed_at};
+use crate::controllers::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, leases, promised, renewed_at};
 use crate::identity::{Instance, ServerIdentity};
 
 /// Attempts to write a lease while others write it too.
@@ -63,7 +63,8 @@ enum Lease {
     Free,
     /// Another living server's.
     Taken,
-    /// Another server's which may be dead: it has not been renewed for a while.
+    /// Another server's which may be dead: by the two hosts' clocks it has not been renewed for a while, or has even
+    /// expired. A clock that is wrong says so of a living server too, so the lease is watched before it is taken.
     Silent,
 }
 
@@ -166,7 +167,7 @@ impl Claimant {
         let (Some(lease), Some(instance)) = (lease, &self.instance) else { return Lease::Free };
         let of_a_server = fields::text(lease, &["metadata", "labels", IDENTITY_LABEL]) == COMPONENT;
         let own = fields::text(lease, &["metadata", "annotations", INSTANCE]) == instance.id();
-        if !of_a_server || own || is_expired(lease, now) {
+        if !of_a_server || own || promised(lease).is_none() {
             return Lease::Free;
         }
         let recently = SignedDuration::try_from(self.config.renew_interval * RECENT_INTERVALS);
@@ -248,7 +249,9 @@ mod tests {
             (COMPONENT, "other", "2026-01-01T01:09:00Z", Lease::Taken),
             (COMPONENT, "", "2026-01-01T00:59:59Z", Lease::Taken),
             (COMPONENT, "other", "2026-01-01T00:59:29Z", Lease::Silent),
-            (COMPONENT, "other", "2025-12-31T23:59:59Z", Lease::Free),
+            // Expired, unless this host's clock is ahead.
+            (COMPONENT, "other", "2025-12-31T23:59:59Z", Lease::Silent),
+            (COMPONENT, "other", "", Lease::Free),
             ("other", "other", "2026-01-01T00:59:59Z", Lease::Free),
         ] {
             assert_eq!(judge(&lease(component, instance, renewed)), expected, "{instance} {renewed}");

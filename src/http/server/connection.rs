@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use futures_util::FutureExt as _;
@@ -22,7 +21,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tower::ServiceExt as _;
 
 use super::connection_state::{Connection, Requests, Stage};
 use super::connections::Place;
@@ -30,7 +28,7 @@ use super::delivery::deliver;
 use super::gather::Gathered;
 use super::sliced::Sliced;
 use super::streams::Streams;
-use super::{ConnectionInfo, Server};
+use super::{ConnectionInfo, Responder, Server};
 
 /// Upstream's `ReadHeaderTimeout`: a peer that takes longer to shake hands is not a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(32);
@@ -183,15 +181,15 @@ async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
 }
 
 async fn respond(
-    router: Router,
+    responder: Arc<dyn Responder>,
     info: Arc<ConnectionInfo>,
     under_way: Arc<Requests>,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
     // The last resort: without it a bug in one request would take down the other streams of its connection.
-    match AssertUnwindSafe(router.oneshot(request)).catch_unwind().await {
-        Ok(Ok(response)) => Ok(deliver(response, under_way).await),
+    match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
+        Ok(response) => Ok(deliver(response, under_way).await),
         Err(_) => Ok(panicked()),
     }
 }

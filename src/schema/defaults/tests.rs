@@ -1,11 +1,13 @@
 use super::*;
 use crate::schema::builtin;
+use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::json;
 
 fn defaulted(gvk: &Gvk, object: Value) -> Value {
     let Value::Object(object) = object else { panic!("no object") };
-    builtin::kind(gvk).and_then(|kind| kind.complete(object)).expect("of its kind").into()
+    let kind = builtin::kind(gvk).unwrap_or_else(|| Kind::opaque(gvk.clone()));
+    kind.complete(object).expect("of its kind").into()
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::tree::Value;
 static TYPES: LazyLock<Arc<Types>> = LazyLock::new(builtin::types);
 
 fn known(gvk: &Gvk) -> Kind {
-    builtin::kind(gvk).unwrap_or_else(|| panic!("{gvk}"))
+    builtin::kind(gvk).unwrap_or_else(|| Kind::opaque(gvk.clone()))
 }
 
 fn message(gvk: &Gvk) -> &'static Message {
-    TYPES.message(known(gvk).go().expect("a message").message)
+    TYPES.message(TYPES.message_of(gvk).unwrap_or_else(|| panic!("{gvk}")))
 }
 
 fn field(message: &'static Message, name: &str) -> &'static Field {

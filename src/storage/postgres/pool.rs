@@ -157,7 +157,7 @@ impl Pool {
                     return Ok(session);
                 }
                 Err(error) => {
-                    let until = self.trouble().again(&error);
+                    let until = self.trouble().again(&error, Instant::now());
                     if until >= deadline || !needs_time(&error) {
                         return Err(error);
                     }
@@ -177,7 +177,7 @@ impl Pool {
 
 impl Trouble {
     /// When the next attempt may be made. Tells the operator once what is wrong, and again if that changes.
-    fn again(&mut self, error: &lineage::Error) -> Instant {
+    fn again(&mut self, error: &lineage::Error, now: Instant) -> Instant {
         let reason = error.to_string();
         if self.reason.as_ref() != Some(&reason) {
             tracing::warn!("cannot connect to the database: {reason}");
@@ -185,7 +185,7 @@ impl Trouble {
         }
         let pause = BACKOFF.0.saturating_mul(1 << self.failures.min(16)).min(BACKOFF.1);
         self.failures += 1;
-        let until = Instant::now() + pause;
+        let until = now + pause;
         self.until = Some(until);
         until
     }
@@ -297,4 +297,23 @@ pub async fn long<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, 
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let unanswered = || Error::Unavailable(format!("no answer within {} s", limit.as_secs()).into());
     timeout(limit, work).await.unwrap_or_else(|_| Err(unanswered()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_to_connect_become_rarer_until_one_succeeds() {
+        let refused = lineage::Error::Sql(sqlx::Error::Io(std::io::ErrorKind::ConnectionRefused.into()));
+        assert!(needs_time(&refused));
+        let mut trouble = Trouble::default();
+        let now = Instant::now();
+        let mut pause = || trouble.again(&refused, now).duration_since(now).as_millis();
+        let pauses: Vec<_> = (0..8).map(|_| pause()).collect();
+        assert_eq!(pauses, [20, 40, 80, 160, 320, 640, 1000, 1000]);
+        trouble.over();
+        assert!(trouble.until.is_none());
+        assert_eq!(trouble.again(&refused, now), now + BACKOFF.0);
+    }
 }
