@@ -48,7 +48,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use self::catalog::Catalog;
+use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
 use self::resource::Resource;
 use self::unreadable::Unreadable;
@@ -65,6 +65,8 @@ use crate::tree::{Map, Value};
 pub struct Api {
     pub store: Store,
     pub cache: Cache,
+    /// The built-in resources, which every generation has. Whoever means all resources asks the catalog.
+    pub resources: Arc<Served>,
     pub catalog: Catalog,
     pub token_keys: ArcSwap<TokenKeys>,
     /// Where the store keeps claims of node ports.

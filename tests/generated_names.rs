@@ -54,7 +54,7 @@ async fn c73_taken_names_are_tried_eight_times(setup: support::server::Setup) {
 }
 
 async fn create(api: &Api, plural: &str, metadata: Value) -> Result<Answer, Error> {
-    let resource = api.catalog.built_in(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = json!({"metadata": metadata}) else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

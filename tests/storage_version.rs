@@ -92,7 +92,7 @@ fn condition(version: &Value) -> (String, String, String) {
 
 /// Of all StorageVersions.
 fn entry_count(api: &Api) -> usize {
-    let versions = api.catalog.built_in(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (objects, all) = (api.cache.any().objects(versions.expect("served").id), Range::of(None));
     let objects = objects.range(&all).map(|object| object.to_map().expect("JSON"));
     objects.map(|object| entries(&serde_json::to_value(object).expect("JSON")).len()).sum()

@@ -2,7 +2,7 @@
 //!
 //! A [`Served`] never changes. A request takes the newest one at the door and keeps it, so that it never sees half a change;
 //! documents, the collector of garbage and the registration of this server follow by [`Catalog::subscribe`]. Built-in
-//! resources are the same in every generation: whoever needs one of them borrows it from the catalog.
+//! resources are the same in every generation: whoever needs one of them borrows it from [`Api::resources`].
 //!
 //! A resource is in the cache before a generation serves it, and leaves the cache after the last generation that does.
 
@@ -35,7 +35,6 @@ pub struct Served {
 
 /// The generations of what is served.
 pub struct Catalog {
-    built_in: Arc<Served>,
     newest: ArcSwap<Served>,
     published: watch::Sender<Arc<Served>>,
     /// Held by whoever makes the next generation.
@@ -107,12 +106,10 @@ impl Served {
 
 impl Catalog {
     /// Serves what is built in.
-    pub fn new(built_in: Served) -> Self {
-        let built_in = Arc::new(built_in);
+    pub fn new(built_in: Arc<Served>) -> Self {
         Self {
             newest: ArcSwap::new(built_in.clone()),
-            published: watch::Sender::new(built_in.clone()),
-            built_in,
+            published: watch::Sender::new(built_in),
             turn: Mutex::new(()),
         }
     }
@@ -125,11 +122,6 @@ impl Catalog {
     /// Tells of every generation that follows; the newest one is there at once.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Served>> {
         self.published.subscribe()
-    }
-
-    /// A built-in resource: it is there in every generation.
-    pub fn built_in(&self, name: &Gvr) -> Option<&Arc<Resource>> {
-        self.built_in.get(name)
     }
 
     fn publish(&self, served: Arc<Served>) {
@@ -145,7 +137,7 @@ impl Api {
     pub async fn serve(&self, custom: Vec<Arc<ResourceDefinition>>) -> Result<Arc<Served>, Error> {
         let _turn = self.catalog.turn.lock().await;
         let ids = self.ids_of(&custom).await?;
-        let built_in = self.catalog.built_in.registry.definitions().cloned();
+        let built_in = self.resources.registry.definitions().cloned();
         let registry = Arc::new(Registry::of(built_in.chain(custom)));
         let next = Arc::new(self.catalog.served().next(registry, &ids));
         for resource in next.stored() {

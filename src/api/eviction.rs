@@ -86,8 +86,8 @@ impl Api {
         user: &User,
     ) -> Result<(), Error> {
         let budgets = self
-            .catalog
-            .built_in(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
+            .resources
+            .get(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
             .ok_or(Error::UnknownResource)?;
         let state = self.cache.fresh().await?;
         let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;

@@ -71,7 +71,7 @@ impl Api {
             Gvr::fixed("coordination.k8s.io/v1", "leases"),
             STORAGE_VERSIONS,
         ];
-        let exempt = first.iter().filter_map(|name| self.catalog.built_in(name)).map(|resource| resource.id);
+        let exempt = first.iter().filter_map(|name| self.resources.get(name)).map(|resource| resource.id);
         Fence {
             server: registration.server.clone(),
             incarnation: registration.incarnation.clone(),
@@ -212,7 +212,7 @@ impl Api {
     }
 
     fn storage_versions(&self) -> Result<&Arc<Resource>, Error> {
-        self.catalog.built_in(&STORAGE_VERSIONS).ok_or(Error::UnknownResource)
+        self.resources.get(&STORAGE_VERSIONS).ok_or(Error::UnknownResource)
     }
 }
 

@@ -39,7 +39,7 @@ async fn create_missing(api: &Api, objects: impl Iterator<Item = (Gvr, Value)>) 
     let state = api.cache.fresh().await?;
     let missing = |(resource, object): &(Gvr, Value)| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let resource = api.catalog.built_in(resource);
+        let resource = api.resources.get(resource);
         resource.is_some_and(|resource| state.get(resource.id, "", name).is_none())
     };
     let created =
@@ -75,7 +75,7 @@ fn priority_classes() -> impl Iterator<Item = (Gvr, Value)> {
 
 /// Creates an object unless it is there.
 pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: Value) -> Result<(), Error> {
-    let (Some(resource), Value::Object(object)) = (api.catalog.built_in(resource), object) else {
+    let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
         return Ok(());
     };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

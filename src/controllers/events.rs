@@ -55,7 +55,7 @@ impl Ages {
 }
 
 pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
-    let Some(events) = api.catalog.built_in(&Gvr::fixed("v1", "events")).cloned() else { return Ok(()) };
+    let Some(events) = api.resources.get(&Gvr::fixed("v1", "events")).cloned() else { return Ok(()) };
     let state = api.cache.any();
     let mut watcher = api.cache.watch(events.id, state.revision);
     let mut ages = Ages { ttl, seen: VecDeque::new() };

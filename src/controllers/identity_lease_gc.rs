@@ -43,7 +43,7 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
 }
 
 pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
-    api.catalog.built_in(&Gvr::fixed("coordination.k8s.io/v1", "leases"))
+    api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases"))
 }
 
 /// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.

@@ -110,7 +110,7 @@ pub(super) async fn reconcile(
 
 /// The object `kubernetes` of a kind, if there is one. The outer `None` means that it cannot be read: then it stays.
 fn found(api: &Api, state: &State, resource: &Gvr) -> Option<Option<ObjectMap>> {
-    let resource = api.catalog.built_in(resource);
+    let resource = api.resources.get(resource);
     let Some(object) = resource.and_then(|resource| state.get(resource.id, NAMESPACE, NAME)) else {
         return Some(None);
     };
@@ -148,7 +148,7 @@ async fn put(
         fields::restore(&mut object, &wanted, name);
     }
     fields::restore_metadata(&mut object, &wanted, "labels");
-    let Some(resource) = api.catalog.built_in(resource) else { return Ok(()) };
+    let Some(resource) = api.resources.get(resource) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
     match api
         .update(

@@ -53,9 +53,8 @@ pub enum Agreement {
 }
 
 pub async fn run(api: Arc<Api>, config: Config) -> Result<(), Error> {
-    let migrations =
-        api.catalog.built_in(&Gvr::fixed("storagemigration.k8s.io/v1", "storageversionmigrations"));
-    let versions = api.catalog.built_in(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
+    let migrations = api.resources.get(&Gvr::fixed("storagemigration.k8s.io/v1", "storageversionmigrations"));
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (Some(migrations), Some(versions)) = (migrations.cloned(), versions.cloned()) else { return Ok(()) };
     let start = api.cache.any().revision;
     let mut changes = (api.cache.watch(migrations.id, start), api.cache.watch(versions.id, start));

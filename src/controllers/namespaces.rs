@@ -31,7 +31,7 @@ const FINALIZER: &str = "kubernetes";
 const RETRY: Duration = Duration::from_millis(250);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let Some(namespaces) = api.catalog.built_in(&Gvr::fixed("v1", "namespaces")).cloned() else {
+    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else {
         return Ok(());
     };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);

@@ -20,7 +20,7 @@ const MANAGER: &str = "kubernetes-service-cidr-controller";
 
 /// Creates it if it is missing, gives it the second network that the flags have got, and says that it is ready.
 pub async fn reconcile(api: &Api) -> Result<(), Error> {
-    let Some(resource) = api.catalog.built_in(&RESOURCE) else { return Ok(()) };
+    let Some(resource) = api.resources.get(&RESOURCE) else { return Ok(()) };
     let networks: Vec<String> = api.config.services.networks.iter().map(ToString::to_string).collect();
     let target = Target { resource, namespace: "", name: NAME };
     let find = async || -> Result<Found, Error> {

@@ -91,10 +91,12 @@ pub async fn build_with_api(
     end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
+    let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let api = Arc::new(Api {
         store,
         cache,
-        catalog: Catalog::new(Served::new(registry, &ids, config.storage_media_type)),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
         unreadable: Unreadable::new(runtime.metrics.clone()),

@@ -213,8 +213,7 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
 async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
-    let leases =
-        api.catalog.built_in(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();
+    let leases = api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
     let options = WriteOptions::default();
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

@@ -40,14 +40,13 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let runtime = Runtime::default();
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        catalog: Catalog::new(Served::new(
-            registry,
-            &names.into_iter().zip(ids).collect(),
-            StorageMediaType::default(),
-        )),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),

@@ -73,7 +73,7 @@ fn is_terminating(namespace: &Object) -> Result<bool, Error> {
 
 /// The resource of the namespace of `target`, if it is in one.
 fn namespaces(api: &Api, target: Target<'_>) -> Option<ResourceId> {
-    let resource = || api.catalog.built_in(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id);
+    let resource = || api.resources.get(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id);
     target.resource.definition.namespaced().then(resource).flatten()
 }
 

@@ -71,6 +71,6 @@ impl<'a> View<'a> {
     }
 
     fn resource(&self, name: &Gvr) -> Option<&Arc<Resource>> {
-        self.api.catalog.built_in(name)
+        self.api.resources.get(name)
     }
 }

@@ -31,8 +31,7 @@ impl OpenNetworks {
 
 impl Api {
     pub(super) fn open_networks(&self, state: &State, family: Family) -> OpenNetworks {
-        let Some(resource) = self.catalog.built_in(&Gvr::fixed("networking.k8s.io/v1", "servicecidrs"))
-        else {
+        let Some(resource) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "servicecidrs")) else {
             return OpenNetworks::default();
         };
         let flags = &self.config.services.networks;

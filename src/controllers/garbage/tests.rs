@@ -32,14 +32,13 @@ async fn api(directory: &std::path::Path) -> Api {
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
     Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        catalog: Catalog::new(Served::new(
-            registry,
-            &names.into_iter().zip(ids).collect(),
-            Default::default(),
-        )),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         lanes: Default::default(),
@@ -54,7 +53,7 @@ async fn api(directory: &std::path::Path) -> Api {
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
-    let resource = api.catalog.built_in(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = object else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
@@ -79,9 +78,9 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
     let metadata = json!({"name": "dependent", "ownerReferences": references});
     let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
-    let id = |plural| api.catalog.built_in(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
+    let id = |plural| api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
     let (configmaps, secrets) = (id("configmaps"), id("secrets"));
-    let resource = api.catalog.built_in(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
+    let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
     let target = Target { resource, namespace: "t", name: "owner" };
     let policy = Dependents::Policy(Propagation::Orphan);
     let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };

@@ -61,7 +61,7 @@ impl Reporter {
     }
 
     async fn tell(&self, event: ObjectMap) {
-        let Some(events) = self.api.catalog.built_in(&Gvr::fixed("v1", "events")) else { return };
+        let Some(events) = self.api.resources.get(&Gvr::fixed("v1", "events")) else { return };
         let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), requester).await {
             tracing::debug!(%error, "cannot create an event about a migration");

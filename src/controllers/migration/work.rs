@@ -56,8 +56,7 @@ pub fn agreement(api: &Api, state: &State, resource: &Resource, agreement: Agree
 
 fn common(api: &Api, state: &State, resource: &Resource) -> Option<String> {
     let Storage::Table { resource: stored, .. } = &resource.definition.storage else { return None };
-    let versions =
-        api.catalog.built_in(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"))?;
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"))?;
     let found = state.get(versions.id, "", &storage_version_name(stored))?;
     let told = |error: &Undecodable| api.unreadable.tell("migration", &found, error);
     // What cannot be read is no agreement.

@@ -41,7 +41,7 @@ impl Context<'_> {
     }
 
     async fn bind(&self, name: &str, binding: ObjectMap, options: &WriteOptions) -> Result<(), Error> {
-        let pods = self.app.api.catalog.built_in(&Gvr::fixed("v1", "pods")).ok_or(Error::UnknownResource)?;
+        let pods = self.app.api.resources.get(&Gvr::fixed("v1", "pods")).ok_or(Error::UnknownResource)?;
         let pod = Target { resource: pods, namespace: self.path.namespace_text(), name };
         self.app.api.bind(pod, binding, options).await
     }
