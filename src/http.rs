@@ -2,7 +2,6 @@
 
 pub mod app;
 mod body;
-mod byte_ranges;
 mod compress;
 mod conditional;
 pub mod discovery;

@@ -4,16 +4,15 @@ use std::cell::Cell;
 
 use serde::de::DeserializeSeed;
 
-mod literals;
+mod exact;
 mod node;
 pub(super) mod plain;
 mod surrogates;
-mod syntax;
 mod whole;
 
+pub use exact::complaint;
 pub use node::Node;
 pub use surrogates::first as first_surrogate;
-pub use syntax::complaint;
 pub use whole::{whole, whole_numbers};
 
 use self::plain::Place;

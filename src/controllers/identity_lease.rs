@@ -16,6 +16,7 @@ use crate::api::options::{GetOptions, ReadAt};
 use crate::api::part::Part;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
+use crate::gotext;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
 use crate::user::User;
@@ -181,7 +182,7 @@ impl Claimed {
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = self.holder.as_str().into();
         spec["leaseDurationSeconds"] = self.config.duration_seconds.into();
-        spec["renewTime"] = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().into();
+        spec["renewTime"] = gotext::micro_time(Timestamp::now()).into();
     }
 
     fn target(&self) -> Target<'_> {

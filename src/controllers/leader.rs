@@ -19,6 +19,7 @@ use crate::api::resource::Resource;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
+use crate::gotext;
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
@@ -186,7 +187,7 @@ impl Candidate<'_> {
 
     /// The lease with this replica as its holder from now on.
     fn mine(&self, mut lease: ObjectMap) -> ObjectMap {
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let now = gotext::micro_time(Timestamp::now());
         let new = text(&lease, "holderIdentity") != self.holder;
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         if new {

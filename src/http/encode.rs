@@ -15,6 +15,7 @@ use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
 use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::List;
+use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{Event, EventType, FrameEncoding};
@@ -27,9 +28,6 @@ use crate::revision::Revision;
 use crate::tree::{Value, json};
 
 pub use protobuf::{Item, enveloped};
-
-/// The annotation that marks the end of a streaming list.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// The form that was negotiated for objects of a resource.
 pub struct Encoder {

@@ -15,10 +15,8 @@ use jiff::Timestamp;
 
 use super::negotiate::MetaVersion;
 use crate::api::error::Error;
+use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::tree::{Map, Value, json};
-
-/// The annotation of the bookmark that ends the initial events of a watch.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// How the objects of a kind become rows.
 #[derive(Debug)]

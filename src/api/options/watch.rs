@@ -9,6 +9,9 @@ use crate::api::error::{Cause, Error};
 use crate::gotext;
 use crate::revision::Revision;
 
+/// The annotation of the bookmark that ends the initial events of a watch.
+pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStart {
@@ -27,10 +30,10 @@ impl WatchStart {
     }
 }
 
-/// How the end of the synthetic events is told.
+/// How the end of the synthetic events is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEnd {
-    /// By a bookmark with the annotation `k8s.io/initial-events-end`.
+    /// By a bookmark with the annotation [`INITIAL_EVENTS_END`].
     Bookmark,
     Silent,
 }

@@ -1,15 +1,15 @@
 //! JSON as it stands in a text: members in their order, each as often as it is there.
 
-use std::cell::RefCell;
-use std::fmt;
+use serde::de::Error as _;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-
-use super::literals::Literals;
+use super::exact::{self, Container, Tokens};
 use crate::gotext;
 use crate::tree::{Text, Value};
 
-/// The shape of a value; what scalars say is left out, but for numbers that can be spelled in several ways.
+/// As many levels as `serde_json` reads.
+const MAX_DEPTH: usize = 127;
+
+/// The shape of a value. Scalars are without their content, but for numbers that can be spelled in several ways.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Node {
     Object(Vec<(Text, Node)>),
@@ -20,11 +20,12 @@ pub enum Node {
 }
 
 impl Node {
-    /// Reads a text as [`super::parse`] does.
+    /// Reads a text that [`super::parse`] reads.
     pub fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        super::leniently(&gotext::utf8(body), |text| {
-            super::read(text, Shape { numbers: &RefCell::new(Literals::of(text)) })
-        })
+        let mut builder = Builder::default();
+        exact::scan(gotext::utf8(body).as_bytes(), MAX_DEPTH, &mut builder)
+            .map_err(serde_json::Error::custom)?;
+        Ok(builder.value.unwrap_or(Self::Scalar))
     }
 
     /// The value that counts of a member that may be there several times.
@@ -78,73 +79,60 @@ impl Node {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Shape<'a> {
-    /// Those of the text that have not been read yet.
-    numbers: &'a RefCell<Literals<'a>>,
+/// A value of which some containers have not ended yet.
+#[derive(Default)]
+struct Builder {
+    open: Vec<Node>,
+    /// Of the members in open objects whose values are still to come.
+    names: Vec<Text>,
+    value: Option<Node>,
 }
 
-impl Shape<'_> {
-    fn plain_number(self) -> Node {
-        self.numbers.borrow_mut().next();
-        Node::Scalar
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Shape<'_> {
-    type Value = Node;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Shape<'_> {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any valid JSON value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
-        Ok(Node::Scalar)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-        Ok(self.plain_number())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
-        Ok(self.plain_number())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-        Ok(self.numbers.borrow_mut().next().map_or(Node::Scalar, |spelling| Node::Number(spelling.into())))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Node, E> {
-        Ok(Node::Scalar)
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
+impl Builder {
+    fn add(&mut self, node: Node) {
+        match self.open.last_mut() {
+            Some(Node::Object(members)) => members.push((self.names.pop().unwrap_or_default(), node)),
+            Some(Node::Array(items)) => items.push(node),
+            _ => self.value = Some(node),
         }
-        Ok(Node::Array(list))
+    }
+}
+
+impl Tokens for Builder {
+    fn begin(&mut self, container: Container) {
+        self.open.push(match container {
+            Container::Object => Node::Object(Vec::new()),
+            Container::Array => Node::Array(Vec::new()),
+        });
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
-        let mut object = Vec::new();
-        while let Some(name) = members.next_key::<Text>()? {
-            object.push((name, members.next_value_seed(self)?));
-        }
-        Ok(Node::Object(object))
+    fn key(&mut self, spelling: &[u8]) {
+        let spelling = std::str::from_utf8(spelling).unwrap_or_default();
+        self.names.push(super::leniently(spelling, |text| serde_json::from_str(text)).unwrap_or_default());
     }
+
+    fn scalar(&mut self, spelling: &[u8]) {
+        self.add(match std::str::from_utf8(spelling) {
+            Ok(number)
+                if number.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+                    && !is_plain_integer(number) =>
+            {
+                Node::Number(number.into())
+            }
+            _ => Node::Scalar,
+        });
+    }
+
+    fn end(&mut self) {
+        if let Some(ended) = self.open.pop() {
+            self.add(ended);
+        }
+    }
+}
+
+/// Whether a number is one of 64 bits; minus zero is none.
+fn is_plain_integer(number: &str) -> bool {
+    number != "-0" && (number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok())
 }
 
 #[cfg(test)]
@@ -170,5 +158,11 @@ mod tests {
             assert_eq!(spelled(node.member(name)), want);
         }
         assert_eq!(spelled(Node::parse(b"-0").ok().as_ref()), "-0");
+        let escaped = Node::parse(br#"{"\u0061\ud800":[{}]}"#).expect("JSON");
+        assert_eq!(escaped.member("a\u{fffd}"), Some(&Node::Array(vec![Node::Object(Vec::new())])));
+        for nested in [127, 128] {
+            let text = "[".repeat(nested) + &"]".repeat(nested);
+            assert_eq!(Node::parse(text.as_bytes()).is_ok(), super::super::parse(text.as_bytes()).is_ok());
+        }
     }
 }

@@ -216,7 +216,7 @@ impl Builder<'_> {
 
     fn members(&mut self, id: MessageId, fields: &mut HashMap<Arc<str>, FieldType>) {
         let types = self.types;
-        for field in &types.message(id).fields {
+        for field in types.message(id).fields {
             match field.kind {
                 FieldKind::Message(inner) if field.inline => self.members(inner, fields),
                 _ => {

@@ -21,7 +21,7 @@ fn field(message: &'static Message, name: &str) -> &'static Field {
 fn every_served_kind_has_a_type() {
     for definition in builtin::definitions() {
         let message = message(definition.gvk());
-        assert_eq!(*message.name, **definition.kind_name());
+        assert_eq!(message.name, &**definition.kind_name());
         assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.gvk());
         assert!(
             definition
@@ -235,7 +235,7 @@ fn fields_know_how_they_are_merged() {
     let pod = sub(sub(deployment, "template"), "spec");
     let containers = field(pod, "containers");
     assert!(containers.required);
-    assert_eq!(containers.merging, Merging::Map(["name".into()].into()));
+    assert_eq!(containers.merging, Merging::Map(&["name"]));
     assert_eq!(
         containers.strategic.as_deref(),
         Some(&Strategic { strategy: "merge".into(), merge_key: "name".into() })
@@ -243,7 +243,7 @@ fn fields_know_how_they_are_merged() {
     let port = sub(sub(pod, "containers"), "ports");
     let protocol = field(port, "protocol");
     assert_eq!(protocol.default.as_deref(), Some("\"TCP\""));
-    assert_eq!(&*protocol.allowed, ["SCTP", "TCP", "UDP"].map(Box::from));
+    assert_eq!(*protocol.allowed, ["SCTP", "TCP", "UDP"]);
     assert_eq!(field(pod, "nodeSelector").merging, Merging::Atomic);
     assert_eq!(sub(deployment, "selector").merging, Merging::Atomic);
     let seccomp = sub(sub(pod, "securityContext"), "seccompProfile");

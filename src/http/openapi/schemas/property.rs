@@ -83,7 +83,7 @@ impl Schemas<'_> {
     /// The fields of a message, those of its inlined parts among them.
     pub(super) fn members<'m>(&'m self, message: &'m Message) -> Vec<&'m Field> {
         let mut members = Vec::with_capacity(message.fields.len());
-        for field in &message.fields {
+        for field in message.fields {
             match field.kind {
                 FieldKind::Message(id) if field.inline => {
                     members.extend(self.members(self.types.message(id)))

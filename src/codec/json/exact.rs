@@ -1,4 +1,5 @@
-//! What Go says of text that is no JSON (the scanner of `encoding/json`).
+//! The exact reader: every token of a JSON text as it is spelled, and what Go says of text that is no JSON (the scanner of
+//! `encoding/json`).
 
 use crate::gotext;
 
@@ -6,15 +7,38 @@ use crate::gotext;
 const MAX_DEPTH: usize = 10_000;
 const END: &str = "unexpected end of JSON input";
 
-/// Go's words on the first thing that is wrong; `None` if it is JSON to Go.
+/// Go's words on the first error of a text; `None` if it is JSON to Go.
 pub fn complaint(text: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { text, at: 0 };
-    scanner.whole().err()
+    scan(text, MAX_DEPTH, &mut ()).err()
 }
 
-struct Scanner<'a> {
+/// What is done with the tokens of a text; spans are as they stand there, strings with their quotes.
+pub(super) trait Tokens {
+    fn begin(&mut self, _container: Container) {}
+    fn key(&mut self, _spelling: &[u8]) {}
+    fn scalar(&mut self, _spelling: &[u8]) {}
+    fn end(&mut self) {}
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Container {
+    Object,
+    Array,
+}
+
+/// The tokens of nobody: only errors count.
+impl Tokens for () {}
+
+/// Hands out the tokens of a text up to its first error, or all of them. Containers nest `max_depth` deep at most.
+pub(super) fn scan(text: &[u8], max_depth: usize, tokens: &mut impl Tokens) -> Result<(), String> {
+    Scanner { text, at: 0, max_depth, tokens }.whole()
+}
+
+struct Scanner<'a, T> {
     text: &'a [u8],
     at: usize,
+    max_depth: usize,
+    tokens: &'a mut T,
 }
 
 /// What comes next within an object or array, or after all of them.
@@ -25,9 +49,9 @@ enum Expected {
     After,
 }
 
-impl Scanner<'_> {
+impl<T: Tokens> Scanner<'_, T> {
     fn whole(&mut self) -> Result<(), String> {
-        // Closing brackets of what is open.
+        // The closing brackets to come.
         let mut open: Vec<u8> = Vec::new();
         let mut expected = Expected::Value;
         loop {
@@ -35,11 +59,11 @@ impl Scanner<'_> {
             match expected {
                 Expected::Value => match byte {
                     Some(b'{') => {
-                        self.push(b'}', &mut open)?;
+                        self.push(Container::Object, &mut open)?;
                         expected = self.first_key(&mut open)?;
                     }
                     Some(b'[') => {
-                        self.push(b']', &mut open)?;
+                        self.push(Container::Array, &mut open)?;
                         expected = Expected::Value;
                         if self.skip_space() == Some(b']') {
                             self.close(&mut open);
@@ -74,15 +98,20 @@ impl Scanner<'_> {
         }
     }
 
-    fn push(&mut self, close: u8, open: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, container: Container, open: &mut Vec<u8>) -> Result<(), String> {
         self.at += 1;
-        open.push(close);
-        if open.len() > MAX_DEPTH { Err("exceeded max depth".to_owned()) } else { Ok(()) }
+        open.push(if container == Container::Object { b'}' } else { b']' });
+        if open.len() > self.max_depth {
+            return Err("exceeded max depth".to_owned());
+        }
+        self.tokens.begin(container);
+        Ok(())
     }
 
     fn close(&mut self, open: &mut Vec<u8>) {
         self.at += 1;
         open.pop();
+        self.tokens.end();
     }
 
     fn first_key(&mut self, open: &mut Vec<u8>) -> Result<Expected, String> {
@@ -97,7 +126,9 @@ impl Scanner<'_> {
         if self.skip_space() != Some(b'"') {
             return Err(self.bad("looking for beginning of object key string"));
         }
+        let start = self.at;
         self.string()?;
+        self.tokens.key(&self.text[start..self.at]);
         if self.skip_space() != Some(b':') {
             return Err(self.bad("after object key"));
         }
@@ -106,14 +137,17 @@ impl Scanner<'_> {
     }
 
     fn scalar(&mut self) -> Result<(), String> {
+        let start = self.at;
         match self.peek() {
-            Some(b'"') => self.string(),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.literal("true"),
-            Some(b'f') => self.literal("false"),
-            Some(b'n') => self.literal("null"),
-            _ => Err(self.bad("looking for beginning of value")),
+            Some(b'"') => self.string()?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.literal("true")?,
+            Some(b'f') => self.literal("false")?,
+            Some(b'n') => self.literal("null")?,
+            _ => return Err(self.bad("looking for beginning of value")),
         }
+        self.tokens.scalar(&self.text[start..self.at]);
+        Ok(())
     }
 
     fn literal(&mut self, word: &str) -> Result<(), String> {
