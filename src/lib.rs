@@ -25,6 +25,7 @@ pub mod expression;
 pub mod fields;
 pub mod gotext;
 pub mod identity;
+pub mod json;
 pub mod long_work;
 pub mod metrics;
 pub mod pieces;
@@ -38,5 +39,8 @@ pub mod tasks;
 pub mod tree;
 pub mod user;
 pub mod wall_clock;
+
+#[cfg(test)]
+mod layers;
 
 pub use server::Server;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::ObjectMap;
 use super::meta;
 use super::options::write::FieldValidation;
-use crate::schema::kind::Kind;
+use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
 
 /// What go-yaml says before its list of problems; upstream warns of each of them apart.
@@ -105,7 +105,7 @@ impl Strictness<'_> {
 
 /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
 pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
-    if kind.go().is_none() {
+    if matches!(kind.shape, Shape::Opaque) {
         meta::types::check(object)?;
     }
     kind.conform(object)

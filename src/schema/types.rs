@@ -267,6 +267,14 @@ impl Types {
         self.defaults.get_or_init(|| Plan::of(self)).apply(self, message, object);
     }
 
+    /// A struct of apimachinery's `meta/v1`.
+    pub fn message_named(&self, name: &str) -> Option<MessageId> {
+        let found = self.messages().find(|(_, message)| {
+            *message.name == *name && &*message.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
+        });
+        found.map(|(id, _)| id)
+    }
+
     /// All messages with their ids.
     pub fn messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
         self.messages.iter().enumerate().map(|(index, message)| (MessageId(index as u32), message))

@@ -4,8 +4,9 @@ use crate::api::error::Error;
 use crate::api::options::write::FieldValidation;
 use crate::api::strictness::{Strictness, yaml_error};
 use crate::api::{ObjectMap, meta, metadata};
-use crate::codec::{json, yaml};
+use crate::codec::yaml;
 use crate::gotext;
+use crate::json;
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 

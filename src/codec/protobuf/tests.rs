@@ -5,8 +5,8 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::json_text::write_json;
 use crate::codec::object::Draft;
+use crate::json::text::write_json;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::resource::Storage;

@@ -2,12 +2,14 @@
 //!
 //! A value is a scalar, a list or a map; a type says which of these it may be, and how lists and maps are taken apart.
 
+mod structural;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::path::PathElement;
 use crate::gotext;
-use crate::schema::kind::{GoShape, Kind};
+use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
 use crate::tree::Value;
 
@@ -84,9 +86,19 @@ pub enum Form<'a> {
 impl Schema {
     /// The types below a kind; `None` if nothing is known of them.
     pub fn of(kind: &Kind) -> Option<Self> {
-        let GoShape { types, message } = kind.go()?;
-        let mut builder = Builder { types, atoms: vec![deduced(), atomic()], by_message: HashMap::new() };
-        let root = builder.message(*message);
+        let (builder, root) = match &kind.shape {
+            Shape::Go(shape) => {
+                let mut builder = Builder::new(&shape.types);
+                let root = builder.message(shape.message);
+                (builder, root)
+            }
+            Shape::Structural(shape) => {
+                let mut builder = Builder::new(&shape.metadata.types);
+                let root = builder.structural(shape);
+                (builder, root)
+            }
+            Shape::Opaque => return None,
+        };
         Some(Self { atoms: builder.atoms, root })
     }
 
@@ -159,6 +171,12 @@ struct Builder<'a> {
     types: &'a Types,
     atoms: Vec<Atom>,
     by_message: HashMap<MessageId, TypeId>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(types: &'a Types) -> Self {
+        Self { types, atoms: vec![deduced(), atomic()], by_message: HashMap::new() }
+    }
 }
 
 impl Builder<'_> {

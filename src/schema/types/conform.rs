@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
-use crate::codec::json::{Node, whole};
 use crate::gotext::{encode_base64, json_kind};
+use crate::json::{Node, whole};
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Number, Text, Value};
 

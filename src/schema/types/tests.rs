@@ -1,5 +1,5 @@
 use super::*;
-use crate::codec::json::Node;
+use crate::json::Node;
 use crate::schema::builtin;
 use crate::tree::Value;
 

@@ -6,8 +6,10 @@ use serde::de::DeserializeSeed;
 
 mod exact;
 mod node;
-pub(super) mod plain;
+pub(crate) mod plain;
+pub mod scan;
 mod surrogates;
+pub mod text;
 mod whole;
 
 pub use exact::complaint;

@@ -4,7 +4,7 @@
 //! has strings and numbers that take more than a look.
 
 use super::Parsed;
-use crate::codec::scan;
+use crate::json::scan;
 use crate::tree::{Map, Number, Text, Value};
 
 /// Levels of objects and arrays; `serde_json` takes 127, and a number of 128 bits has one for each.
