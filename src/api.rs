@@ -7,7 +7,6 @@ pub mod admission;
 pub mod apply;
 mod binding;
 pub mod catalog;
-pub mod claims;
 pub mod continue_token;
 pub mod convert;
 pub mod create;
@@ -27,7 +26,8 @@ mod ownership;
 pub mod part;
 pub mod patch;
 pub mod registration;
-pub mod rescale;
+pub mod request;
+mod rescale;
 pub mod resource;
 pub mod reviews;
 pub mod rewrite;
@@ -42,12 +42,14 @@ pub mod update;
 pub mod validation;
 pub mod warnings;
 pub mod watch;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use self::admission::Chain;
 use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
 use self::resource::Resource;
@@ -74,6 +76,7 @@ pub struct Api {
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,
+    pub admission: Chain,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,
 }

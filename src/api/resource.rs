@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::ObjectMap;
-use super::admission::plugins::Plugins;
 use super::convert::{Conversion, conversion, other_version};
 use super::error::Error;
 use super::options::list::Selection;
@@ -32,7 +31,6 @@ pub struct Resource {
     pub id: ResourceId,
     pub fields: SelectableFields,
     pub strategy: Strategy,
-    pub plugins: Plugins,
     pub rules: Rules,
     pub advice: Advice,
     /// The kind that rows are encoded in from now on; older ones may be in another version.
@@ -81,7 +79,6 @@ impl Resource {
             id,
             fields: SelectableFields::built_in(definition.group(), definition.kind_name()),
             strategy: Strategy::of(&definition),
-            plugins: Plugins::of(&definition),
             rules: Rules::of(&definition),
             advice: Advice::of(&definition),
             stored_version: stored.kind.gvk.api_version().as_str().into(),

@@ -15,6 +15,7 @@ use super::datastore::Datastore;
 use super::error::Error;
 use super::replica::Replica;
 use super::start::{Application, BuildError, Environment};
+use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
@@ -106,6 +107,7 @@ pub async fn build_with_api(
             services: config.services.clone(),
             generate_name: names_from(runtime.random.clone()),
         },
+        admission: Chain::built_in(),
         lanes: Lanes::default(),
     });
     let advertised = advertised(&config, address);
