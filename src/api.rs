@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod apply;
 mod binding;
+pub mod catalog;
 pub mod continue_token;
 pub mod create;
 pub mod decode;
@@ -47,8 +48,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use self::admission::Chain;
+use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
-use self::resource::{Resource, Resources};
+use self::resource::Resource;
 use self::unreadable::Unreadable;
 use crate::cache::Cache;
 use crate::codec::object::Object;
@@ -63,7 +65,9 @@ use crate::tree::{Map, Value};
 pub struct Api {
     pub store: Store,
     pub cache: Cache,
-    pub resources: Resources,
+    /// The built-in resources, which every generation has. Whoever means all resources asks the catalog.
+    pub resources: Arc<Served>,
+    pub catalog: Catalog,
     pub token_keys: ArcSwap<TokenKeys>,
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,

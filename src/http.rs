@@ -13,6 +13,7 @@ pub mod in_process;
 pub mod limits;
 pub mod negotiate;
 pub mod openapi;
+pub mod publications;
 mod request;
 mod request_body;
 mod request_path;

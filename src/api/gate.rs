@@ -94,17 +94,17 @@ mod tests {
 
     use super::*;
     use crate::api::Target;
-    use crate::api::resource::Resources;
+    use crate::api::catalog::Served;
     use crate::codec::at_rest::StorageMediaType;
     use crate::schema::builtin;
     use crate::schema::names::Gvr;
     use crate::schema::registry::Registry;
     use crate::storage::ResourceId;
 
-    fn resources() -> Resources {
+    fn resources() -> Served {
         let registry = Arc::new(Registry::new(builtin::definitions()));
         let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id))).collect();
-        Resources::new(registry.clone(), &ids, StorageMediaType::default())
+        Served::new(registry.clone(), &ids, StorageMediaType::default())
     }
 
     fn admit(gate: &Gate, resource: &Gvr, namespace: &str, user: &User) -> Result<(), Error> {

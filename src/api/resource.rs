@@ -1,6 +1,5 @@
 //! `Resource`: a definition together with what verbs look up again and again.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +14,12 @@ use crate::kinds::behavior::Behavior;
 use crate::kinds::built_in;
 use crate::patch::apply::schema::Schema;
 use crate::schema::kind::Kind;
-use crate::schema::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
+use crate::schema::names::{GroupKind, GroupResource, GroupVersion};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::schema::types::Fit;
 use crate::storage::ResourceId;
-use crate::tree::{Text, Value};
+use crate::tree::Value;
 
 /// One served version of a stored resource.
 pub struct Resource {
@@ -44,20 +43,13 @@ pub struct Resource {
 }
 
 /// What rows are from now on.
-struct StoredAs {
-    kind: Kind,
-    media_type: StorageMediaType,
-}
-
-/// All served resources, by their place in a URL.
-pub struct Resources {
-    registry: Arc<Registry>,
-    /// Every version of every group with this plural: rarely more than one, and found without making a key.
-    by_plural: HashMap<Text, Vec<Arc<Resource>>>,
+pub(super) struct StoredAs {
+    pub kind: Kind,
+    pub media_type: StorageMediaType,
 }
 
 impl Resource {
-    fn new(
+    pub(super) fn new(
         registry: &Registry,
         definition: Arc<ResourceDefinition>,
         id: ResourceId,
@@ -215,48 +207,8 @@ fn schemas(
 }
 
 /// A kind in another version, which may not be served.
-fn in_version(registry: &Registry, kind: &Kind, version: &GroupVersion) -> Kind {
+pub(super) fn in_version(registry: &Registry, kind: &Kind, version: &GroupVersion) -> Kind {
     let gvk = version.with_kind(kind.gvk.kind.clone());
     let served = registry.by_kind(&gvk).map(|definition| definition.kind.clone());
     served.or_else(|| kind.sibling(&gvk)).unwrap_or_else(|| Kind::opaque(gvk))
-}
-
-impl Resources {
-    /// `ids` tells the store's number of each stored resource.
-    pub fn new(
-        registry: Arc<Registry>,
-        ids: &HashMap<GroupResource, ResourceId>,
-        storage_media_type: StorageMediaType,
-    ) -> Self {
-        let mut by_plural: HashMap<Text, Vec<Arc<Resource>>> = HashMap::new();
-        for definition in registry.definitions() {
-            let Storage::Table { resource, version } = &definition.storage else { continue };
-            let Some(id) = ids.get(resource) else { continue };
-            let kind = in_version(&registry, &definition.kind, version);
-            let stored = StoredAs { kind, media_type: storage_media_type };
-            let resource = Resource::new(&registry, definition.clone(), *id, stored);
-            by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
-        }
-        Self { registry, by_plural }
-    }
-
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    pub fn get(&self, name: &Gvr) -> Option<&Arc<Resource>> {
-        let of_version =
-            |resource: &&Arc<Resource>| *resource.definition.group_version() == name.group_version;
-        self.by_plural.get(&name.plural)?.iter().find(of_version)
-    }
-
-    /// A version of a kind, by what an `ownerReference` says.
-    pub fn by_kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
-        self.get(&self.registry.by_kind(gvk)?.gvr())
-    }
-
-    /// Every stored resource once, in the version it is stored in where that is served.
-    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.registry.stored().filter_map(|(_, definition)| self.get(&definition.gvr()))
-    }
 }

@@ -13,6 +13,7 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 use self::remains::Remains;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
@@ -31,7 +32,9 @@ const FINALIZER: &str = "kubernetes";
 const RETRY: Duration = Duration::from_millis(250);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else { return Ok(()) };
+    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else {
+        return Ok(());
+    };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
     loop {
         let waiting = empty_all(&api, &namespaces).await?;
@@ -78,8 +81,10 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     if !metadata(&found).is_some_and(meta::is_terminating) || !is_ours(&found) {
         return Ok(true);
     }
-    let remains = delete_contents(api, target.name).await?;
-    if remains.is_nothing() {
+    let served = api.catalog.served();
+    let remains = delete_contents(api, &served, target.name).await?;
+    // What came to be served meanwhile may have contents, too.
+    if remains.is_nothing() && api.catalog.served().generation == served.generation {
         finalize(api, target, found).await?;
         return Ok(true);
     }
@@ -89,8 +94,8 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     Ok(false)
 }
 
-fn namespaced(api: &Api) -> impl Iterator<Item = &Arc<Resource>> {
-    api.resources.stored().filter(|resource| resource.definition.namespaced())
+fn namespaced(served: &Served) -> impl Iterator<Item = &Arc<Resource>> {
+    served.stored().filter(|resource| resource.definition.namespaced())
 }
 
 fn is_ours(namespace: &ObjectMap) -> bool {
@@ -99,8 +104,8 @@ fn is_ours(namespace: &ObjectMap) -> bool {
 }
 
 /// Deletes what is in a namespace, anything else only once no Pod is left: what Pods use, they may need to end.
-async fn delete_contents(api: &Api, namespace: &str) -> Result<Remains, Error> {
-    let (pods, others): (Vec<_>, Vec<_>) = namespaced(api).partition(|resource| is_pods(resource));
+async fn delete_contents(api: &Api, served: &Served, namespace: &str) -> Result<Remains, Error> {
+    let (pods, others): (Vec<_>, Vec<_>) = namespaced(served).partition(|resource| is_pods(resource));
     let mut remains = delete_all(api, &pods, namespace).await?;
     if remains.is_nothing() {
         remains = delete_all(api, &others, namespace).await?;

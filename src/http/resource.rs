@@ -30,6 +30,7 @@ use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::Target;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
@@ -46,6 +47,8 @@ use crate::warnings::Warnings;
 /// What is known of a request before its verb runs.
 struct Context<'a> {
     app: &'a App,
+    /// What is served while the request is answered, whatever comes next.
+    served: &'a Served,
     definition: &'a Arc<ResourceDefinition>,
     path: &'a ResourcePath,
     parts: &'a Parts,
@@ -62,8 +65,8 @@ struct Context<'a> {
 pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
     let started = Instant::now();
     let pretty = request::pretty(&parts);
-    let registry = app.api.resources.registry();
-    let Some(definition) = registry.lookup(&path.resource) else {
+    let served = app.api.catalog.served();
+    let Some(definition) = served.registry().lookup(&path.resource) else {
         return unknown(app, &path, &parts);
     };
     let query = request::query(&parts);
@@ -91,6 +94,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     }
     let context = Context {
         app,
+        served: &served,
         definition: &definition,
         path: &path,
         parts: &parts,
@@ -123,7 +127,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error.into(), parts);
     }
-    if app.api.resources.registry().group(path.resource.group()).is_some() {
+    if app.api.catalog.served().registry().group(path.resource.group()).is_some() {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
@@ -224,7 +228,7 @@ impl Context<'_> {
 
     /// The stored resource; reviews have none.
     fn resource(&self) -> Result<&Arc<Resource>, Error> {
-        self.app.api.resources.get(&self.path.resource).ok_or(Error::UnknownResource)
+        self.served.get(&self.path.resource).ok_or(Error::UnknownResource)
     }
 
     fn is_virtual(&self) -> bool {

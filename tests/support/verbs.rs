@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rowplane::api::admission::Chain;
+use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::meta::generate_name;
-use rowplane::api::resource::Resources;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
@@ -50,14 +50,13 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
     let runtime = Runtime::default();
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        resources: Resources::new(
-            registry,
-            &names.into_iter().zip(ids).collect(),
-            StorageMediaType::default(),
-        ),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),

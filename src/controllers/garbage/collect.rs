@@ -136,7 +136,7 @@ impl Collector<'_> {
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
         let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
-        let Some(resource) = gvk.and_then(|gvk| self.api.resources.by_kind(&gvk)) else {
+        let Some(resource) = gvk.and_then(|gvk| self.api.catalog.served().by_kind(&gvk).cloned()) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();
@@ -144,9 +144,12 @@ impl Collector<'_> {
             return Owner::Unknown;
         }
         let namespace = if namespaced { dependent.namespace } else { "" };
-        let Some(found) = self.api.cache.any().get(resource.id, namespace, &owner.name) else {
-            return Owner::Dangling;
-        };
+        let state = self.api.cache.any();
+        // A resource that is not held has not lost its objects.
+        if !state.holds(resource.id) {
+            return Owner::Unknown;
+        }
+        let Some(found) = state.get(resource.id, namespace, &owner.name) else { return Owner::Dangling };
         match self.facts(&found) {
             None => Owner::Unknown,
             Some(facts) if facts.uid != owner.uid => Owner::Dangling,
@@ -168,7 +171,7 @@ impl Collector<'_> {
         owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
-        let mut waits = false;
+        let mut waits = !self.knows_all(graph);
         for node in graph.dependents(&facts.uid) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
@@ -208,7 +211,8 @@ impl Collector<'_> {
     ) -> Result<Verdict, Error> {
         // A dependent that is overlooked here would be collected once its owner is gone: so the graph has to hold all
         // that was there when the owner was deleted, and nothing of which it is not known whose it is.
-        if !graph.covers(owner.revision(), &self.api.cache.any())
+        if !self.knows_all(graph)
+            || !graph.covers(owner.revision(), &self.api.cache.any())
             || graph.may_hide_dependents(target.namespace)
         {
             return Ok(Verdict::Later);
@@ -299,8 +303,13 @@ impl Collector<'_> {
         }
     }
 
+    /// Whether no dependent can be missing in the graph because its resource is served only since a moment ago.
+    fn knows_all(&self, graph: &Graph) -> bool {
+        self.api.catalog.served().stored().all(|resource| graph.holds(resource.id))
+    }
+
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
-        self.api.resources.stored().find(|resource| resource.id == node.resource).cloned()
+        self.api.catalog.served().stored().find(|resource| resource.id == node.resource).cloned()
     }
 }
 

@@ -4,11 +4,11 @@ use arc_swap::ArcSwap;
 
 use super::*;
 use crate::api::admission::Chain;
+use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::decode::Body;
 use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
-use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
@@ -34,10 +34,13 @@ async fn api(directory: &std::path::Path) -> Api {
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
     Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
         admission: Chain::built_in(),
@@ -70,7 +73,8 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let api = api(directory.path()).await;
     create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
     let mut graph = Graph::default();
-    assert!(load(&api, &api.cache.any(), &mut graph).is_empty());
+    let all: Vec<_> = api.catalog.served().stored().cloned().collect();
+    assert!(load(&api, &api.cache.any(), &all, &mut graph).is_empty());
 
     let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
     let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
@@ -99,7 +103,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let known = Node { resource: secrets, key: dependent.key().into() };
     let report = Report::Change { node: known, current: Some(dependent), previous: None };
     take_in(&api, &mut graph, report, &mut queue);
-    for resource in api.resources.stored() {
+    for resource in &all {
         take_in(&api, &mut graph, Report::Reached(resource.id, at), &mut queue);
     }
     assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Done)));
