@@ -289,7 +289,7 @@ impl Types {
         match field.kind {
             FieldKind::Message(id) => self.message(id).go_name(),
             FieldKind::Bytes => "[]uint8".to_owned(),
-            kind => field.go_type.as_deref().unwrap_or(Self::go_kind(kind)).to_owned(),
+            kind => field.go_type.unwrap_or(Self::go_kind(kind)).to_owned(),
         }
     }
 
@@ -309,7 +309,7 @@ impl Types {
     /// Go's name of the type of a list or map.
     pub fn go_collection(&self, field: &Field) -> String {
         let prefix = if field.cardinality == Cardinality::Map { "map[string]" } else { "[]" };
-        field.go_collection.as_deref().map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
+        field.go_collection.map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
     }
 
     /// The field that is behind a member.

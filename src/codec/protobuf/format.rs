@@ -62,7 +62,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
             },
             Format::Raw => {
                 let raw = octets(0).unwrap_or_default();
-                match self.closed && &*message.name == "FieldsV1" {
+                match self.closed && message.name == "FieldsV1" {
                     true => self.set(raw),
                     false => self.raw(raw, depth),
                 }

@@ -197,7 +197,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         let message = self.types.message(id);
         match (&holder.role, &message.role) {
             (Role::Part, Role::Kind(version)) => {
-                Some(Kind { id, name: &message.name, api_version: version.api_version() })
+                Some(Kind { id, name: message.name, api_version: version.api_version() })
             }
             _ => None,
         }

@@ -200,7 +200,7 @@ impl Builder<'_> {
             Format::Time | Format::MicroTime | Format::Quantity | Format::IntOrString => {
                 self.scalar(Scalar::Untyped)
             }
-            Format::Raw if &*message.name == "RawExtension" => ATOMIC,
+            Format::Raw if message.name == "RawExtension" => ATOMIC,
             Format::List => match message.fields.first() {
                 Some(field) => self.field(field),
                 None => DEDUCED,
@@ -286,11 +286,11 @@ impl Builder<'_> {
 
 /// Lists that do not say how they are merged are read off their strategic merge (kube-openapi `schemaconv`).
 fn relation(field: &Field) -> Relation {
-    match (&field.merging, field.strategic.as_deref()) {
+    match (&field.merging, field.strategic) {
         (Merging::Map(keys), _) => Relation::Keyed(keys.iter().map(|key| Arc::from(&**key)).collect()),
         (Merging::Set, _) => Relation::Set,
         (Merging::Unsaid, Some(strategic)) if strategic.strategy.split(',').any(|word| word == "merge") => {
-            match &*strategic.merge_key {
+            match strategic.merge_key {
                 "" => Relation::Set,
                 key => Relation::Keyed([key.into()].into()),
             }

@@ -81,7 +81,7 @@ fn custom_resources_come_last_and_cannot_replace() {
     let last = registry.groups().last().unwrap();
     assert_eq!((&*last.name, last.origin), ("example.com", Origin::Custom));
     assert_eq!(last.versions[0].version(), "v1");
-    assert_eq!(&*registry.lookup(&Gvr::fixed("v1", "pods")).unwrap().kind_name(), "Pod");
+    assert_eq!(registry.lookup(&Gvr::fixed("v1", "pods")).unwrap().kind_name(), "Pod");
     let stored = registry.for_storage(&GroupResource::new("example.com", "widgets")).unwrap();
     assert_eq!(stored.version(), "v1");
 }
