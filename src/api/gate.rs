@@ -96,13 +96,13 @@ mod tests {
     use crate::api::Target;
     use crate::api::catalog::Served;
     use crate::codec::at_rest::StorageMediaType;
-    use crate::schema::builtin;
+    use crate::kinds::built_in;
     use crate::schema::names::Gvr;
     use crate::schema::registry::Registry;
     use crate::storage::ResourceId;
 
     fn resources() -> Served {
-        let registry = Arc::new(Registry::new(builtin::definitions()));
+        let registry = Arc::new(Registry::new(built_in::definitions()));
         let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id))).collect();
         Served::new(registry.clone(), &ids, StorageMediaType::default())
     }

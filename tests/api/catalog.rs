@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowplane::schema::builtin;
+use rowplane::kinds::built_in;
 use rowplane::schema::kind::Kind;
 use rowplane::schema::names::{GroupResource, GroupVersion, Gvk, Gvr};
 use rowplane::schema::registry::Registry;
@@ -26,7 +26,7 @@ on_both_databases! {
 
 /// A kind of which nothing is known but its name, in other things like ConfigMaps.
 fn opaque(plural: &str, kind: &str) -> Arc<ResourceDefinition> {
-    let registry = Registry::new(builtin::definitions());
+    let registry = Registry::new(built_in::definitions());
     let mut definition = (*registry.lookup(&Gvr::fixed("v1", "configmaps")).expect("built in")).clone();
     let version = GroupVersion::fixed("example.com/v1");
     definition.kind = Kind::opaque(Gvk { group_version: version.clone(), kind: kind.into() });
