@@ -6,7 +6,6 @@
 pub mod admission;
 pub mod apply;
 mod binding;
-pub mod claims;
 pub mod continue_token;
 pub mod create;
 pub mod decode;
@@ -24,7 +23,8 @@ pub mod options;
 mod ownership;
 pub mod patch;
 pub mod registration;
-pub mod rescale;
+pub mod request;
+mod rescale;
 pub mod resource;
 pub mod reviews;
 pub mod rewrite;
@@ -36,6 +36,7 @@ pub mod strictness;
 pub mod unreadable;
 pub mod update;
 pub mod watch;
+mod write;
 
 #[cfg(test)]
 mod verdicts;
@@ -45,6 +46,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use self::admission::Chain;
 use self::continue_token::TokenKeys;
 use self::resource::{Resource, Resources};
 use self::unreadable::Unreadable;
@@ -68,6 +70,7 @@ pub struct Api {
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,
+    pub admission: Chain,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,
 }

@@ -1,11 +1,16 @@
 //! Warnings for the client that sent a request.
 
-use std::sync::Mutex;
-use std::sync::MutexGuard;
+use std::sync::{Mutex, MutexGuard};
 
 /// Warnings for the client, each text once, in their order. They are sent with errors too.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Texts>);
+#[derive(Debug)]
+pub struct Warnings(Option<Mutex<Texts>>);
+
+impl Default for Warnings {
+    fn default() -> Self {
+        Self(Some(Mutex::default()))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -19,16 +24,17 @@ struct Texts {
 /// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
 /// more than 256.
 const FULL: usize = 2 * 4096;
-
 /// After so many nobody looks for more, even if most were told before.
 const MOST_ADDED: usize = 10_000;
-
 const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {
+    /// Warnings that nobody reads.
+    pub const UNREAD: Self = Self(None);
+
     pub fn add(&self, text: impl Into<String>) {
+        let Some(mut texts) = self.lock() else { return };
         let text = text.into();
-        let mut texts = self.lock();
         texts.added += 1;
         if texts.length < FULL && !text.is_empty() && !texts.list.contains(&text) {
             texts.length += text.chars().count().min(MOST_OF_A_TEXT);
@@ -38,17 +44,16 @@ impl Warnings {
 
     /// Whether there are as many as will be sent, or as many as anybody looks for.
     pub fn is_full(&self) -> bool {
-        let texts = self.lock();
-        texts.length >= FULL || texts.added >= MOST_ADDED
+        self.lock().is_none_or(|texts| texts.length >= FULL || texts.added >= MOST_ADDED)
     }
 
     /// All of them, and none is left.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.lock()).list
+        self.lock().map(|mut texts| std::mem::take(&mut *texts).list).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Texts> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> Option<MutexGuard<'_, Texts>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 }
 

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use super::error::Error;
-use super::modify::put_mutation;
 use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
-use super::strictness::Requester;
-use super::{Api, ObjectMap, Target, create, metadata_mut, now};
+use super::write::{create, put_mutation};
+use super::{Api, ObjectMap, Target, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::Storage;
@@ -158,20 +158,19 @@ impl Api {
         }
     }
 
-    /// An object that nobody has an entry in yet.
-    fn new_object(&self, target: Target<'_>) -> Result<ObjectMap, Error> {
+    /// An object that nobody has an entry in yet. It is part of a transaction of the server's, which no plugin sees.
+    fn new_object(&self, target: Target<'_>) -> ObjectMap {
         let resource = target.resource;
         let mut object = ObjectMap::new();
         object.extend(resource.definition.gvk().claims());
         metadata_mut(&mut object).insert("name", target.name.into());
         object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
-        create::prepared(
-            self,
-            target,
-            object,
-            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
-        )
+        let now = now();
+        create::stamp(resource, &mut object, &*self.config.generate_name, &now);
+        let writer = Writer { user: &User::apiserver(), now: &now, warnings: &Warnings::UNREAD };
+        create::prepare(resource, &mut object, &writer);
+        object
     }
 
     fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
@@ -180,7 +179,7 @@ impl Api {
         let found = state.get(resource.id, "", name);
         let (old, expect) = match &found {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
-            None => (self.new_object(target)?, Expect::Absent),
+            None => (self.new_object(target), Expect::Absent),
         };
         let status = storage_version::with_entry(&old, entry, &now());
         if old.get("status") == Some(&status) {

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::ObjectMap;
-use super::admission::plugins::Plugins;
 use super::error::Error;
 use super::options::list::Selection;
 use super::strictness::conform;
@@ -30,7 +29,6 @@ pub struct Resource {
     pub id: ResourceId,
     /// What the kind does.
     pub behavior: Behavior,
-    pub plugins: Plugins,
     /// The kind that rows are encoded in from now on; older ones may be in another version.
     pub stored_kind: Kind,
     /// Its apiVersion, as the store shares it.
@@ -68,7 +66,6 @@ impl Resource {
         let behavior = built_in::behavior(&definition);
         Self {
             id,
-            plugins: Plugins::of(&definition),
             stored_version: stored.kind.gvk.api_version().as_str().into(),
             stored_kind: stored.kind,
             storage_media_type: stored.media_type,

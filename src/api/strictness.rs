@@ -5,19 +5,11 @@ use crate::api::options::write::FieldValidation;
 use crate::fields::ObjectMap;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
-use crate::user::User;
 use crate::warnings::Warnings;
 
 /// What go-yaml says before its list of problems; upstream warns of each of them apart.
 const YAML_PREFIXES: [&str; 2] =
     ["yaml: unmarshal errors:\n", "error converting YAML to JSON: yaml: unmarshal errors:\n"];
-
-/// Who asks, and where to put what they should know.
-#[derive(Clone, Copy)]
-pub struct Requester<'a> {
-    pub user: &'a User,
-    pub warnings: &'a Warnings,
-}
 
 /// What becomes of unknown and repeated fields of one body.
 #[derive(Clone, Copy)]

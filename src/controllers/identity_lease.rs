@@ -10,17 +10,15 @@ use jiff::Timestamp;
 pub use self::claim::{Claimant, Claimed, claim};
 
 use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, renewed_at};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
-use crate::api::strictness::Requester;
+use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
 use crate::gotext;
-use crate::kinds::behavior::part::Part;
+use crate::schema::resource::Verb;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
-use crate::user::User;
-use crate::warnings::Warnings;
 
 /// Of what the endpoints of the Service `kubernetes` are made.
 pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";
@@ -124,20 +122,18 @@ impl Claimed {
 
     /// Makes a lease that was found, or a new one, this server's as of now. Loses against whoever has written it since.
     async fn write(&self, api: &Api, found: Option<ObjectMap>) -> Result<ObjectMap, Error> {
-        let options = WriteOptions::default();
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         match found {
             Some(mut lease) => {
                 self.renewed(&mut lease);
-                let written =
-                    api.update(self.target(), Part::Main, || Ok(lease.clone()), &options, requester).await?;
-                stored(written.answer)
+                let request = Request::own(Verb::Update, self.target());
+                stored(api.update(&request, Body::Object(&lease)).await?.answer)
             }
             None => {
                 let mut lease = ObjectMap::new();
                 metadata_mut(&mut lease).insert("name", self.identity.id().into());
                 self.renewed(&mut lease);
-                stored(api.create(&self.resource, NAMESPACE, lease, &options, requester).await?)
+                let target = Target { name: "", ..self.target() };
+                stored(api.create(&Request::own(Verb::Create, target), Body::Object(&lease)).await?)
             }
         }
     }

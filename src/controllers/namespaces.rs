@@ -6,7 +6,10 @@ mod remains;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::decode::Body;
+use crate::api::request::Request;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 use self::remains::Remains;
@@ -14,17 +17,13 @@ use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
 use crate::api::options::delete::DeleteOptions;
-use crate::api::options::write::WriteOptions;
 use crate::api::resource::Resource;
-use crate::api::strictness::Requester;
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
-use crate::user::User;
-use crate::warnings::Warnings;
 
 /// The finalizer that this controller answers for.
 const FINALIZER: &str = "kubernetes";
@@ -156,7 +155,7 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
             continue;
         }
         let target = Target { resource, namespace, name: object.name() };
-        match api.delete(target, &options).await {
+        match api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
             Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -186,9 +185,7 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
 }
 
 async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    let options = WriteOptions::default();
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.update(target, part, || Ok(namespace.clone()), &options, requester).await {
+    match api.update(&Request::own(Verb::Update, target).on(part), Body::Object(namespace)).await {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

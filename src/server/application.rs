@@ -15,6 +15,7 @@ use super::datastore::Datastore;
 use super::error::Error;
 use super::replica::Replica;
 use super::start::{Application, BuildError, Environment};
+use crate::api::admission::Chain;
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
@@ -97,6 +98,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: names_from(runtime.random.clone()),
         },
+        admission: Chain::built_in(),
         lanes: Lanes::default(),
     });
     let advertised = advertised(&config, address);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rowplane::api::admission::Chain;
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::meta::generate_name;
 use rowplane::api::resource::Resources;
@@ -30,6 +31,15 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
 
 /// The same over any store.
 pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
+    api_of(backend, generate_name, Chain::built_in()).await
+}
+
+/// The same with other plugins.
+pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc<Api> {
+    api_of(backend, |prefix| generate_name(prefix, &mut rand::rng()), admission).await
+}
+
+async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
@@ -53,6 +63,7 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
             Vec::new(),
         )),
         port_claims,
+        admission,
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,

@@ -25,6 +25,14 @@ pub struct Preconditions {
 }
 
 impl DeleteOptions {
+    /// Those of a request that sends none.
+    pub const NONE: Self = Self {
+        dry_run: DryRun::No,
+        grace_period: None,
+        dependents: Dependents::Unspecified,
+        preconditions: Preconditions { uid: None, resource_version: None },
+    };
+
     /// `body` is the decoded body, `None` if that was empty. A body beats the query entirely.
     pub fn parse(body: Option<&Value>, query: &Query) -> Result<Self, Error> {
         match body {

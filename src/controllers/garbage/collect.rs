@@ -6,19 +6,15 @@ use super::NAME;
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
-use crate::api::options::write::{PatchOptions, WriteOptions};
+use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::strictness::Requester;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
-use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvk;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
-use crate::warnings::Warnings;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.
 const FOREGROUND: &str = "foregroundDeletion";
@@ -117,7 +113,7 @@ impl Collector<'_> {
             preconditions,
             ..DeleteOptions::default()
         };
-        match self.api.delete(target, &options).await {
+        match self.api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
             // It changed under our hands; its new version is on its way to us.
             Err(Error::Conflict { .. }) => Ok(Verdict::Later),
@@ -296,12 +292,8 @@ impl Collector<'_> {
     }
 
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
-        let options = PatchOptions { write: WriteOptions::default(), conflicts: Conflicts::Refuse };
-        let body = patch.to_string();
-        let user = User::apiserver();
-        let requester = Requester { user: &user, warnings: &Warnings::default() };
-        match self.api.patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, requester).await
-        {
+        let (request, body) = (Request::own(Verb::Patch, target), patch.to_string());
+        match self.api.patch(&request, PatchKind::Merge, body.as_bytes()).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }

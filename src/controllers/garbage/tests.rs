@@ -3,12 +3,13 @@
 use arc_swap::ArcSwap;
 
 use super::*;
+use crate::api::admission::Chain;
 use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::decode::Body;
 use crate::api::options::delete::DeleteOptions;
-use crate::api::options::write::WriteOptions;
+use crate::api::request::Request;
 use crate::api::resource::Resources;
 use crate::api::services::port_claims;
-use crate::api::strictness::Requester;
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
@@ -16,11 +17,10 @@ use crate::kinds::built_in;
 use crate::runtime::Runtime;
 use crate::schema::names::{GroupVersion, Gvr};
 use crate::schema::registry::Registry;
+use crate::schema::resource::Verb;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
 use crate::tree::{Value, json};
-use crate::user::User;
-use crate::warnings::Warnings;
 
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
@@ -40,6 +40,7 @@ async fn api(directory: &std::path::Path) -> Api {
         resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
+        admission: Chain::built_in(),
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,
@@ -55,8 +56,8 @@ async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = object else { unreachable!("an object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    match api.create(&request, Body::Object(&object)).await {
         Ok(Answer::Stored(object)) => object,
         _ => panic!("not created"),
     }
@@ -82,7 +83,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let target = Target { resource, namespace: "t", name: "owner" };
     let policy = Dependents::Policy(Propagation::Orphan);
     let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };
-    api.delete(target, &options).await.map(drop).expect("deleted");
+    api.delete(&Request::own(Verb::Delete, target).with(&options)).await.map(drop).expect("deleted");
 
     let node = Node { resource: configmaps, key: owner.key().into() };
     let current = api.cache.any().get(configmaps, "t", "owner");

@@ -48,7 +48,7 @@ impl Context<'_> {
 
     /// The watch, and when its time is up even if nobody reads it.
     pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
-        self.authorize(super::Action::Watch)?;
+        self.authorize()?;
         let accept = accept(&self.parts.headers);
         negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;

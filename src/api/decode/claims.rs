@@ -1,6 +1,6 @@
 //! The kind and the apiVersion that an object claims, and what is said of those that do not fit.
 
-use super::ObjectMap;
+use crate::api::ObjectMap;
 use crate::gotext;
 use crate::schema::kind::Kind;
 use crate::schema::names::{Gvk, internal_package};

@@ -1,9 +1,9 @@
 //! The body of an apply: YAML, of which JSON is a part.
 
-use crate::api::ObjectMap;
 use crate::api::error::Error;
 use crate::api::options::write::FieldValidation;
 use crate::api::strictness::{Strictness, yaml_error};
+use crate::api::{ObjectMap, meta, metadata};
 use crate::codec::yaml;
 use crate::gotext;
 use crate::json;
@@ -70,4 +70,27 @@ fn claimed(config: &ObjectMap) -> String {
     let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
     let slash = if text("apiVersion").contains('/') { "" } else { "/" };
     format!("{slash}{}, Kind={}", text("apiVersion"), text("kind"))
+}
+
+/// 500, as upstream has it, of a configuration that does not fit the schema.
+pub fn unfit(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
+    let subject = subject(config, gvk);
+    Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
+}
+
+/// 500, as upstream has it, of values that fit the schema and not the kind.
+pub fn unconverted(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
+    let subject = subject(config, gvk);
+    Error::Unclassified(format!(
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {gvk}: \
+         {why}"
+    ))
+}
+
+/// A configuration as errors name it.
+fn subject(config: &ObjectMap, gvk: &Gvk) -> String {
+    let metadata = metadata(config);
+    let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
+    let (namespace, name) = (text("namespace"), text("name"));
+    format!("{namespace}/{name}; {gvk}")
 }

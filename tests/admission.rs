@@ -1,28 +1,31 @@
-//! Another server is faster: what admission relied on is not so any more when the write is committed.
+//! Admission: what plugins see and stop, and other servers that are faster, so that what admission relied on is not so any
+//! more when the write is committed.
 
 #[macro_use]
 mod support;
+
+#[path = "admission/chain.rs"]
+mod chain;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt as _;
-use rowplane::api::apply::Applier;
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
 use rowplane::api::meta::generate_name;
-use rowplane::api::options::write::{FieldValidation, PatchOptions, WriteOptions};
-use rowplane::api::strictness::Requester;
+use rowplane::api::options::write::WriteOptions;
+use rowplane::api::request::Request;
 use rowplane::api::{Answer, Api, Target};
 use rowplane::causes::CauseReason;
 use rowplane::codec::object::Draft;
-use rowplane::kinds::behavior::part::Part;
+use rowplane::patch::PatchKind;
 use rowplane::patch::apply::ownership::Conflicts;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion, Gvr};
+use rowplane::schema::resource::Verb;
 use rowplane::storage::{Backend, Change, Expect, Key, Mutation, Outcome, ResourceId, Row, Scan};
 use rowplane::tree::{Value, json};
-use rowplane::user::User;
-use rowplane::warnings::Warnings;
 
 use support::raced::Raced;
 use support::server::Setup;
@@ -109,8 +112,8 @@ async fn act(backend: &dyn Backend, deed: Deed) {
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) -> Result<Answer, Error> {
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { unreachable!("an object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    api.create(resource, namespace, object, &WriteOptions::default(), requester).await
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    api.create(&request, Body::Object(&object)).await
 }
 
 async fn apply(api: &Api, name: &str) -> Result<(), Error> {
@@ -118,15 +121,13 @@ async fn apply(api: &Api, name: &str) -> Result<(), Error> {
     let target = Target { resource, namespace: "t", name };
     let config =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
-    let write = WriteOptions {
+    let options = WriteOptions {
         field_manager: Some("m".to_owned()),
-        field_validation: FieldValidation::default(),
+        conflicts: Conflicts::Force,
         ..WriteOptions::default()
     };
-    let options = PatchOptions { write, conflicts: Conflicts::Force };
-    let (user, warnings) = (User::apiserver(), Warnings::default());
-    let applier = Applier { requester: Requester { user: &user, warnings: &warnings }, may_create: &Ok(()) };
-    api.apply(target, Part::Main, config.to_string().as_bytes(), &options, applier).await.map(drop)
+    let request = Request::own(Verb::Patch, target).with(&options);
+    api.patch(&request, PatchKind::Apply, config.to_string().as_bytes()).await.map(drop)
 }
 
 async fn count(api: &Api, plural: &str) -> usize {
