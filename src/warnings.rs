@@ -1,7 +1,6 @@
 //! Warnings for the client that sent a request.
 
-use std::sync::Mutex;
-use std::sync::MutexGuard;
+use std::sync::{Mutex, MutexGuard};
 
 /// Warnings for the client, each text once, in their order. They are sent with errors too.
 #[derive(Debug)]
@@ -25,10 +24,8 @@ struct Texts {
 /// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
 /// more than 256.
 const FULL: usize = 2 * 4096;
-
 /// After so many nobody looks for more, even if most were told before.
 const MOST_ADDED: usize = 10_000;
-
 const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::TryStreamExt as _;
 use rowplane::api::decode::Body;
-use rowplane::api::error::{CauseReason, Error};
+use rowplane::api::error::Error;
 use rowplane::api::meta::generate_name;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::request::Request;

@@ -157,7 +157,7 @@ impl Call {
                     namespaced: true,
                     namespace: Some("t"),
                     name: None,
-                    fields: &resource.fields,
+                    fields: &resource.behavior.fields,
                 };
                 let keys = api.token_keys.load();
                 let list = ListOptions::parse(&Query::default(), collection, &keys).expect("options");
