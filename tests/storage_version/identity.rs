@@ -10,7 +10,6 @@ use rowplane::api::options::{GetOptions, ReadAt};
 use rowplane::api::request::Request;
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
-use rowplane::kinds::behavior::part::Part;
 use rowplane::schema::names::Gvr;
 use serde_json::{Value, json};
 
