@@ -17,6 +17,7 @@ use rowplane::api::meta::generate_name;
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::request::Request;
 use rowplane::api::{Answer, Api, Target};
+use rowplane::causes::CauseReason;
 use rowplane::codec::object::Draft;
 use rowplane::patch::PatchKind;
 use rowplane::patch::apply::ownership::Conflicts;
