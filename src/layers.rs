@@ -24,6 +24,7 @@ const ROWS: &[&[&str]] = &[
     &["json", "fields", "quantity"],
     &["gotext", "protowire"],
     &[
+        "causes",
         "identity",
         "long_work",
         "pieces",
@@ -34,6 +35,7 @@ const ROWS: &[&[&str]] = &[
         "tree",
         "user",
         "wall_clock",
+        "warnings",
     ],
 ];
 

@@ -16,14 +16,12 @@ use crate::api::error::Error;
 use crate::causes::{Cause, Causes};
 use crate::gotext;
 use crate::kinds::behavior::format;
+use crate::kinds::behavior::rules::metadata::ANNOTATIONS_MAX;
 use crate::schema::resource::Scope;
 use crate::tree::{Map, Value};
 
 /// The JSON object under `metadata`.
 pub type Metadata = Map;
-
-/// The largest sum of annotation keys and values, in bytes.
-pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 const GENERATED_PREFIX_MAX: usize = 58;
 

@@ -3,6 +3,7 @@
 //! The rules are those of upstream's `k8s.io/apiserver/pkg/storageversion`.
 
 use super::ObjectMap;
+use crate::kinds::apiserverinternal::storage_version::{common, encoding};
 use crate::tree::{Map, Value, json};
 
 const ENTRIES: &str = "storageVersions";
@@ -58,12 +59,6 @@ pub fn common_encoding(object: &ObjectMap) -> Option<&str> {
     object.get("status")?.get(COMMON)?.as_str()
 }
 
-/// What all entries have in common; `None` if they differ, or if there are none.
-pub fn common(entries: &[Value]) -> Option<&str> {
-    let first = encoding(entries.first()?)?;
-    entries.iter().all(|entry| encoding(entry) == Some(first)).then_some(first)
-}
-
 pub(super) fn entries(object: &ObjectMap) -> &[Value] {
     let found = object.get("status").and_then(|status| status.get(ENTRIES)).and_then(Value::as_array);
     found.map_or(&[], Vec::as_slice)
@@ -71,10 +66,6 @@ pub(super) fn entries(object: &ObjectMap) -> &[Value] {
 
 fn server(entry: &Value) -> Option<&str> {
     entry.get("apiServerID")?.as_str()
-}
-
-fn encoding(entry: &Value) -> Option<&str> {
-    entry.get("encodingVersion")?.as_str()
 }
 
 fn status(object: &ObjectMap, entries: Vec<Value>, now: &str) -> Value {

@@ -1,9 +1,10 @@
 //! kubectl's own record of what it applied, before the server kept one: an annotation that holds the body.
 
-use crate::api::meta::{ANNOTATIONS_MAX, pairs};
+use crate::api::meta::pairs;
 use crate::api::ownership::Kind;
 use crate::api::{ObjectMap, metadata, metadata_mut};
 use crate::gotext;
+use crate::kinds::behavior::rules::metadata::ANNOTATIONS_MAX;
 use crate::patch::apply::compare::compare;
 use crate::patch::apply::conflict::Conflict;
 use crate::patch::apply::owned::owned;

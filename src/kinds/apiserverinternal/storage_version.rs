@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::storage_version::common;
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
 use crate::gotext;
@@ -203,4 +202,15 @@ pub static COLUMNS: Printer = Printer {
 
 fn server_version(version: &Value) -> String {
     format!("{}={}", text(&version["apiServerID"]), text(&version["encodingVersion"]))
+}
+
+/// What all entries have in common; `None` if they differ, or if there are none.
+pub fn common(entries: &[Value]) -> Option<&str> {
+    let first = encoding(entries.first()?)?;
+    entries.iter().all(|entry| encoding(entry) == Some(first)).then_some(first)
+}
+
+/// The apiVersion that a server encodes the resource in.
+pub fn encoding(entry: &Value) -> Option<&str> {
+    entry.get("encodingVersion")?.as_str()
 }

@@ -1,11 +1,13 @@
 //! Metadata of what is not an object of its own: templates.
 
-use crate::api::meta::ANNOTATIONS_MAX;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format::label_key;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::selector;
+
+/// The largest sum of annotation keys and values, in bytes.
+pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// Metadata that may only hold labels and annotations.
 pub fn template(metadata: &At<'_, '_>, errors: &mut Errors) {
