@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use crate::schema::names::Gvr;
+
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -115,8 +117,12 @@ impl Metrics {
     }
 
     /// The counter of events sent to watchers of a resource; ask once per watch.
-    pub fn watch_events(&self, group: &str, version: &str, resource: &str) -> Counter {
-        let labels = [("group", group), ("version", version), ("resource", resource)];
+    pub fn watch_events(&self, resource: &Gvr) -> Counter {
+        let labels = [
+            ("group", resource.group().as_str()),
+            ("version", resource.version()),
+            ("resource", resource.plural.as_str()),
+        ];
         self.counter("apiserver_watch_events_total", labels_of(&labels))
     }
 

@@ -2,6 +2,7 @@
 
 pub mod builtin;
 pub mod defaults;
+pub mod kind;
 pub mod names;
 pub mod registry;
 pub mod resource;

@@ -17,7 +17,7 @@ use rowplane::api::{Answer, Api, Target};
 use rowplane::codec::object::Draft;
 use rowplane::patch::apply::ownership::Conflicts;
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::names::{GroupResource, GroupVersion, Gvr};
 use rowplane::storage::{Backend, Change, Expect, Key, Mutation, Outcome, ResourceId, Row, Scan};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
@@ -105,14 +105,14 @@ async fn act(backend: &dyn Backend, deed: Deed) {
 }
 
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) -> Result<Answer, Error> {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
     api.create(resource, namespace, object, &WriteOptions::default(), requester).await
 }
 
 async fn apply(api: &Api, name: &str) -> Result<(), Error> {
-    let resource = api.resources.get("", "v1", "configmaps").expect("configmaps");
+    let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
     let target = Target { resource, namespace: "t", name };
     let config =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
@@ -129,7 +129,7 @@ async fn apply(api: &Api, name: &str) -> Result<(), Error> {
 
 async fn count(api: &Api, plural: &str) -> usize {
     let state = api.cache.fresh().await.expect("a state");
-    state.objects(api.resources.get("", "v1", plural).expect(plural).id).len()
+    state.objects(api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id).len()
 }
 
 async fn post(api: &Api, name: &str) -> Result<Answer, Error> {
@@ -228,6 +228,6 @@ async fn what_a_service_has_claimed_is_given_back(setup: Setup) {
     assert!(state.objects(api.port_claims).is_empty());
     assert!(api.orphaned_claims(&state).is_empty());
     assert_eq!(count(&api, "services").await, 0);
-    let claims = api.resources.get("networking.k8s.io", "v1", "ipaddresses").expect("addresses").id;
+    let claims = api.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")).expect("addresses").id;
     assert!(state.objects(claims).is_empty());
 }

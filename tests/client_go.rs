@@ -56,6 +56,22 @@ async fn writers_become_appliers() {
     on_both(async |installation| Running::new(&live, "upgrade", installation).tell_and_end("").await).await;
 }
 
+/// A project's suite with envtest finds a control plane where there are links to this program, and no etcd.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn envtest_starts_a_control_plane() {
+    let Some(live) = live().await else { return };
+    let assets = tempfile::tempdir().unwrap();
+    let mut fill = Command::new(env!("CARGO_BIN_EXE_rowplane"));
+    let told = output(fill.arg("envtest-assets").arg(assets.path())).await;
+    assert!(told.contains(&format!("export KUBEBUILDER_ASSETS={}", assets.path().display())), "{told}");
+    let mut suite = Command::new(live.with_extension("test"));
+    suite.args(["-test.v", "-test.run=^TestEnvtest$"]).env("KUBEBUILDER_ASSETS", assets.path());
+    let ran = output(&mut suite).await;
+    for test in ["a_controller_reconciles", "users_are_told_apart", "the_next_plane_is_empty"] {
+        assert!(ran.contains(&format!("--- PASS: TestEnvtest/{test}")), "{ran}");
+    }
+}
+
 /// 96.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn informers_outlive_servers_on_sqlite() {

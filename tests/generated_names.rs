@@ -11,6 +11,7 @@ use rowplane::api::error::{Error, Exists};
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::api::{Answer, Api};
+use rowplane::schema::names::GroupVersion;
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
 
@@ -53,7 +54,7 @@ async fn c73_taken_names_are_tried_eight_times(setup: support::server::Setup) {
 }
 
 async fn create(api: &Api, plural: &str, metadata: Value) -> Result<Answer, Error> {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = json!({"metadata": metadata}) else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

@@ -9,6 +9,7 @@ use rowplane::api::options::write::WriteOptions;
 use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::cache::Range;
 use rowplane::codec::object::Draft;
+use rowplane::schema::names::{GroupVersion, Gvr};
 use rowplane::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
@@ -42,7 +43,7 @@ async fn what_a_crash_leaves_behind_is_swept_up(setup: support::server::Setup) {
 }
 
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { panic!("no object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
     api.create(resource, namespace, object, &WriteOptions::default(), requester).await.expect("create");
@@ -50,7 +51,7 @@ async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
 
 /// Behind the back of the API.
 async fn remove(api: &Api, name: &str) {
-    let services = api.resources.get("", "v1", "services").expect("services").id;
+    let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services").id;
     let found = api.cache.any().get(services, "t", name).expect(name);
     let key = Key::new(services, "t", name);
     let mutation = Mutation::new(key, Expect::At(found.revision()), Change::Delete);
@@ -76,7 +77,7 @@ async fn what_an_unreadable_service_may_hold_is_not_given_away(setup: support::s
     let api = api_on(&setup.database).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
     create(&api, "services", "t", with_node_port()).await;
-    let services = api.resources.get("", "v1", "services").expect("services").id;
+    let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services").id;
     damage(&api, services, "t", "s").await;
     assert!(api.orphaned_claims(&api.cache.any()).is_empty(), "an address and a port are held");
     remove(&api, "s").await;
@@ -101,9 +102,10 @@ async fn an_unreadable_claim_stays(setup: support::server::Setup) {
 async fn an_unreadable_network_is_no_missing_one(setup: support::server::Setup) {
     let api = api_on(&setup.database).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
-    let networks = api.resources.get("networking.k8s.io", "v1", "servicecidrs").expect("networks").id;
+    let networks =
+        api.resources.get(&Gvr::fixed("networking.k8s.io/v1", "servicecidrs")).expect("networks").id;
     damage(&api, networks, "", "kubernetes").await;
-    let services = api.resources.get("", "v1", "services").expect("services");
+    let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services");
     let (user, warnings) = (User::apiserver(), Warnings::default());
     for spec in [json!({"ports": [{"port": 80}]}), json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]})]
     {

@@ -31,7 +31,7 @@ use rowplane::api::Api;
 use rowplane::cache::Range;
 use rowplane::controllers::IdentityLeases;
 use rowplane::identity::ServerIdentity;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::names::{GroupResource, GroupVersion, Gvr};
 use rowplane::server::config::{IdentityConfig, Registration};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ fn on_host(setup: &mut Setup, hostname: &str) {
 /// The next server stores autoscalers in this version.
 fn autoscalers_in(setup: &mut Setup, api_version: &str) {
     let autoscalers = GroupResource::new("autoscaling", "horizontalpodautoscalers");
-    setup.storage_versions = vec![(autoscalers, api_version.to_owned())];
+    setup.storage_versions = vec![(autoscalers, GroupVersion::parse(api_version).expect("an apiVersion"))];
 }
 
 fn id(hostname: &str) -> String {
@@ -92,7 +92,7 @@ fn condition(version: &Value) -> (String, String, String) {
 
 /// Of all StorageVersions.
 fn entry_count(api: &Api) -> usize {
-    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (objects, all) = (api.cache.any().objects(versions.expect("served").id), Range::of(None));
     let objects = objects.range(&all).map(|object| object.to_map().expect("JSON"));
     objects.map(|object| entries(&serde_json::to_value(object).expect("JSON")).len()).sum()

@@ -18,6 +18,8 @@ use rowplane::codec::json_text::write_json;
 use rowplane::codec::object::Draft;
 use rowplane::codec::protobuf;
 use rowplane::revision::Revision;
+use rowplane::schema::builtin;
+use rowplane::schema::names::Gvk;
 use rowplane::tree::Map;
 
 use self::counting::Counting;
@@ -48,11 +50,14 @@ fn main() {
 
 fn schemas() {
     let before = counting::held();
-    protobuf::items_number("v1", "PodList").expect("a list");
+    builtin::kind(&Gvk::fixed("v1", "PodList"))
+        .and_then(|list| protobuf::items_number(&list).ok())
+        .expect("a list");
     println!("types of all built-in kinds: {} KB\n", (counting::held() - before) / 1024);
 }
 
 fn pod(containers: usize, duration: Duration) {
+    let kind = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("a kind");
     let at_rest = |media| Draft::encode("default", "web", pod::pod("web", containers), media).value().clone();
     let json = at_rest(StorageMediaType::Json);
     let message = at_rest(StorageMediaType::Protobuf);
@@ -72,8 +77,8 @@ fn pod(containers: usize, duration: Duration) {
         write_json(&mut out, black_box(&tree));
         out
     };
-    let decode = || protobuf::decode("v1", "Pod", black_box(&raw)).expect("decodes");
-    let encode = || protobuf::encode("v1", "Pod", black_box(&tree)).expect("encodes");
+    let decode = || protobuf::decode(&kind, black_box(&raw)).expect("decodes");
+    let encode = || protobuf::encode(&kind, black_box(&tree)).expect("encodes");
     let object =
         |value: &bytes::Bytes| Draft::parse("default", "web", value.clone()).into_object(Revision(123_456));
     let versioned = || protobuf::with_version(black_box(&raw), Revision(123_456)).expect("a message");
@@ -93,7 +98,7 @@ fn pod(containers: usize, duration: Duration) {
                 out
             }),
         ),
-        ("both, protobuf", measure(duration, || protobuf::encode("v1", "Pod", &decode()).expect("encodes"))),
+        ("both, protobuf", measure(duration, || protobuf::encode(&kind, &decode()).expect("encodes"))),
         ("pack a message", measure(duration, || packed::pack(black_box(&raw)))),
         ("unpack it", measure(duration, || packed::unpack(black_box(&packed)))),
         ("stored JSON into memory", measure(duration, || object(&json))),

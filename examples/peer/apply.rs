@@ -8,11 +8,10 @@ use rowplane::patch::apply::managers::{Identity, Managers, Operation};
 use rowplane::patch::apply::nulls::without_nulls;
 use rowplane::patch::apply::ownership::{self, Acting, Conflicts, Refusal, Versions};
 use rowplane::patch::apply::schema::Schema;
-use rowplane::schema::types::Types;
 use rowplane::tree::Value;
 use serde::Deserialize;
 
-use crate::question::{Answer, Object, claims, message_of};
+use crate::question::{Answer, Object, kind_of};
 
 /// Later than all times that are asked about.
 const NOW: &str = "2100-01-01T00:00:00Z";
@@ -45,9 +44,10 @@ struct Kind {
 
 impl Kind {
     fn of(object: &Object) -> Result<Self, String> {
-        let schema = Schema::built_in(Types::built_in(), message_of(object)?);
+        let kind = kind_of(object)?;
+        let schema = Schema::of(&kind).ok_or("no schema")?;
         let filter = Filter::Exclude(field_paths(&[&["status"]]));
-        Ok(Self { schema, api_version: claims(object).0.to_owned(), filter })
+        Ok(Self { schema, api_version: kind.gvk.api_version().to_string(), filter })
     }
 
     fn acting(&self, manager: String, operation: Operation) -> Acting {

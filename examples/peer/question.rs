@@ -4,7 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rowplane::codec::protobuf::{self, Envelope};
 use rowplane::patch::strategic;
-use rowplane::schema::types::{MessageId, Types};
+use rowplane::schema::builtin;
+use rowplane::schema::kind::Kind;
+use rowplane::schema::names::Gvk;
 use rowplane::tree::{Map, Value};
 use serde::{Deserialize, Serialize};
 
@@ -60,36 +62,33 @@ impl Question {
 fn decode(envelope: &str) -> Result<Answer, String> {
     let bytes = STANDARD.decode(envelope).map_err(text)?;
     let envelope = Envelope::parse(&bytes).map_err(text)?;
-    let members = protobuf::decode(&envelope.api_version, &envelope.kind, envelope.raw).map_err(text)?;
-    let claims = [("kind", envelope.kind), ("apiVersion", envelope.api_version)];
-    let claims = claims.map(|(name, claim)| (name.into(), claim.into()));
-    let object = claims.into_iter().chain(members).collect();
+    let kind = known(envelope.gvk().map_err(text)?)?;
+    let members = protobuf::decode(&kind, envelope.raw).map_err(text)?;
+    let object = kind.gvk.claims().into_iter().chain(members).collect();
     Ok(Answer { object: Some(object), ..Answer::default() })
 }
 
 fn encode(object: &Object) -> Result<Answer, String> {
-    let (api_version, kind) = claims(object);
-    let raw = protobuf::encode(api_version, kind, object).map_err(text)?;
-    let envelope = STANDARD.encode(Envelope::wrap(api_version, kind, &raw));
+    let kind = kind_of(object)?;
+    let raw = protobuf::encode(&kind, object).map_err(text)?;
+    let envelope = STANDARD.encode(Envelope::wrap(&kind.gvk, &raw));
     Ok(Answer { envelope: Some(envelope), ..Answer::default() })
 }
 
 fn merge(live: Object, patch: &Value) -> Result<Answer, String> {
-    let message = message_of(&live)?;
-    let merged = strategic::apply(live, patch, Types::built_in(), message);
+    let kind = kind_of(&live)?;
+    let merged = strategic::apply(live, patch, kind.go().ok_or("no message")?);
     merged
         .map(|object| Answer { object: Some(object), ..Answer::default() })
         .map_err(|why| format!("{why:?}"))
 }
 
-pub fn message_of(object: &Object) -> Result<MessageId, String> {
-    let (api_version, kind) = claims(object);
-    Types::built_in().kind(api_version, kind).ok_or_else(|| format!("no kind {kind} in {api_version}"))
+pub fn kind_of(object: &Object) -> Result<Kind, String> {
+    known(Gvk::of(object).map_err(text)?)
 }
 
-pub fn claims(object: &Object) -> (&str, &str) {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    (text("apiVersion"), text("kind"))
+fn known(gvk: Gvk) -> Result<Kind, String> {
+    builtin::kind(&gvk).ok_or_else(|| format!("no kind {gvk}"))
 }
 
 fn text(error: impl ToString) -> String {

@@ -24,7 +24,7 @@ const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-criti
 /// May this object be deleted?
 pub fn admit_delete(target: Target<'_>) -> Result<(), Error> {
     let definition = &target.resource.definition;
-    let (immortal, reason) = match (&*definition.group, &*definition.plural) {
+    let (immortal, reason) = match (definition.group().as_str(), &*definition.plural) {
         ("", "namespaces") => (&IMMORTAL[..], "this namespace may not be deleted"),
         ("scheduling.k8s.io", "priorityclasses") => {
             (&SYSTEM_CLASSES[..], "this is a system priority class and cannot be deleted")

@@ -12,7 +12,7 @@ use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
 use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::managers::{Managers, Operation};
 use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
-use crate::schema::types;
+use crate::schema::names::Gvk;
 
 pub(super) mod body;
 mod last_applied;
@@ -83,7 +83,7 @@ fn changed(
     let acting = acting(target.resource, manager, part, Operation::Apply);
     let managers = Managers::decode(entries(&current.object).unwrap_or_default())
         .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
-    body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
+    body::check(config, target.resource.definition.gvk())?;
     let mut live = current.object.clone();
     ownership::put(&mut live, None);
     let managers =
@@ -117,7 +117,7 @@ fn created(
     let config = configuration.object;
     let resource = target.resource;
     let kind = Kind::new(resource, Part::Main);
-    body::check(config, &target.resource.definition.api_version(), &target.resource.definition.kind)?;
+    body::check(config, target.resource.definition.gvk())?;
     let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
     let nothing: ObjectMap = ["kind", "apiVersion"]
         .iter()
@@ -156,12 +156,12 @@ pub(super) fn first_managers(
 /// The object as it is put, with its managers.
 fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
-    let (api_version, kind) = (resource.definition.api_version(), &resource.definition.kind);
+    let kind = &resource.definition.kind;
     let mut object = applied.object;
     if resource.conform(&mut object).is_err() {
-        let converted = types::from_unstructured(&api_version, kind, &mut object);
+        let converted = kind.convert(&mut object);
         let conformed = converted.and_then(|()| resource.conform(&mut object));
-        conformed.map_err(|why| unconverted(config, &api_version, kind, &why))?;
+        conformed.map_err(|why| unconverted(config, &kind.gvk, &why))?;
     }
     resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
@@ -171,34 +171,31 @@ fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<
 fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflicts(found) => conflict_error(&found),
-        Refusal::Unfit(why) => {
-            let definition = &target.resource.definition;
-            unfit(config, &definition.api_version(), &definition.kind, &why)
-        }
+        Refusal::Unfit(why) => unfit(config, target.resource.definition.gvk(), &why),
     }
 }
 
 /// 500, as upstream has it, of a configuration that does not fit the schema.
-pub(super) fn unfit(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
-    let subject = subject(config, api_version, kind);
+pub(super) fn unfit(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
+    let subject = subject(config, gvk);
     Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
 }
 
 /// 500, as upstream has it, of values that fit the schema and not the kind.
-fn unconverted(config: &ObjectMap, api_version: &str, kind: &str, why: &str) -> Error {
-    let (subject, kind) = (subject(config, api_version, kind), body::kind_text(api_version, kind));
+fn unconverted(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
+    let subject = subject(config, gvk);
     Error::Unclassified(format!(
-        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {kind}: \
+        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {gvk}: \
          {why}"
     ))
 }
 
 /// A configuration as errors name it.
-fn subject(config: &ObjectMap, api_version: &str, kind: &str) -> String {
+fn subject(config: &ObjectMap, gvk: &Gvk) -> String {
     let metadata = metadata(config);
     let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
     let (namespace, name) = (text("namespace"), text("name"));
-    format!("{namespace}/{name}; {}", body::kind_text(api_version, kind))
+    format!("{namespace}/{name}; {gvk}")
 }
 
 pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {

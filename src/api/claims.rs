@@ -2,9 +2,9 @@
 
 use super::ObjectMap;
 use crate::gotext;
-use crate::schema::names::internal_package;
-use crate::schema::types::Types;
-use crate::tree::Value;
+use crate::schema::kind::Kind;
+use crate::schema::names::{Gvk, internal_package};
+use crate::tree::{Text, Value};
 
 /// The name that upstream's schemes of kinds go by: where it calls their constructor.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
@@ -29,51 +29,35 @@ impl Misfit {
     }
 }
 
-/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
-pub fn check(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Misfit> {
-    if claimed == expected {
+/// Refuses an object that is not what the URL names.
+pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
+    let wanted = &expected.gvk;
+    if claimed == wanted {
         return Ok(());
     }
-    let (group, claimed_group) = (group(expected.1), group(claimed.1));
+    let (group, claimed_group) = (wanted.group(), claimed.group());
     let together =
-        group == claimed_group || ![group, claimed_group].iter().any(|group| APART.contains(group));
-    let known = together && Types::built_in().kind(claimed.1, claimed.0).is_some();
-    if claimed.0 == expected.0 && group == claimed_group && (known || is_old(claimed.1)) {
+        group == claimed_group || ![group, claimed_group].iter().any(|group| APART.contains(&group.as_str()));
+    let known = together && expected.sibling(claimed).is_some();
+    if claimed.kind == wanted.kind && group == claimed_group && (known || is_old(claimed)) {
         return Err(Misfit::Version(format!(
             "the API version in the data ({}) does not match the expected API version ({})",
-            claimed.1, expected.1
+            claimed.group_version, wanted.group_version
         )));
     }
     let why = if known {
-        let (version, package) = (version(claimed.1), internal_package(group));
-        format!("converting ({version}.{}) to ({package}.{}): unknown conversion", claimed.0, expected.0)
+        let (version, package) = (claimed.version(), internal_package(group));
+        format!("converting ({version}.{}) to ({package}.{}): unknown conversion", claimed.kind, wanted.kind)
     } else {
-        let [kind, version, scheme] = [claimed.0, claimed.1, SCHEME].map(gotext::quote);
+        let [kind, version, scheme] = [&claimed.kind, claimed.api_version(), SCHEME].map(gotext::quote);
         format!("no kind {kind} is registered for version {version} in scheme {scheme}")
     };
     Err(Misfit::Kind(why))
 }
 
 /// Whether upstream may know a version that is not served: those before the first stable one stay in its scheme.
-fn is_old(api_version: &str) -> bool {
-    ["alpha", "beta"].iter().any(|stage| version(api_version).contains(stage))
-}
-
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-/// The version without its group.
-pub fn version(api_version: &str) -> &str {
-    api_version.rsplit('/').next().unwrap_or_default()
-}
-
-/// Refuses what is no group and version.
-pub fn well_formed(api_version: &str) -> Result<(), String> {
-    match api_version.matches('/').count() {
-        0 | 1 => Ok(()),
-        _ => Err(format!("unexpected GroupVersion string: {api_version}")),
-    }
+fn is_old(claimed: &Gvk) -> bool {
+    ["alpha", "beta"].iter().any(|stage| claimed.version().contains(stage))
 }
 
 /// What is said of a value that can claim nothing, as it is no object.
@@ -90,12 +74,21 @@ pub fn no_claims(value: &Value) -> String {
     )
 }
 
-/// What the object says in `field`, after filling it in.
-pub fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<String, String> {
+/// What an object says it is. A missing kind or apiVersion is filled in.
+pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
+    if expected.is_claimed_by(object) {
+        return Ok(expected.clone());
+    }
+    let api_version = claimed(object, "apiVersion", expected.api_version())?;
+    let kind = claimed(object, "kind", &expected.kind)?;
+    Gvk::parse(&api_version, &kind).map_err(|error| error.to_string())
+}
+
+fn claimed(object: &mut ObjectMap, field: &str, default: &Text) -> Result<Text, String> {
     match object.get(field) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) if text.is_empty() => {}
-        Some(Value::String(text)) => return Ok(text.to_string()),
+        Some(Value::String(text)) => return Ok(text.clone()),
         Some(other) => {
             let found = gotext::json_kind(other);
             return Err(format!(
@@ -104,6 +97,6 @@ pub fn claim(object: &mut ObjectMap, field: &str, default: &str) -> Result<Strin
             ));
         }
     }
-    object.insert(field, default.into());
-    Ok(default.to_owned())
+    object.insert(field, Value::String(default.clone()));
+    Ok(default.clone())
 }

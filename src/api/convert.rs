@@ -8,6 +8,7 @@ mod event;
 mod metrics;
 
 use super::ObjectMap;
+use crate::schema::names::{GroupVersion, Gvk};
 
 /// A way from one version to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,27 +25,27 @@ enum Step {
     AutoscalerToV2,
 }
 
-/// The way for objects of `kind`; `None` where there is none to go, be it that the versions are equal.
-pub fn conversion(from_api_version: &str, to_api_version: &str, kind: &str) -> Option<Conversion> {
-    let step = match (kind, from_api_version, to_api_version) {
+/// The way for objects of a kind into the version `to`; `None` where there is none to go, be it that the versions are equal.
+pub fn conversion(from: &Gvk, to: &str) -> Option<Conversion> {
+    let step = match (from.kind.as_str(), from.api_version().as_str(), to) {
         ("Event", "v1", "events.k8s.io/v1") => Step::EventFromCore,
         ("Event", "events.k8s.io/v1", "v1") => Step::EventToCore,
         ("HorizontalPodAutoscaler", "autoscaling/v2", "autoscaling/v1") => Step::AutoscalerToV1,
         ("HorizontalPodAutoscaler", "autoscaling/v1", "autoscaling/v2") => Step::AutoscalerToV2,
         _ => return None,
     };
-    Some(Conversion { to: to_api_version.to_owned(), step })
+    Some(Conversion { to: to.to_owned(), step })
 }
 
-/// The other version in which objects of `kind` look different; `None` for kinds that have one look.
-pub fn other_version(api_version: &str, kind: &str) -> Option<&'static str> {
-    match (kind, api_version) {
-        ("Event", "v1") => Some("events.k8s.io/v1"),
-        ("Event", "events.k8s.io/v1") => Some("v1"),
-        ("HorizontalPodAutoscaler", "autoscaling/v2") => Some("autoscaling/v1"),
-        ("HorizontalPodAutoscaler", "autoscaling/v1") => Some("autoscaling/v2"),
-        _ => None,
-    }
+/// The other version in which objects of a kind look different; `None` for kinds that have one look.
+pub fn other_version(kind: &Gvk) -> Option<GroupVersion> {
+    Some(GroupVersion::fixed(match (kind.kind.as_str(), kind.api_version().as_str()) {
+        ("Event", "v1") => "events.k8s.io/v1",
+        ("Event", "events.k8s.io/v1") => "v1",
+        ("HorizontalPodAutoscaler", "autoscaling/v2") => "autoscaling/v1",
+        ("HorizontalPodAutoscaler", "autoscaling/v1") => "autoscaling/v2",
+        _ => return None,
+    }))
 }
 
 impl Conversion {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::ObjectMap;
-use super::claims::{self, Misfit, claim, well_formed};
+use super::claims::{self, Misfit, claim};
 use super::error::Error;
 use super::strictness::{Strictness, conform, yaml_error};
 use crate::codec::json::{self, Node, Parsed};
@@ -11,8 +11,11 @@ use crate::codec::media_type::MediaType;
 use crate::codec::protobuf::{self, Envelope};
 use crate::codec::{managed, yaml};
 use crate::gotext;
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
 use crate::schema::resource::ResourceDefinition;
-use crate::schema::types::{self, Fit};
+use crate::schema::types::Fit;
 use crate::tree::Value;
 
 /// Bytes of a body that error messages show.
@@ -31,20 +34,14 @@ pub fn object(
     body: &Encoded,
     strictness: Strictness<'_>,
 ) -> Result<ObjectMap, Error> {
-    let (kind, version) = (&*definition.kind, definition.api_version());
-    typed_object(kind, &version, body, strictness)
+    typed_object(&definition.kind, body, strictness)
 }
 
 /// As [`object`], for the kinds of subresources.
-pub fn typed_object(
-    kind: &str,
-    api_version: &str,
-    body: &Encoded,
-    strictness: Strictness<'_>,
-) -> Result<ObjectMap, Error> {
+pub fn typed_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Result<ObjectMap, Error> {
     match body.media {
-        MediaType::Protobuf => protobuf_object(kind, api_version, &body.bytes),
-        MediaType::Json | MediaType::Yaml => text_object(kind, api_version, body, strictness),
+        MediaType::Protobuf => protobuf_object(kind, &body.bytes),
+        MediaType::Json | MediaType::Yaml => text_object(kind, body, strictness),
     }
 }
 
@@ -72,23 +69,18 @@ fn parse_text(
     })
 }
 
-fn text_object(
-    kind: &str,
-    api_version: &str,
-    body: &Encoded,
-    strictness: Strictness<'_>,
-) -> Result<ObjectMap, Error> {
-    let refuse = |why: String| mismatch((kind, api_version), kind, &why);
-    let (mut object, repeated) = claimed_object(kind, api_version, body)?;
-    let mut conformed = conform(api_version, kind, &mut object);
+fn text_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Result<ObjectMap, Error> {
+    let refuse = |why: String| mismatch(&kind.gvk, kind, &why);
+    let (mut object, repeated) = claimed_object(kind, body)?;
+    let mut conformed = conform(kind, &mut object);
     let settled = matches!(conformed, Ok(Fit { respelled: false, .. }));
     if !settled && let Some(spelled) = spelled(body) {
-        (object, _) = claimed_object(kind, api_version, body)?;
-        conformed = types::conform_spelled(&spelled, api_version, kind, &mut object);
+        (object, _) = claimed_object(kind, body)?;
+        conformed = kind.conform_spelled(&spelled, &mut object);
     }
     let fit = conformed.map_err(refuse)?;
     if (fit.unknown || repeated) && strictness.is_asked() {
-        strictness.judge(&problems(kind, api_version, body)).map_err(refuse)?;
+        strictness.judge(&problems(kind, body)).map_err(refuse)?;
     }
     Ok(object)
 }
@@ -99,7 +91,7 @@ fn spelled(body: &Encoded) -> Option<Node> {
 }
 
 /// What a body says, with the kind and apiVersion of the URL, and whether it has members twice.
-fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
+fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
     let Parsed { mut value, repeated } = parse_text(body, managed::parse).map_err(&unrecognized)?;
     let merged =
@@ -117,33 +109,30 @@ fn claimed_object(kind: &str, api_version: &str, body: &Encoded) -> Result<(Obje
         Value::Null => ObjectMap::new(),
         other => return Err(unrecognized(claims::no_claims(&other))),
     };
-    let claimed_version = claim(&mut object, "apiVersion", api_version).map_err(&unrecognized)?;
-    let claimed_kind = claim(&mut object, "kind", kind).map_err(&unrecognized)?;
-    well_formed(&claimed_version).map_err(&unrecognized)?;
-    check_claims((kind, api_version), (&claimed_kind, &claimed_version))?;
+    let claimed = claim(&mut object, &kind.gvk).map_err(&unrecognized)?;
+    check_claims(kind, &claimed)?;
     Ok((object, repeated))
 }
 
 /// What is unknown or repeated in a body that was read already: this reads it again.
-fn problems(kind: &str, api_version: &str, body: &Encoded) -> Vec<String> {
+fn problems(kind: &Kind, body: &Encoded) -> Vec<String> {
     if body.media == MediaType::Json {
-        return Node::parse(&body.bytes).map_or(Vec::new(), |node| types::problems(api_version, kind, &node));
+        return Node::parse(&body.bytes).map_or(Vec::new(), |node| kind.problems(&node));
     }
     let repeated = yaml::repeated_keys(&String::from_utf8_lossy(&body.bytes));
     // Upstream goes on with the document as JSON, where maps are sorted.
-    let unknown =
-        yaml::parse(&body.bytes).map(|value| types::problems(api_version, kind, &Node::sorted(&value)));
+    let unknown = yaml::parse(&body.bytes).map(|value| kind.problems(&Node::sorted(&value)));
     let repeated = (!repeated.is_empty()).then(|| yaml_error(&repeated));
     repeated.into_iter().chain(unknown.unwrap_or_default()).collect()
 }
 
-fn protobuf_object(kind: &str, api_version: &str, body: &[u8]) -> Result<ObjectMap, Error> {
+fn protobuf_object(kind: &Kind, body: &[u8]) -> Result<ObjectMap, Error> {
     let envelope = Envelope::parse(body).map_err(|why| unrecognized(kind, body, why.to_string()))?;
-    let or = |claim: &str, default: &str| if claim.is_empty() { default } else { claim }.to_owned();
-    check_claims((kind, api_version), (&or(&envelope.kind, kind), &or(&envelope.api_version, api_version)))?;
-    let members = protobuf::decode_closed(api_version, kind, envelope.raw)
-        .map_err(|why| mismatch((kind, api_version), kind, &why.to_string()))?;
-    Ok(with_claims(kind, api_version, members))
+    let claimed = envelope.gvk_or(&kind.gvk).map_err(|why| unrecognized(kind, body, why.to_string()))?;
+    check_claims(kind, &claimed)?;
+    let members = protobuf::decode_closed(kind, envelope.raw)
+        .map_err(|why| mismatch(&kind.gvk, kind, &why.to_string()))?;
+    Ok(with_claims(&kind.gvk, members))
 }
 
 fn delete_options(body: &[u8]) -> Result<Value, Error> {
@@ -153,31 +142,34 @@ fn delete_options(body: &[u8]) -> Result<Value, Error> {
     if !envelope.kind.is_empty() && envelope.kind != KIND {
         return Err(Error::BadRequest(format!("decoded object cannot be converted to {KIND}")));
     }
-    let members = protobuf::decode(&envelope.api_version, KIND, envelope.raw).map_err(bad)?;
-    Ok(Value::Object(with_claims(KIND, &envelope.api_version, members)))
+    let gvk = Gvk::parse(&envelope.api_version, KIND).map_err(|why| bad(why.into()))?;
+    let kind = builtin::kind(&gvk).ok_or_else(|| bad(protobuf::Error::UnknownKind(gvk.clone())))?;
+    let members = protobuf::decode(&kind, envelope.raw).map_err(bad)?;
+    Ok(Value::Object(with_claims(&gvk, members)))
 }
 
-fn with_claims(kind: &str, api_version: &str, members: ObjectMap) -> ObjectMap {
-    let claims = [("kind", kind), ("apiVersion", api_version)];
-    claims.into_iter().map(|(name, claim)| (name.into(), claim.into())).chain(members).collect()
+fn with_claims(gvk: &Gvk, members: ObjectMap) -> ObjectMap {
+    gvk.claims().into_iter().chain(members).collect()
 }
 
-/// Refuses an object that is not what the URL names; both are pairs of kind and apiVersion.
-fn check_claims(expected: (&str, &str), claimed: (&str, &str)) -> Result<(), Error> {
+/// Refuses an object that is not what the URL names.
+fn check_claims(expected: &Kind, claimed: &Gvk) -> Result<(), Error> {
     claims::check(expected, claimed).map_err(|misfit| match misfit {
         Misfit::Version(text) => Error::BadRequest(text),
-        Misfit::Kind(why) => mismatch(claimed, expected.0, &why),
+        Misfit::Kind(why) => mismatch(claimed, expected, &why),
     })
 }
 
-fn mismatch((kind, api_version): (&str, &str), expected: &str, why: &str) -> Error {
-    let version = gotext::quote(claims::version(api_version));
+fn mismatch(claimed: &Gvk, expected: &Kind, why: &str) -> Error {
+    let (kind, version) = (&claimed.kind, gotext::quote(claimed.version()));
+    let expected = &expected.gvk.kind;
     Error::BadRequest(format!("{kind} in version {version} cannot be handled as a {expected}: {why}"))
 }
 
-fn unrecognized(kind: &str, body: &[u8], why: String) -> Error {
+fn unrecognized(kind: &Kind, body: &[u8], why: String) -> Error {
     Error::BadRequest(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        "the object provided is unrecognized (must be of type {}): {why} ({})",
+        kind.gvk.kind,
         summary(body)
     ))
 }
@@ -208,7 +200,8 @@ mod tests {
     fn decode_as(media: MediaType, bytes: &[u8]) -> Result<ObjectMap, String> {
         let body = Encoded { media, bytes: Bytes::copy_from_slice(bytes) };
         let strictness = Strictness { validation: FieldValidation::Strict, warnings: &Warnings::default() };
-        typed_object("ConfigMap", "v1", &body, strictness).map_err(|error| error.to_string())
+        let kind = builtin::kind(&Gvk::fixed("v1", "ConfigMap")).expect("a kind");
+        typed_object(&kind, &body, strictness).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::strategy::condition::{self, Condition};
 use super::strictness::{Requester, Warnings};
 use super::update::{Change, UidRule, next_version};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 use crate::user::User;
 use budget::Budget;
@@ -84,8 +85,10 @@ impl Api {
         delete: &DeleteOptions,
         user: &User,
     ) -> Result<(), Error> {
-        let budgets =
-            self.resources.get("policy", "v1", "poddisruptionbudgets").ok_or(Error::UnknownResource)?;
+        let budgets = self
+            .resources
+            .get(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
+            .ok_or(Error::UnknownResource)?;
         let state = self.cache.fresh().await?;
         let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;
         let Some(budget) = matching.pop() else {

@@ -66,7 +66,7 @@ pub(super) fn acting(resource: &Resource, manager: &str, part: Part, operation: 
     let identity = Identity {
         name: manager.to_owned(),
         operation,
-        api_version: resource.definition.api_version(),
+        api_version: resource.definition.api_version().to_string(),
         subresource: part.subresource().to_owned(),
     };
     Acting { identity, now: now() }

@@ -13,7 +13,8 @@ use crate::codec::json::{self, Node, Parsed};
 use crate::codec::managed;
 use crate::gotext;
 use crate::patch::{Decoding, PatchKind, json as json_patch, merge, strategic};
-use crate::schema::types::{self, Fit, Types};
+use crate::schema::kind::Kind;
+use crate::schema::types::{self, Fit};
 use crate::tree::{Text, Value};
 
 /// Opening the managers is dear, and few patches are about them.
@@ -36,8 +37,7 @@ impl Api {
         let definition = &target.resource.definition;
         self.modify(target, options.write.dry_run, |current| {
             let current = current.ok_or_else(|| target.not_found())?;
-            let (api_version, kind) = (definition.api_version(), &definition.kind);
-            let mut new = patch.decode(&current.object, &api_version, kind, strictness)?;
+            let mut new = patch.decode(&current.object, &definition.kind, strictness)?;
             target.resource.default(&mut new);
             check_place(target, &mut new)?;
             drop_repeated(metadata_mut(&mut new), Found::AfterAdmission, requester.warnings);
@@ -87,17 +87,16 @@ impl Patch {
     pub(super) fn decode(
         &self,
         current: &ObjectMap,
-        api_version: &str,
-        kind: &str,
+        kind: &Kind,
         strictness: Strictness<'_>,
     ) -> Result<ObjectMap, Error> {
         let document = match self.about_managers {
             true => managed::opened(current),
             false => current.clone(),
         };
-        let result = self.apply(document, api_version, kind)?;
+        let result = self.apply(document, kind)?;
         // What follows takes the result apart; who wants to show it makes it again.
-        let again = || self.apply(managed::opened(current), api_version, kind);
+        let again = || self.apply(managed::opened(current), kind);
         let refuse = |why: &str| match self.shown(again, current) {
             Ok(shown) => Error::undecodable_patch(&shown, why),
             Err(error) => error,
@@ -106,17 +105,17 @@ impl Patch {
             Value::Object(object) => object,
             other => return Err(refuse(&claims::no_claims(&other))),
         };
-        claim(&mut object, api_version, kind).map_err(|why| refuse(&why))?;
-        let fit = match self.conform(api_version, kind, &mut object) {
+        claim(&mut object, kind).map_err(|why| refuse(&why))?;
+        let fit = match self.conform(kind, &mut object) {
             Ok(fit) => fit,
             Err(why) => {
-                let first = self.first_misfit(again()?, current, api_version, kind);
+                let first = self.first_misfit(again()?, current, kind);
                 return Err(refuse(&first.unwrap_or(why)));
             }
         };
         let mut problems = self.problems.clone();
         if fit.unknown && strictness.is_asked() {
-            problems.extend(self.result_problems(current, &again()?, api_version, kind));
+            problems.extend(self.result_problems(current, &again()?, kind));
         }
         strictness.judge(&problems).map_err(|why| refuse(&why))?;
         if self.about_managers {
@@ -126,42 +125,34 @@ impl Patch {
     }
 
     /// The result as the types of the kind have it: upstream has two ways to read it.
-    fn conform(&self, api_version: &str, kind: &str, object: &mut ObjectMap) -> Result<Fit, String> {
+    fn conform(&self, kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
         if self.has_floats {
-            types::from_unstructured(api_version, kind, object)?;
+            kind.convert(object)?;
         }
-        match conform(api_version, kind, object) {
+        match conform(kind, object) {
             Err(_) if self.kind == PatchKind::StrategicMerge => {
-                types::from_unstructured(api_version, kind, object)?;
-                conform(api_version, kind, object)
+                kind.convert(object)?;
+                conform(kind, object)
             }
             conformed => conformed,
         }
     }
 
     /// What upstream comes upon first of several things that do not conform: it reads a text, in its order.
-    fn first_misfit(
-        &self,
-        result: Value,
-        current: &ObjectMap,
-        api_version: &str,
-        kind: &str,
-    ) -> Option<String> {
+    fn first_misfit(&self, result: Value, current: &ObjectMap, kind: &Kind) -> Option<String> {
         match self.printed(result, current) {
             Value::Object(mut object) if self.kind != PatchKind::StrategicMerge => {
-                conform(api_version, kind, &mut object).err()
+                conform(kind, &mut object).err()
             }
             _ => None,
         }
     }
 
-    fn apply(&self, object: ObjectMap, api_version: &str, kind: &str) -> Result<Value, Error> {
+    fn apply(&self, object: ObjectMap, kind: &Kind) -> Result<Value, Error> {
         Ok(match self.kind {
             PatchKind::Json => json_patch::apply(Value::Object(object), &self.body)?,
             PatchKind::Merge => merge::apply(Value::Object(object), self.body.clone(), self.decoding)?,
-            PatchKind::StrategicMerge => {
-                Value::Object(strategic_merge(object, &self.body, api_version, kind)?)
-            }
+            PatchKind::StrategicMerge => Value::Object(strategic_merge(object, &self.body, kind)?),
             // Apply is a verb of its own.
             PatchKind::Apply => return Err(Error::Unprocessable),
         })
@@ -188,35 +179,22 @@ impl Patch {
         result
     }
 
-    fn result_problems(
-        &self,
-        current: &ObjectMap,
-        result: &Value,
-        api_version: &str,
-        kind: &str,
-    ) -> Vec<String> {
+    fn result_problems(&self, current: &ObjectMap, result: &Value, kind: &Kind) -> Vec<String> {
         let node = match self.kind {
             PatchKind::Json => Node::patched(result, &Value::Object(managed::opened(current))),
             _ => Node::sorted(result),
         };
         match self.kind {
-            PatchKind::StrategicMerge => types::converter_problems(api_version, kind, &node),
-            _ => types::problems(api_version, kind, &node),
+            PatchKind::StrategicMerge => kind.converter_problems(&node),
+            _ => kind.problems(&node),
         }
     }
 }
 
 /// What the patched object says it is has to be what it was; what it does not say is filled in.
-fn claim(object: &mut ObjectMap, api_version: &str, kind: &str) -> Result<(), String> {
-    let said =
-        |object: &ObjectMap, field: &str, what: &str| object.get(field).is_some_and(|said| said == what);
-    if said(object, "apiVersion", api_version) && said(object, "kind", kind) {
-        return Ok(());
-    }
-    let claimed_version = claims::claim(object, "apiVersion", api_version)?;
-    let claimed_kind = claims::claim(object, "kind", kind)?;
-    claims::well_formed(&claimed_version)?;
-    claims::check((kind, api_version), (&claimed_kind, &claimed_version)).map_err(Misfit::into_text)
+fn claim(object: &mut ObjectMap, kind: &Kind) -> Result<(), String> {
+    let claimed = claims::claim(object, &kind.gvk)?;
+    claims::check(kind, &claimed).map_err(Misfit::into_text)
 }
 
 /// What upstream's own struct for an operation knows.
@@ -237,17 +215,11 @@ fn body_problems(kind: PatchKind, body: &Node) -> Vec<String> {
     }
 }
 
-fn strategic_merge(
-    object: ObjectMap,
-    patch: &Value,
-    api_version: &str,
-    kind: &str,
-) -> Result<ObjectMap, Error> {
-    let types = Types::built_in();
+fn strategic_merge(object: ObjectMap, patch: &Value, kind: &Kind) -> Result<ObjectMap, Error> {
     // The router refuses the format for kinds that have no type.
-    let message = types.kind(api_version, kind).ok_or(Error::Unprocessable)?;
+    let shape = kind.go().ok_or(Error::Unprocessable)?;
     let claims = ["kind", "apiVersion"].map(|name| (name, object.get(name).cloned()));
-    let mut merged = strategic::apply(object, patch, types, message)?;
+    let mut merged = strategic::apply(object, patch, shape)?;
     // What the patch says of the kind is ignored.
     for (name, claim) in claims {
         merged.extend(claim.map(|claim| (name.to_owned(), claim)));

@@ -15,7 +15,7 @@ use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::Storage;
 use crate::storage::{
@@ -59,8 +59,7 @@ impl Api {
         let mut encoded: Vec<_> = registry
             .stored()
             .filter_map(|(name, definition)| {
-                let resource =
-                    self.resources.get(&definition.group, &definition.version, &definition.plural)?;
+                let resource = self.resources.get(&definition.gvr())?;
                 Some((storage_version_name(name), encoded(registry, name, resource)))
             })
             .collect();
@@ -78,8 +77,12 @@ impl Api {
     /// The right to write that the registration gives.
     pub fn fence(&self, registration: &OwnRegistration) -> Fence {
         // Namespaces and leases are what a server needs before it can register.
-        let first = [("", "v1", "namespaces"), ("coordination.k8s.io", "v1", "leases"), STORAGE_VERSIONS];
-        let exempt = first.into_iter().filter_map(|(g, v, r)| self.resources.get(g, v, r)).map(|r| r.id);
+        let first = [
+            Gvr::fixed("v1", "namespaces"),
+            Gvr::fixed("coordination.k8s.io/v1", "leases"),
+            STORAGE_VERSIONS,
+        ];
+        let exempt = first.iter().filter_map(|name| self.resources.get(name)).map(|resource| resource.id);
         Fence {
             server: registration.rows.server.clone(),
             incarnation: registration.rows.incarnation.clone(),
@@ -158,8 +161,7 @@ impl Api {
     fn new_object(&self, target: Target<'_>) -> Result<ObjectMap, Error> {
         let resource = target.resource;
         let mut object = ObjectMap::new();
-        object.insert("kind", (&*resource.definition.kind).into());
-        object.insert("apiVersion", resource.definition.api_version().into());
+        object.extend(resource.definition.gvk().claims());
         metadata_mut(&mut object).insert("name", target.name.into());
         object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
@@ -187,12 +189,11 @@ impl Api {
     }
 
     fn storage_versions(&self) -> Result<&Arc<Resource>, Error> {
-        let (group, version, plural) = STORAGE_VERSIONS;
-        self.resources.get(group, version, plural).ok_or(Error::UnknownResource)
+        self.resources.get(&STORAGE_VERSIONS).ok_or(Error::UnknownResource)
     }
 }
 
-const STORAGE_VERSIONS: (&str, &str, &str) = ("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+const STORAGE_VERSIONS: Gvr = Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions");
 
 /// The core group is spelled out.
 pub fn storage_version_name(resource: &GroupResource) -> String {
@@ -204,9 +205,9 @@ fn encoded(registry: &Registry, stored: &GroupResource, resource: &Resource) -> 
     let versions = |own: bool| {
         let definitions = registry.definitions().filter(move |definition| {
             let same = matches!(&definition.storage, Storage::Table { resource, .. } if resource == stored);
-            same && (definition.group == stored.group) == own
+            same && (*definition.group() == stored.group) == own
         });
-        definitions.map(|definition| definition.api_version().into_boxed_str())
+        definitions.map(|definition| definition.api_version().as_str().into())
     };
     EncodedResource {
         resource: resource.id,

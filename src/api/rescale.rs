@@ -49,7 +49,7 @@ impl Api {
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
                 let scale = scale::of(&current.object);
-                let mut patched = patch.decode(&scale, "autoscaling/v1", "Scale", strictness)?;
+                let mut patched = patch.decode(&scale, scale::kind(target.resource)?, strictness)?;
                 check_place(target, &mut patched)?;
                 rescaled(target, &patched, current, requester, Some(options.write.manager()))
             })
@@ -70,7 +70,7 @@ impl Api {
         let modified = self
             .modify(target, options.write.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
-                body::check(&config, "autoscaling/v1", "Scale")?;
+                body::check(&config, &scale::GVK)?;
                 let live = scale::of(&current.object);
                 let manager = options.write.manager();
                 let scales = (&live, &config);

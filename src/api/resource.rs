@@ -18,13 +18,13 @@ use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
 use crate::codec::protobuf;
 use crate::patch::apply::schema::Schema;
-use crate::schema::defaults;
-use crate::schema::names::{GroupKind, GroupResource};
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
 use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
-use crate::schema::types::{Fit, Types};
+use crate::schema::types::Fit;
 use crate::storage::ResourceId;
-use crate::tree::Value;
+use crate::tree::{Text, Value};
 
 /// One served version of a stored resource.
 pub struct Resource {
@@ -36,7 +36,9 @@ pub struct Resource {
     pub plugins: Plugins,
     pub rules: Rules,
     pub advice: Advice,
-    /// The apiVersion that rows are encoded in from now on; older ones may be in another.
+    /// The kind that rows are encoded in from now on; older ones may be in another version.
+    pub stored_kind: Kind,
+    /// Its apiVersion, as the store shares it.
     pub stored_version: Arc<str>,
     /// The form of those rows.
     pub storage_media_type: StorageMediaType,
@@ -44,8 +46,9 @@ pub struct Resource {
     from_other: Option<FromOther>,
     /// `None` where the served version is the stored one.
     to_stored: Option<Conversion>,
-    /// The types of every version that objects can be converted to, the served one first. Built when first needed.
-    schemas: Vec<(String, OnceLock<Option<Schema>>)>,
+    /// The kind in every version that objects can be converted to, the served one first, and how its values are merged:
+    /// built when first needed.
+    schemas: Vec<(Kind, OnceLock<Option<Schema>>)>,
     /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
     read_in_protobuf: AtomicBool,
     zero: OnceLock<ObjectMap>,
@@ -53,12 +56,12 @@ pub struct Resource {
 
 /// What rows are from now on.
 struct StoredAs {
-    version: Arc<str>,
+    kind: Kind,
     media_type: StorageMediaType,
 }
 
 struct FromOther {
-    api_version: &'static str,
+    version: GroupVersion,
     conversion: Conversion,
 }
 
@@ -66,29 +69,35 @@ struct FromOther {
 pub struct Resources {
     registry: Arc<Registry>,
     /// Every version of every group with this plural: rarely more than one, and found without making a key.
-    by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>>,
+    by_plural: HashMap<Text, Vec<Arc<Resource>>>,
 }
 
 impl Resource {
-    fn new(definition: Arc<ResourceDefinition>, id: ResourceId, stored: StoredAs) -> Self {
-        let served = definition.api_version();
-        let other = other_version(&served, &definition.kind);
-        let from_other = other.and_then(|api_version| {
-            Some(FromOther { api_version, conversion: conversion(api_version, &served, &definition.kind)? })
+    fn new(
+        registry: &Registry,
+        definition: Arc<ResourceDefinition>,
+        id: ResourceId,
+        stored: StoredAs,
+    ) -> Self {
+        let from_other = other_version(definition.gvk()).and_then(|version| {
+            let conversion =
+                conversion(&version.with_kind(definition.kind_name().clone()), definition.api_version())?;
+            Some(FromOther { version, conversion })
         });
-        let to_stored = conversion(&served, &stored.version, &definition.kind);
+        let to_stored = conversion(definition.gvk(), stored.kind.gvk.api_version());
         Self {
             id,
-            fields: SelectableFields::built_in(&definition.group, &definition.kind),
+            fields: SelectableFields::built_in(definition.group(), definition.kind_name()),
             strategy: Strategy::of(&definition),
             plugins: Plugins::of(&definition),
             rules: Rules::of(&definition),
             advice: Advice::of(&definition),
-            stored_version: stored.version,
+            stored_version: stored.kind.gvk.api_version().as_str().into(),
+            stored_kind: stored.kind,
             storage_media_type: stored.media_type,
             from_other,
             to_stored,
-            schemas: schemas(&definition),
+            schemas: schemas(registry, &definition),
             read_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
             definition,
@@ -101,7 +110,7 @@ impl Resource {
 
     /// What errors about its objects call the kind: events are core's, wherever they are served.
     pub fn group_kind(&self) -> GroupKind {
-        match &*self.definition.kind {
+        match self.definition.kind_name().as_str() {
             "Event" => GroupKind::new("", "Event"),
             _ => self.definition.group_kind(),
         }
@@ -109,7 +118,7 @@ impl Resource {
 
     /// Whether an object goes out as it is stored, without a conversion.
     pub fn serves_as_stored(&self, object: &Object) -> bool {
-        self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.api_version))
+        self.from_other.as_ref().is_none_or(|other| object.api_version() != Some(other.version.api_version()))
     }
 
     pub fn is_read_in_protobuf(&self) -> bool {
@@ -133,9 +142,11 @@ impl Resource {
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
         Ok(match &self.from_other {
-            Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
+            Some(other)
+                if map.get("apiVersion").is_some_and(|v| v == other.version.api_version().as_str()) =>
+            {
                 let mut served = other.conversion.convert(map);
-                conform(&self.definition.api_version(), &self.definition.kind, &mut served)
+                conform(&self.definition.kind, &mut served)
                     .map_err(|why| Error::Internal(format!("{object:?} cannot be converted: {why}")))?;
                 served
             }
@@ -145,38 +156,34 @@ impl Resource {
 
     /// Gives an object of the served version its defaults.
     pub fn default(&self, object: &mut ObjectMap) {
-        defaults::apply(&self.definition.api_version(), &self.definition.kind, object);
+        self.definition.kind.default(object);
     }
 
     /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
     pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
-        conform(&self.definition.api_version(), &self.definition.kind, object)
+        conform(&self.definition.kind, object)
     }
 
     /// How values of a version are merged; `None` for versions that are not served.
     pub fn schema(&self, api_version: &str) -> Option<&Schema> {
-        let (_, schema) = self.schemas.iter().find(|(known, _)| known == api_version)?;
-        let build = || {
-            let message = Types::built_in().kind(api_version, &self.definition.kind)?;
-            Some(Schema::built_in(Types::built_in(), message))
-        };
-        schema.get_or_init(build).as_ref()
+        let (kind, schema) = self.schemas.iter().find(|(kind, _)| kind.gvk.api_version() == api_version)?;
+        schema.get_or_init(|| Schema::of(kind)).as_ref()
     }
 
     /// The zero value of the kind, as upstream's types print it.
     pub fn zero(&self) -> &ObjectMap {
         self.zero.get_or_init(|| {
-            let api_version = self.definition.api_version();
-            let zero = protobuf::decode(&api_version, &self.definition.kind, &[]).unwrap_or_default();
-            let kind = [("kind", self.definition.kind.to_string()), ("apiVersion", api_version)];
-            kind.map(|(name, value)| (name.into(), value.into())).into_iter().chain(zero).collect()
+            let kind = &self.definition.kind;
+            let zero = protobuf::decode(kind, &[]).unwrap_or_default();
+            kind.gvk.claims().into_iter().chain(zero).collect()
         })
     }
 
     /// An object of any version in another one that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        match conversion(from, api_version, &self.definition.kind) {
+        let from = Gvk::parse(from, self.definition.kind_name());
+        match from.ok().and_then(|from| conversion(&from, api_version)) {
             Some(conversion) => conversion.convert(object),
             None => object,
         }
@@ -187,10 +194,9 @@ impl Resource {
         Ok(match &self.to_stored {
             Some(conversion) => {
                 let mut stored = conversion.convert(object);
-                conform(&self.stored_version, &self.definition.kind, &mut stored)
-                    .map_err(Error::BadRequest)?;
+                conform(&self.stored_kind, &mut stored).map_err(Error::BadRequest)?;
                 // Upstream would give them when it reads the object again.
-                defaults::apply(&self.stored_version, &self.definition.kind, &mut stored);
+                self.stored_kind.default(&mut stored);
                 stored
             }
             None => object,
@@ -220,10 +226,17 @@ impl Resource {
     }
 }
 
-fn schemas(definition: &ResourceDefinition) -> Vec<(String, OnceLock<Option<Schema>>)> {
-    let served = definition.api_version();
-    let other = other_version(&served, &definition.kind).map(str::to_owned);
-    [served].into_iter().chain(other).map(|version| (version, OnceLock::new())).collect()
+fn schemas(registry: &Registry, definition: &ResourceDefinition) -> Vec<(Kind, OnceLock<Option<Schema>>)> {
+    let other =
+        other_version(definition.gvk()).map(|version| in_version(registry, &definition.kind, &version));
+    [definition.kind.clone()].into_iter().chain(other).map(|kind| (kind, OnceLock::new())).collect()
+}
+
+/// A kind in another version, which may not be served.
+fn in_version(registry: &Registry, kind: &Kind, version: &GroupVersion) -> Kind {
+    let gvk = version.with_kind(kind.gvk.kind.clone());
+    let served = registry.by_kind(&gvk).map(|definition| definition.kind.clone());
+    served.or_else(|| kind.sibling(&gvk)).unwrap_or_else(|| Kind::opaque(gvk))
 }
 
 impl Resources {
@@ -233,12 +246,13 @@ impl Resources {
         ids: &HashMap<GroupResource, ResourceId>,
         storage_media_type: StorageMediaType,
     ) -> Self {
-        let mut by_plural: HashMap<Arc<str>, Vec<Arc<Resource>>> = HashMap::new();
+        let mut by_plural: HashMap<Text, Vec<Arc<Resource>>> = HashMap::new();
         for definition in registry.definitions() {
-            let Storage::Table { resource, api_version } = &definition.storage else { continue };
+            let Storage::Table { resource, version } = &definition.storage else { continue };
             let Some(id) = ids.get(resource) else { continue };
-            let stored = StoredAs { version: api_version.clone(), media_type: storage_media_type };
-            let resource = Resource::new(definition.clone(), *id, stored);
+            let kind = in_version(&registry, &definition.kind, version);
+            let stored = StoredAs { kind, media_type: storage_media_type };
+            let resource = Resource::new(&registry, definition.clone(), *id, stored);
             by_plural.entry(definition.plural.clone()).or_default().push(Arc::new(resource));
         }
         Self { registry, by_plural }
@@ -248,24 +262,19 @@ impl Resources {
         &self.registry
     }
 
-    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        let found = |resource: &&Arc<Resource>| {
-            *resource.definition.group == *group && *resource.definition.version == *version
-        };
-        self.by_plural.get(plural)?.iter().find(found)
+    pub fn get(&self, name: &Gvr) -> Option<&Arc<Resource>> {
+        let of_version =
+            |resource: &&Arc<Resource>| *resource.definition.group_version() == name.group_version;
+        self.by_plural.get(&name.plural)?.iter().find(of_version)
     }
 
     /// A version of a kind, by what an `ownerReference` says.
-    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let definition = self.registry.by_kind(group, version, kind)?;
-        self.get(group, version, &definition.plural)
+    pub fn by_kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
+        self.get(&self.registry.by_kind(gvk)?.gvr())
     }
 
     /// Every stored resource once, in the version it is stored in where that is served.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.registry.stored().filter_map(|(_, definition)| {
-            self.get(&definition.group, &definition.version, &definition.plural)
-        })
+        self.registry.stored().filter_map(|(_, definition)| self.get(&definition.gvr()))
     }
 }

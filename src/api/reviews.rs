@@ -36,7 +36,7 @@ impl Reviewer<'_> {
         namespace: Option<&str>,
         mut question: ObjectMap,
     ) -> Result<ObjectMap, Error> {
-        let review = Review::of_kind(&definition.kind).ok_or(Error::UnknownResource)?;
+        let review = Review::of_kind(definition.kind_name()).ok_or(Error::UnknownResource)?;
         if namespace.is_some() || question.contains_key("metadata") {
             meta::ensure_namespace(fields::object_mut(&mut question, "metadata"), namespace)?;
         }

@@ -4,9 +4,19 @@
 //! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
 
 use super::error::{Cause, Error};
+use super::resource::Resource;
 use super::{ObjectMap, fields};
-use crate::schema::names::GroupKind;
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupKind, Gvk};
 use crate::tree::{Value, json};
+
+pub const GVK: Gvk = Gvk::fixed("autoscaling/v1", "Scale");
+
+/// The kind of a resource's subresource.
+pub fn kind(resource: &Resource) -> Result<&Kind, Error> {
+    let scale = resource.definition.subresource("scale").and_then(|scale| scale.kind.as_ref());
+    scale.ok_or(Error::UnknownResource)
+}
 
 /// What upstream's defaulting gives to a parent that says nothing.
 const DEFAULT_REPLICAS: i64 = 1;

@@ -76,7 +76,7 @@ impl Claim {
 }
 
 fn is_service(resource: &Resource) -> bool {
-    resource.definition.group.is_empty() && &*resource.definition.plural == "services"
+    resource.definition.group().is_empty() && &*resource.definition.plural == "services"
 }
 
 impl Api {

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 use super::ObjectMap;
 use super::meta;
 use super::options::write::FieldValidation;
-use crate::schema::types::{self, Fit, Types};
+use crate::schema::kind::Kind;
+use crate::schema::types::Fit;
 use crate::user::User;
 
 /// What go-yaml says before its list of problems; upstream warns of each of them apart.
@@ -103,11 +104,11 @@ impl Strictness<'_> {
 }
 
 /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
-pub fn conform(api_version: &str, kind: &str, object: &mut ObjectMap) -> Result<Fit, String> {
-    if Types::built_in().kind(api_version, kind).is_none() {
+pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
+    if kind.go().is_none() {
         meta::types::check(object)?;
     }
-    types::conform(api_version, kind, object)
+    kind.conform(object)
 }
 
 /// go-yaml's error about keys that are set twice.

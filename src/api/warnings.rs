@@ -65,13 +65,13 @@ impl Advice {
 
 /// What is said of a resource whatever is done to it: that there is a better one (`APILifecycleDeprecated`).
 pub fn of_resource(definition: &ResourceDefinition) -> Option<&'static str> {
-    let endpoints = definition.group.is_empty() && &*definition.kind == "Endpoints";
+    let endpoints = definition.group().is_empty() && definition.kind_name().as_str() == "Endpoints";
     endpoints.then_some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
 }
 
 /// What is said of a deletion, whatever comes of it.
 pub fn of_deletion(definition: &ResourceDefinition, options: &DeleteOptions) -> Option<&'static str> {
-    let job = (&*definition.group, &*definition.kind) == ("batch", "Job");
+    let job = (definition.group().as_str(), definition.kind_name().as_str()) == ("batch", "Job");
     (job && options.dependents == Dependents::Unspecified).then_some(
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
          set propagationPolicy=Orphan to suppress this warning",

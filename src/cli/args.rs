@@ -20,7 +20,7 @@ use crate::gotext;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
 use crate::schema::builtin;
-use crate::schema::names::{GroupResource, api_version};
+use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
 use crate::storage::Compaction;
@@ -329,7 +329,7 @@ pub struct ServeArgs {
 
     /// Stores a resource in this version, where there are several: autoscaling/horizontalpodautoscalers=autoscaling/v1
     #[arg(long, env = "ROWPLANE_STORAGE_VERSION", value_name = "GROUP/RESOURCE=VERSION", value_delimiter = ',', value_parser = storage_version)]
-    storage_version: Vec<(GroupResource, String)>,
+    storage_version: Vec<(GroupResource, GroupVersion)>,
 
     /// Switches features on or off: APIServerIdentity, StorageVersionAPI [default: both are on]
     #[arg(long, env = "ROWPLANE_FEATURE_GATES", value_name = "NAME=BOOL,…", default_value = "", hide_default_value = true, value_parser = FeatureGates::parse)]
@@ -460,18 +460,24 @@ fn goaway_chance(text: &str) -> Result<f64, String> {
 }
 
 /// `<group>/<resource>=<version>`: the core group is `core` or nothing, the version may be written with its group.
-fn storage_version(text: &str) -> Result<(GroupResource, String), String> {
+fn storage_version(text: &str) -> Result<(GroupResource, GroupVersion), String> {
     let parts = text.split_once('=').and_then(|(name, version)| Some((name.split_once('/')?, version)));
     let ((group, plural), version) =
         parts.ok_or_else(|| "must be <group>/<resource>=<version>".to_owned())?;
     let group = if group == "core" { "" } else { group };
-    let version = if version.contains('/') { version.to_owned() } else { api_version(group, version) };
+    let version = match version.contains('/') {
+        true => GroupVersion::parse(version).unwrap_or_default(),
+        false => GroupVersion::new(group, version),
+    };
     let resource = GroupResource::new(group, plural);
     let known = builtin::storage_versions(&resource);
     match known.contains(&version) {
         true => Ok((resource, version)),
         false if known.is_empty() => Err(format!("no resource {resource} is stored")),
-        false => Err(format!("{resource} can only be decoded in {}", known.join(", "))),
+        false => {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            Err(format!("{resource} can only be decoded in {}", known.join(", ")))
+        }
     }
 }
 

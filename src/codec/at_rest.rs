@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::protobuf::{Envelope, Error};
 use crate::schema::defaults::LEVEL;
+use crate::schema::names::Gvk;
 
 pub mod packed;
 
@@ -83,9 +84,7 @@ pub fn in_format(value: &Bytes, format: ValueFormat) -> Result<Bytes, Error> {
     }
     match open(value)? {
         Opened { message: Cow::Borrowed(_), .. } => Ok(value.clone()),
-        Opened { api_version, kind, message: Cow::Owned(message) } => {
-            Ok(Envelope::wrap_at_rest(&api_version, &kind, "", &message).into())
-        }
+        Opened { gvk, message: Cow::Owned(message) } => Ok(Envelope::wrap_at_rest(&gvk, "", &message).into()),
     }
 }
 
@@ -106,14 +105,14 @@ pub fn is_complete(value: &[u8]) -> bool {
 /// What is in an envelope: the message as it is on the wire.
 #[derive(Debug)]
 pub struct Opened<'v> {
-    pub api_version: String,
-    pub kind: String,
+    pub gvk: Gvk,
     pub message: Cow<'v, [u8]>,
 }
 
 /// Opens a value in protobuf.
 pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
-    let (Envelope { api_version, kind, raw }, encoding) = Envelope::parse_encoded(value)?;
+    let (envelope, encoding) = Envelope::parse_encoded(value)?;
+    let raw = envelope.raw;
     let message = if encoding.is_empty() {
         raw.into()
     } else if encoding == packed::ENCODING.as_bytes() {
@@ -121,24 +120,25 @@ pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
     } else {
         return Err(Error::ContentEncoding(String::from_utf8_lossy(encoding).into_owned()));
     };
-    Ok(Opened { api_version, kind, message })
+    Ok(Opened { gvk: envelope.gvk()?, message })
 }
 
 /// The value of an object that has its defaults, by its message.
-pub fn of_message(api_version: &str, kind: &str, message: &[u8]) -> Bytes {
-    let packed = packed(api_version, kind, message);
-    packed.unwrap_or_else(|| Envelope::wrap_at_rest(api_version, kind, "", message).into())
+pub fn of_message(gvk: &Gvk, message: &[u8]) -> Bytes {
+    packed(gvk, message).unwrap_or_else(|| Envelope::wrap_at_rest(gvk, "", message).into())
 }
 
 /// As [`of_message`], packed; `None` if that does not pay.
-pub fn packed(api_version: &str, kind: &str, message: &[u8]) -> Option<Bytes> {
+pub fn packed(gvk: &Gvk, message: &[u8]) -> Option<Bytes> {
     let message = packed::pack(message)?;
-    Some(Envelope::wrap_at_rest(api_version, kind, packed::ENCODING, &message).into())
+    Some(Envelope::wrap_at_rest(gvk, packed::ENCODING, &message).into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const POD: Gvk = Gvk::fixed("v1", "Pod");
 
     #[test]
     fn the_flag() {
@@ -164,12 +164,12 @@ mod tests {
     #[test]
     fn a_value_in_an_older_format_is_what_it_would_have_been() {
         let message = [b"\x12\x82\x10".as_slice(), &[7; 2050]].concat();
-        let value = of_message("v1", "Pod", &message);
+        let value = of_message(&POD, &message);
         assert!(value.len() < 100, "packed");
         let plain = in_format(&value, ValueFormat::Plain).expect("our own");
-        assert_eq!(plain, Envelope::wrap_at_rest("v1", "Pod", "", &message));
+        assert_eq!(plain, Envelope::wrap_at_rest(&POD, "", &message));
         assert!(is_complete(&plain));
-        for same in [plain, of_message("v1", "Pod", b"\x12\x02ab"), of_json(b"{}"), "kind: K".into()] {
+        for same in [plain, of_message(&POD, b"\x12\x02ab"), of_json(b"{}"), "kind: K".into()] {
             assert_eq!(in_format(&same, ValueFormat::Plain).expect("our own"), same);
         }
         assert_eq!(in_format(&value, ValueFormat::NEWEST).expect("our own"), value);
@@ -187,15 +187,15 @@ mod tests {
     #[test]
     fn only_known_encodings_are_opened() {
         let message = [b"\x12\x82\x10".as_slice(), &[7; 2050]].concat();
-        let value = packed("v1", "Pod", &message).expect("it repeats itself");
+        let value = packed(&POD, &message).expect("it repeats itself");
         assert!(value.len() < 100 && is_complete(&value), "{value:?}");
         let opened = open(&value).expect("packed");
-        assert_eq!((&*opened.api_version, &*opened.kind), ("v1", "Pod"));
+        assert_eq!(opened.gvk, POD);
         assert_eq!(*opened.message, message);
         for (encoding, want) in
             [("lz5", "unknown content encoding \"lz5\""), ("lz4", "lz4: 2049 bytes cannot hold 118522386")]
         {
-            let value = Envelope::wrap_at_rest("v1", "Pod", encoding, &message);
+            let value = Envelope::wrap_at_rest(&POD, encoding, &message);
             assert_eq!(open(&value).expect_err(encoding).to_string(), want);
         }
     }

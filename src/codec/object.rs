@@ -162,12 +162,18 @@ mod tests {
 
     use super::*;
     use crate::codec::at_rest::StorageMediaType;
-    use crate::schema::defaults;
+    use crate::schema::builtin;
+    use crate::schema::names::Gvk;
     use crate::tree::{Value, json};
 
     fn object(value: Value, revision: u64) -> Object {
         let map = value.as_object().expect("object").clone();
         Draft::encode("ns", "a", map, StorageMediaType::default()).into_object(Revision(revision))
+    }
+
+    fn complete(pod: &Map) -> Map {
+        let kind = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("a kind");
+        kind.complete(pod.clone()).expect("a Pod")
     }
 
     const MEDIA: [StorageMediaType; 3] =
@@ -198,7 +204,7 @@ mod tests {
         let pod = json!({"kind": "Pod", "apiVersion": "v1", "unknown": 1,
             "metadata": {"name": "a", "labels": {"on": "yes", "n": "1"}},
             "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "0.5"}}}]}});
-        let pod = defaults::complete("v1", "Pod", pod.as_object().expect("object").clone()).expect("a Pod");
+        let pod = complete(pod.as_object().expect("object"));
         // Also of an object that is long enough to be packed.
         let mut long = pod.clone();
         long["metadata"]["annotations"] = json!({"long": "again and ".repeat(200)});
@@ -235,7 +241,7 @@ mod tests {
         let old = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
             "spec": {"containers": [{"name": "c"}]}});
         let old = old.as_object().expect("object");
-        let new = defaults::complete("v1", "Pod", old.clone()).expect("a Pod");
+        let new = complete(old);
         let want = Draft::encode("ns", "a", new, StorageMediaType::Protobuf).into_object(Revision(7));
         for media in MEDIA {
             let value = Draft::encode("ns", "a", old.clone(), media).value().clone();

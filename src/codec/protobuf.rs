@@ -8,7 +8,8 @@ use super::at_rest::packed;
 use super::json_text::write_string;
 use crate::protowire;
 use crate::quantity;
-use crate::schema::types::{MessageId, Types};
+use crate::schema::kind::{GoShape, Kind};
+use crate::schema::names::{Gvk, NoGroupVersion};
 use crate::tree::Map;
 
 mod decode;
@@ -52,8 +53,10 @@ pub enum Error {
     IllegalTag { message: String, number: i32, raw: u64 },
     #[error("proto: {message}: wiretype end group for non-group")]
     EndGroup { message: String },
-    #[error("no kind {kind:?} is registered for version {api_version:?}")]
-    UnknownKind { api_version: String, kind: String },
+    #[error("no kind {:?} is registered for version {:?}", .0.kind.as_str(), .0.api_version().as_str())]
+    UnknownKind(Gvk),
+    #[error(transparent)]
+    GroupVersion(#[from] NoGroupVersion),
     #[error(transparent)]
     Quantity(#[from] quantity::Error),
     #[error("impossible IntOrString.Type")]
@@ -72,51 +75,54 @@ pub enum Error {
     TooLarge,
 }
 
-/// The members of an object of `kind`, without kind and apiVersion; `raw` is what its envelope holds.
-pub fn decode(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
-    let types = Types::built_in();
-    Decoder::new(types, MAX_VALUES).members_of(find(types, api_version, kind)?, raw)
+/// The members of an object, without kind and apiVersion; `raw` is what its envelope holds.
+pub fn decode(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
+    let GoShape { types, message } = shape(kind)?;
+    Decoder::new(types, MAX_VALUES).members_of(*message, raw)
 }
 
 /// As [`decode`], [closed](super::managed).
-pub fn decode_closed(api_version: &str, kind: &str, raw: &[u8]) -> Result<Map, Error> {
-    let types = Types::built_in();
-    Decoder::new(types, MAX_VALUES).closed().members_of(find(types, api_version, kind)?, raw)
+pub fn decode_closed(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
+    let GoShape { types, message } = shape(kind)?;
+    Decoder::new(types, MAX_VALUES).closed().members_of(*message, raw)
 }
 
-/// The message of an object of `kind`; kind and apiVersion among its members are not written.
-pub fn encode(api_version: &str, kind: &str, members: &Map) -> Result<Vec<u8>, Error> {
-    let types = Types::built_in();
-    Encoder::new(types).encode(find(types, api_version, kind)?, members)
+/// The message of an object; kind and apiVersion among its members are not written.
+pub fn encode(kind: &Kind, members: &Map) -> Result<Vec<u8>, Error> {
+    let GoShape { types, message } = shape(kind)?;
+    Encoder::new(types).encode(*message, members)
 }
 
-/// The object of `kind` as JSON, as [`decode`] and printing would yield it.
-pub fn print(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
-    print_from(Origin::Anywhere, api_version, kind, raw)
+/// The object as JSON, as [`decode`] and printing would yield it.
+pub fn print(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    print_from(Origin::Anywhere, kind, raw)
 }
 
 /// As [`print`], of a message that has just been encoded.
-pub fn print_encoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
-    print_from(Origin::Tree, api_version, kind, raw)
+pub fn print_encoded(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    print_from(Origin::Tree, kind, raw)
 }
 
-fn print_from(origin: Origin, api_version: &str, kind: &str, raw: &[u8]) -> Result<Vec<u8>, Error> {
-    let types = Types::built_in();
-    let id = find(types, api_version, kind)?;
+fn print_from(origin: Origin, kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
+    let GoShape { types, message } = shape(kind)?;
     let mut out = Vec::with_capacity(raw.len() * 5 / 2 + 64);
-    for (name, claim) in [(&b"{\"kind\":"[..], kind), (b",\"apiVersion\":", api_version)] {
+    let claims = [(&b"{\"kind\":"[..], &kind.gvk.kind), (b",\"apiVersion\":", kind.gvk.api_version())];
+    for (name, claim) in claims {
         out.extend_from_slice(name);
         write_string(&mut out, claim);
     }
-    Printer::new(types, origin, out).finish(id, raw)
+    Printer::new(types, origin, out).finish(*message, raw)
 }
 
-/// The number of the field that holds the items of a list.
-pub fn items_number(api_version: &str, list_kind: &str) -> Result<i32, Error> {
-    let types = Types::built_in();
-    let message = types.message(find(types, api_version, list_kind)?);
-    let items = message.fields.iter().find(|field| &*field.json_name == "items");
-    items.map(|field| field.number).ok_or_else(|| unknown(api_version, list_kind))
+/// The number of the field that holds the items of a kind of lists.
+pub fn items_number(list: &Kind) -> Result<i32, Error> {
+    let GoShape { types, message } = shape(list)?;
+    let items = types.message(*message).fields.iter().find(|field| &*field.json_name == "items");
+    items.map(|field| field.number).ok_or_else(|| Error::UnknownKind(list.gvk.clone()))
+}
+
+fn shape(kind: &Kind) -> Result<&GoShape, Error> {
+    kind.go().ok_or_else(|| Error::UnknownKind(kind.gvk.clone()))
 }
 
 impl Error {
@@ -126,14 +132,6 @@ impl Error {
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
         Self::Unfit { path: format!("{name}{dot}{path}"), want }
     }
-}
-
-fn find(types: &Types, api_version: &str, kind: &str) -> Result<MessageId, Error> {
-    types.kind(api_version, kind).ok_or_else(|| unknown(api_version, kind))
-}
-
-fn unknown(api_version: &str, kind: &str) -> Error {
-    Error::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() }
 }
 
 #[cfg(test)]

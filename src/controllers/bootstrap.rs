@@ -8,13 +8,11 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::strictness::{Requester, Warnings};
+use crate::schema::names::Gvr;
 use crate::tree::{Value, json};
 use crate::user::User;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// A resource by its place: group, version, plural.
-pub(super) type Place = (&'static str, &'static str, &'static str);
 
 /// Creates what is missing; another replica may do the same at this moment.
 pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result<(), Error> {
@@ -34,22 +32,23 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
 /// The namespaces alone.
 pub async fn create_system_namespaces(api: &Api) -> Result<(), Error> {
     let namespace = |name: &str| json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
-    create_missing(api, NAMESPACES.iter().map(|name| (("", "v1", "namespaces"), namespace(name)))).await
+    create_missing(api, NAMESPACES.iter().map(|name| (Gvr::fixed("v1", "namespaces"), namespace(name)))).await
 }
 
-async fn create_missing(api: &Api, objects: impl Iterator<Item = (Place, Value)>) -> Result<(), Error> {
+async fn create_missing(api: &Api, objects: impl Iterator<Item = (Gvr, Value)>) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
-    let missing = |((group, version, plural), object): &(Place, Value)| {
+    let missing = |(resource, object): &(Gvr, Value)| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let resource = api.resources.get(group, version, plural);
+        let resource = api.resources.get(resource);
         resource.is_some_and(|resource| state.get(resource.id, "", name).is_none())
     };
-    let created = objects.filter(missing).map(|(place, object)| create(api, place, "", object));
+    let created =
+        objects.filter(missing).map(async |(resource, object)| create(api, &resource, "", object).await);
     futures_util::future::try_join_all(created).await.map(drop)
 }
 
 /// What validation takes for the system's (`pkg/apis/scheduling/v1/helpers.go`).
-fn priority_classes() -> impl Iterator<Item = (Place, Value)> {
+fn priority_classes() -> impl Iterator<Item = (Gvr, Value)> {
     let classes = [
         (
             "system-node-critical",
@@ -70,14 +69,13 @@ fn priority_classes() -> impl Iterator<Item = (Place, Value)> {
             "value": value,
             "description": description,
         });
-        (("scheduling.k8s.io", "v1", "priorityclasses"), object)
+        (Gvr::fixed("scheduling.k8s.io/v1", "priorityclasses"), object)
     })
 }
 
 /// Creates an object unless it is there.
-pub(super) async fn create(api: &Api, place: Place, namespace: &str, object: Value) -> Result<(), Error> {
-    let (group, version, plural) = place;
-    let (Some(resource), Value::Object(object)) = (api.resources.get(group, version, plural), object) else {
+pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: Value) -> Result<(), Error> {
+    let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
         return Ok(());
     };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

@@ -18,6 +18,7 @@ use crate::cache::Range;
 use crate::codec::object::Object;
 use crate::long_work;
 use crate::revision::Revision;
+use crate::schema::names::Gvr;
 
 /// An object is never looked at again sooner than this.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -54,7 +55,7 @@ impl Ages {
 }
 
 pub async fn run(api: Arc<Api>, ttl: Duration) -> Result<(), Error> {
-    let Some(events) = api.resources.get("", "v1", "events").cloned() else { return Ok(()) };
+    let Some(events) = api.resources.get(&Gvr::fixed("v1", "events")).cloned() else { return Ok(()) };
     let state = api.cache.any();
     let mut watcher = api.cache.watch(events.id, state.revision);
     let mut ages = Ages { ttl, seen: VecDeque::new() };

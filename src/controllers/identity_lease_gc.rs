@@ -17,6 +17,7 @@ use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::revision::Revision;
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
 /// As it is called where it says what it cannot read.
@@ -42,7 +43,7 @@ pub async fn run(api: Arc<Api>, period: Duration) -> Result<(), Error> {
 }
 
 pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
-    api.resources.get("coordination.k8s.io", "v1", "leases")
+    api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases"))
 }
 
 /// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::bootstrap::{self, Place};
+use super::bootstrap;
 use super::identity_lease_gc::{Sightings, read};
 use super::service_cidr;
 use crate::api::error::Error;
@@ -21,14 +21,15 @@ use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::State;
 use crate::codec::object::Undecodable;
+use crate::schema::names::Gvr;
 use crate::tree::{Value, json};
 use crate::user::User;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-const SERVICES: Place = ("", "v1", "services");
-const ENDPOINTS: Place = ("", "v1", "endpoints");
-const SLICES: Place = ("discovery.k8s.io", "v1", "endpointslices");
+const SERVICES: Gvr = Gvr::fixed("v1", "services");
+const ENDPOINTS: Gvr = Gvr::fixed("v1", "endpoints");
+const SLICES: Gvr = Gvr::fixed("discovery.k8s.io/v1", "endpointslices");
 /// The port of the Service, whatever that of the servers is.
 const PORT: u16 = 443;
 /// As upstream's.
@@ -83,13 +84,13 @@ pub(super) async fn reconcile(
     sightings: &mut Sightings,
 ) -> Result<(), Error> {
     let state = api.cache.fresh().await?;
-    let find = |place| found(api, &state, place);
-    if find(SERVICES) == Some(None)
+    let find = |resource: &Gvr| found(api, &state, resource);
+    if find(&SERVICES) == Some(None)
         && let Some(address) = api.config.services.first_address()
     {
-        bootstrap::create(api, SERVICES, NAMESPACE, service(address, advertised.port)).await?;
+        bootstrap::create(api, &SERVICES, NAMESPACE, service(address, advertised.port)).await?;
     }
-    let (Some(known), Some(known_slice)) = (find(ENDPOINTS), find(SLICES)) else { return Ok(()) };
+    let (Some(known), Some(known_slice)) = (find(&ENDPOINTS), find(&SLICES)) else { return Ok(()) };
     let (servers, now) = (read(api, &state), Instant::now());
     sightings.look(&servers.leases, now);
     let live = servers.leases.iter().filter(|(lease, map)| !sightings.is_dead(lease, map, now));
@@ -103,13 +104,13 @@ pub(super) async fn reconcile(
         return Ok(());
     }
     let (endpoints, slice) = (endpoints(&addresses, advertised.port), slice(&addresses, advertised.port));
-    put(api, ENDPOINTS, known, endpoints, &["subsets"]).await?;
-    put(api, SLICES, known_slice, slice, &["endpoints", "ports"]).await
+    put(api, &ENDPOINTS, known, endpoints, &["subsets"]).await?;
+    put(api, &SLICES, known_slice, slice, &["endpoints", "ports"]).await
 }
 
 /// The object `kubernetes` of a kind, if there is one. The outer `None` means that it cannot be read: then it stays.
-fn found(api: &Api, state: &State, (group, version, plural): Place) -> Option<Option<ObjectMap>> {
-    let resource = api.resources.get(group, version, plural);
+fn found(api: &Api, state: &State, resource: &Gvr) -> Option<Option<ObjectMap>> {
+    let resource = api.resources.get(resource);
     let Some(object) = resource.and_then(|resource| state.get(resource.id, NAMESPACE, NAME)) else {
         return Some(None);
     };
@@ -132,12 +133,12 @@ fn addresses_of(endpoints: &ObjectMap) -> impl Iterator<Item = String> {
 /// Creates the object, or replaces these members of the one that is there if they differ.
 async fn put(
     api: &Api,
-    place: Place,
+    resource: &Gvr,
     found: Option<ObjectMap>,
     wanted: Value,
     members: &[&str],
 ) -> Result<(), Error> {
-    let Some(mut object) = found else { return bootstrap::create(api, place, NAMESPACE, wanted).await };
+    let Some(mut object) = found else { return bootstrap::create(api, resource, NAMESPACE, wanted).await };
     let labels = |object: &ObjectMap| fields::at(object, &["metadata", "labels"]).cloned();
     let Value::Object(wanted) = wanted else { return Ok(()) };
     if members.iter().all(|name| object.get(name) == wanted.get(name)) && labels(&object) == labels(&wanted) {
@@ -147,8 +148,7 @@ async fn put(
         fields::restore(&mut object, &wanted, name);
     }
     fields::restore_metadata(&mut object, &wanted, "labels");
-    let (group, version, plural) = place;
-    let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
+    let Some(resource) = api.resources.get(resource) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
     match api
         .update(

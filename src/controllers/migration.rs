@@ -23,7 +23,7 @@ use crate::api::Api;
 use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::cache::{Range, State};
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::Verb;
 
 pub use self::svm::{Account, Progress};
@@ -53,8 +53,8 @@ pub enum Agreement {
 }
 
 pub async fn run(api: Arc<Api>, config: Config) -> Result<(), Error> {
-    let migrations = api.resources.get("storagemigration.k8s.io", "v1", "storageversionmigrations");
-    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+    let migrations = api.resources.get(&Gvr::fixed("storagemigration.k8s.io/v1", "storageversionmigrations"));
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (Some(migrations), Some(versions)) = (migrations.cloned(), versions.cloned()) else { return Ok(()) };
     let start = api.cache.any().revision;
     let mut changes = (api.cache.watch(migrations.id, start), api.cache.watch(versions.id, start));
@@ -168,15 +168,15 @@ impl Migrator {
         let served = versions
             .unwrap_or_default()
             .iter()
-            .find_map(|version| resources.registry().lookup(&name.group, &version.version, &name.plural));
+            .find_map(|version| resources.registry().lookup(&version.name.with_plural(name.plural.clone())));
         let Some(served) = served else { return Found::Nothing };
         if [Verb::Update, Verb::Patch, Verb::List].into_iter().any(|verb| !served.allows(verb)) {
-            let (group, version, plural) = (&served.group, &served.version, &served.plural);
+            let (group, version, plural) = (served.group(), served.version(), &served.plural);
             return Found::Unfit(format!(
                 "resource \"{group}/{version}, Resource={plural}\" does not support discovery operations: [update patch list]"
             ));
         }
-        let id = resources.get(&name.group, &served.version, &name.plural).map(|resource| resource.id);
+        let id = resources.get(&served.gvr()).map(|resource| resource.id);
         match resources.stored().find(|resource| Some(resource.id) == id) {
             Some(resource) => Found::Resource(resource.clone()),
             None => Found::Nothing,

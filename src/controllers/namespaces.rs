@@ -6,6 +6,7 @@ mod remains;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::schema::names::Gvr;
 use crate::tree::{Value, json};
 
 use self::remains::Remains;
@@ -29,7 +30,7 @@ const FINALIZER: &str = "kubernetes";
 const RETRY: Duration = Duration::from_millis(250);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let Some(namespaces) = api.resources.get("", "v1", "namespaces").cloned() else { return Ok(()) };
+    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else { return Ok(()) };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
     loop {
         let waiting = empty_all(&api, &namespaces).await?;
@@ -107,7 +108,7 @@ async fn delete_contents(api: &Api, namespace: &str) -> Result<Remains, Error> {
 }
 
 fn is_pods(resource: &Resource) -> bool {
-    resource.definition.group.is_empty() && &*resource.definition.plural == "pods"
+    resource.definition.group().is_empty() && &*resource.definition.plural == "pods"
 }
 
 async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) -> Result<Remains, Error> {

@@ -1,7 +1,7 @@
 //! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses until somebody adds
 //! others (`pkg/controlplane/controller/defaultservicecidr`).
 
-use super::bootstrap::{self, Place};
+use super::bootstrap;
 use crate::api::apply::Applier;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
@@ -11,16 +11,16 @@ use crate::api::services::OF_FLAGS as NAME;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::patch::apply::ownership::Conflicts;
+use crate::schema::names::Gvr;
 use crate::tree::{Value, json};
 use crate::user::User;
 
-const PLACE: Place = ("networking.k8s.io", "v1", "servicecidrs");
+const RESOURCE: Gvr = Gvr::fixed("networking.k8s.io/v1", "servicecidrs");
 const MANAGER: &str = "kubernetes-service-cidr-controller";
 
 /// Creates it if it is missing, gives it the second network that the flags have got, and says that it is ready.
 pub async fn reconcile(api: &Api) -> Result<(), Error> {
-    let (group, version, plural) = PLACE;
-    let Some(resource) = api.resources.get(group, version, plural) else { return Ok(()) };
+    let Some(resource) = api.resources.get(&RESOURCE) else { return Ok(()) };
     let networks: Vec<String> = api.config.services.networks.iter().map(ToString::to_string).collect();
     let target = Target { resource, namespace: "", name: NAME };
     let find = async || -> Result<Found, Error> {
@@ -43,7 +43,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
             "metadata": {"name": NAME},
             "spec": {"cidrs": networks},
         });
-        bootstrap::create(api, PLACE, "", object).await?;
+        bootstrap::create(api, &RESOURCE, "", object).await?;
         found = find().await?;
     }
     let Found::Object(mut found) = found else { return Ok(()) };

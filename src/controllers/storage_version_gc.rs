@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::identity_lease_gc::{is_server, leases};
 use crate::api::Api;
 use crate::api::error::Error;
+use crate::schema::names::Gvr;
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions");
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (Some(versions), Some(leases)) = (versions, leases(&api)) else { return Ok(()) };
     let start = api.cache.any().revision;
     let (mut versions, mut leases) = (api.cache.watch(versions.id, start), api.cache.watch(leases.id, start));

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::document::Document;
 use super::encode::enveloped;
 use crate::codec::yaml;
+use crate::schema::names::GroupVersion;
 use crate::schema::registry::Registry;
 use crate::tree::{Value, json};
 
@@ -34,7 +35,7 @@ pub struct Documents {
     /// `/` and `/index.html`.
     pub index: Document,
     groups: HashMap<String, Encodings>,
-    resources: HashMap<(String, String), Encodings>,
+    resources: HashMap<GroupVersion, Encodings>,
 }
 
 /// A path with a legacy and an aggregated form.
@@ -71,10 +72,7 @@ impl Documents {
             .groups()
             .iter()
             .flat_map(|group| &group.versions)
-            .map(|version| {
-                let key = (version.group.to_string(), version.version.to_string());
-                (key, Encodings::new(&legacy::resource_list(version)))
-            })
+            .map(|version| (version.name.clone(), Encodings::new(&legacy::resource_list(version))))
             .collect();
         Self {
             api: Discovery {
@@ -97,14 +95,14 @@ impl Documents {
         self.groups.get(group)
     }
 
-    /// `/api/v1` (group "") and `/apis/<group>/<version>`.
-    pub fn resources(&self, group: &str, version: &str) -> Option<&Encodings> {
-        self.resources.get(&(group.to_owned(), version.to_owned()))
+    /// `/api/v1` and `/apis/<group>/<version>`.
+    pub fn resources(&self, version: &GroupVersion) -> Option<&Encodings> {
+        self.resources.get(version)
     }
 }
 
 /// Adds `key` unless the list is empty, as Go's `omitempty` would.
-fn insert_nonempty(object: &mut Value, key: &str, list: &[std::sync::Arc<str>]) {
+fn insert_nonempty(object: &mut Value, key: &str, list: &[crate::tree::Text]) {
     if !list.is_empty() {
         object[key] = json!(list.iter().map(|item| &**item).collect::<Vec<&str>>());
     }

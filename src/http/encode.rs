@@ -60,7 +60,7 @@ impl Encoder {
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
                 let definition = &resource.definition;
-                let printer = table::printer_for(&definition.group, &definition.kind);
+                let printer = table::printer_for(definition.group(), definition.kind_name());
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -113,7 +113,7 @@ impl Encoder {
         let metadata = list_metadata(list);
         match &self.form {
             Form::Object => {
-                json!({"kind": &*definition.list_kind, "apiVersion": definition.api_version(),
+                json!({"kind": &*definition.list_kind, "apiVersion": definition.api_version().as_str(),
                     "metadata": metadata, "items": []})
             }
             Form::Metadata(version) => {
@@ -217,7 +217,8 @@ impl Encoder {
         if end_of_state {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
-        json!({"kind": &*definition.kind, "apiVersion": definition.api_version(), "metadata": metadata})
+        json!({"kind": definition.kind_name().as_str(), "apiVersion": definition.api_version().as_str(),
+            "metadata": metadata})
     }
 
     fn formed(&self, object: Value) -> Value {

@@ -1,6 +1,7 @@
 //! What a URL names: a resource, a document of discovery, or nothing.
 
 use crate::gotext::utf8;
+use crate::schema::names::{GroupVersion, Gvr};
 
 /// A path below `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,21 +15,15 @@ pub enum ApiPath {
         group: String,
     },
     /// `/api/v1`, `/apis/<group>/<version>`.
-    GroupVersion {
-        group: String,
-        version: String,
-    },
+    GroupVersion(GroupVersion),
     Resource(ResourcePath),
 }
 
 /// A collection, an object, or a subresource of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePath {
-    /// Empty for the core group.
-    pub group: String,
-    pub version: String,
+    pub resource: Gvr,
     pub namespace: Option<String>,
-    pub plural: String,
     pub name: Option<String>,
     pub subresource: Option<String>,
     /// Below the deprecated `/watch/`.
@@ -43,19 +38,15 @@ pub fn parse(path: &str) -> Option<ApiPath> {
         ["api"] => Some(ApiPath::CoreVersions),
         ["apis"] => Some(ApiPath::Groups),
         ["apis", group] => Some(ApiPath::Group { group: (*group).to_owned() }),
-        ["api", version] => Some(group_version("", version)),
-        ["apis", group, version] => Some(group_version(group, version)),
-        ["api", version, rest @ ..] => resource("", version, rest),
-        ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        ["api", version] => Some(ApiPath::GroupVersion(GroupVersion::new("", version))),
+        ["apis", group, version] => Some(ApiPath::GroupVersion(GroupVersion::new(group, version))),
+        ["api", version, rest @ ..] => resource(&GroupVersion::new("", version), rest),
+        ["apis", group, version, rest @ ..] => resource(&GroupVersion::new(group, version), rest),
         _ => None,
     }
 }
 
-fn group_version(group: &str, version: &str) -> ApiPath {
-    ApiPath::GroupVersion { group: group.to_owned(), version: version.to_owned() }
-}
-
-fn resource(group: &str, version: &str, segments: &[&str]) -> Option<ApiPath> {
+fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
     let (watch, segments) = match segments {
         ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
         other => (false, other),
@@ -75,10 +66,8 @@ fn resource(group: &str, version: &str, segments: &[&str]) -> Option<ApiPath> {
         _ => return None,
     };
     Some(ApiPath::Resource(ResourcePath {
-        group: group.to_owned(),
-        version: version.to_owned(),
+        resource: version.with_plural(plural),
         namespace: namespace.and_then(owned),
-        plural: plural.to_owned(),
         name: name.and_then(owned),
         subresource: subresource.and_then(owned),
         watch,
@@ -121,10 +110,10 @@ mod tests {
         match parse(path) {
             Some(ApiPath::Resource(p)) => format!(
                 "{}|{}|{}|{}|{}|{}|{}",
-                p.group,
-                p.version,
+                p.resource.group(),
+                p.resource.version(),
                 p.namespace.unwrap_or("-".into()),
-                p.plural,
+                p.resource.plural,
                 p.name.unwrap_or("-".into()),
                 p.subresource.unwrap_or("-".into()),
                 p.watch
@@ -156,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_not_a_resource() {
         assert_eq!(parse("/apis/"), Some(ApiPath::Groups));
-        assert_eq!(parse("/api/v1"), Some(group_version("", "v1")));
+        assert_eq!(parse("/api/v1"), Some(ApiPath::GroupVersion(GroupVersion::fixed("v1"))));
         for path in ["/", "/other", "/api/v1/a/b/c/d", "/api/v1/pods/%zz", "/api/v1/pods/%4"] {
             assert_eq!(parse(path), None, "{path}");
         }

@@ -62,7 +62,7 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     let started = Instant::now();
     let pretty = request::pretty(&parts);
     let registry = app.api.resources.registry();
-    let Some(definition) = registry.lookup(&path.group, &path.version, &path.plural) else {
+    let Some(definition) = registry.lookup(&path.resource) else {
         return unknown(app, &path, &parts);
     };
     let query = request::query(&parts);
@@ -123,7 +123,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error.into(), parts);
     }
-    if app.api.resources.registry().group(&path.group).is_some() {
+    if app.api.resources.registry().group(path.resource.group()).is_some() {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
@@ -139,9 +139,7 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
     let subresource = path.subresource.as_deref().and_then(|name| definition.subresource(name));
     RequestLabels {
         verb: action.metric(),
-        group: definition.group.clone(),
-        version: definition.version.clone(),
-        resource: definition.plural.clone(),
+        resource: definition.gvr(),
         subresource: subresource.map(|sub| sub.name.clone()).unwrap_or_default(),
         scope,
     }
@@ -149,7 +147,7 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
 
 /// What a request wants to do, as authorizers know it.
 fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attributes<'a> {
-    let of_namespace = path.group.is_empty() && path.plural == "namespaces";
+    let of_namespace = path.resource.group().is_empty() && path.resource.plural == "namespaces";
     // A request to a namespace itself is made in it, as upstream's request info has it.
     let namespace = match (&path.name, of_namespace) {
         (Some(name), true) => name,
@@ -158,9 +156,9 @@ fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attr
     Attributes {
         user,
         verb,
-        group: &path.group,
-        version: &path.version,
-        resource: &path.plural,
+        group: path.resource.group(),
+        version: path.resource.version(),
+        resource: &path.resource.plural,
         subresource: path.subresource.as_deref().unwrap_or_default(),
         namespace,
         name: path.name.as_deref().unwrap_or_default(),
@@ -223,8 +221,7 @@ impl Context<'_> {
 
     /// The stored resource; reviews have none.
     fn resource(&self) -> Result<&Arc<Resource>, Error> {
-        let ResourcePath { group, version, plural, .. } = self.path;
-        self.app.api.resources.get(group, version, plural).ok_or(Error::UnknownResource)
+        self.app.api.resources.get(&self.path.resource).ok_or(Error::UnknownResource)
     }
 
     fn is_virtual(&self) -> bool {
@@ -257,9 +254,9 @@ impl Context<'_> {
     }
 
     fn go_type(&self, shape: Shape) -> String {
-        let package = internal_package(&self.path.group);
+        let package = internal_package(self.path.resource.group());
         match shape {
-            Shape::Single => format!("*{package}.{}", self.definition.kind),
+            Shape::Single => format!("*{package}.{}", self.definition.kind_name()),
             Shape::List => format!("*{package}.{}", self.definition.list_kind),
         }
     }

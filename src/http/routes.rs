@@ -194,9 +194,8 @@ async fn serve(app: &App, parts: Parts, body: Body) -> Response {
 }
 
 fn document_labels() -> RequestLabels {
-    let none = Arc::<str>::default;
-    let (group, version, resource, subresource) = (none(), none(), none(), none());
-    RequestLabels { verb: "GET", group, version, resource, subresource, scope: Scope::None }
+    let (resource, subresource) = Default::default();
+    RequestLabels { verb: "GET", resource, subresource, scope: Scope::None }
 }
 
 async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Response, Error> {
@@ -215,9 +214,11 @@ async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Res
             Some(document) => documents::legacy(document, parts),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::GroupVersion { group, version }) => match app.documents.resources(&group, &version) {
+        Some(ApiPath::GroupVersion(version)) => match app.documents.resources(&version) {
             Some(document) => documents::resources(document, parts),
-            None if app.api.resources.registry().group(&group).is_some() => Err(Error::UnknownResource),
+            None if app.api.resources.registry().group(version.group()).is_some() => {
+                Err(Error::UnknownResource)
+            }
             None => Ok(response::not_found()),
         },
         Some(ApiPath::Resource(_)) | None => return other_document(app, parts).await,

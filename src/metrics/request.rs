@@ -9,6 +9,8 @@ use metrics::{Counter, Gauge, Histogram, Key, Label, Recorder as _};
 use metrics_exporter_prometheus::PrometheusRecorder;
 
 use super::{METADATA, REQUEST_SECONDS, counter, gauge};
+use crate::schema::names::Gvr;
+use crate::tree::Text;
 
 /// What tells requests apart in metrics. All of it empty but `verb` outside the resource API, where
 /// upstream puts the path into `subresource`.
@@ -17,10 +19,8 @@ pub struct RequestLabels {
     /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`,
     /// `DELETECOLLECTION`.
     pub verb: &'static str,
-    pub group: Arc<str>,
-    pub version: Arc<str>,
-    pub resource: Arc<str>,
-    pub subresource: Arc<str>,
+    pub resource: Gvr,
+    pub subresource: Text,
     pub scope: Scope,
 }
 
@@ -126,9 +126,9 @@ impl RequestMetrics {
 fn label_list(labels: &RequestLabels) -> Vec<Label> {
     vec![
         Label::from_static_parts("verb", labels.verb),
-        Label::new("group", labels.group.to_string()),
-        Label::new("version", labels.version.to_string()),
-        Label::new("resource", labels.resource.to_string()),
+        Label::new("group", labels.resource.group().to_string()),
+        Label::new("version", labels.resource.version().to_owned()),
+        Label::new("resource", labels.resource.plural.to_string()),
         Label::new("subresource", labels.subresource.to_string()),
         Label::from_static_parts("scope", labels.scope.as_str()),
         Label::from_static_parts("component", "apiserver"),

@@ -15,9 +15,7 @@ fn metrics() -> Arc<Metrics> {
 fn list_pods() -> RequestLabels {
     RequestLabels {
         verb: "LIST",
-        group: "".into(),
-        version: "v1".into(),
-        resource: "pods".into(),
+        resource: Gvr::fixed("v1", "pods"),
         subresource: "".into(),
         scope: Scope::Namespace,
     }
@@ -63,7 +61,7 @@ fn guards_count_while_they_live() {
 #[test]
 fn the_store_the_cache_and_the_process() {
     let metrics = metrics();
-    metrics.watch_events("apps", "v1", "deployments").increment(16);
+    metrics.watch_events(&Gvr::fixed("apps/v1", "deployments")).increment(16);
     metrics.commits().committed(7, Duration::from_millis(3));
     metrics.cache_lag().set(2.0);
     metrics.compaction_lag().set(5.0);

@@ -13,7 +13,8 @@ use std::collections::HashSet;
 
 use super::PatchError;
 use crate::gotext;
-use crate::schema::types::{MessageId, Types};
+use crate::schema::kind::GoShape;
+use crate::schema::types::Types;
 use crate::tree::{Edit, Map, Text, Value};
 use list::ListPatch;
 use lookup::Shape;
@@ -36,7 +37,8 @@ pub fn concerns(patch: &Value, place: &[&str]) -> bool {
 }
 
 /// Applies `patch` to an object of the kind `message`.
-pub fn apply(document: Map, patch: &Value, types: &Types, message: MessageId) -> Result<Map, PatchError> {
+pub fn apply(document: Map, patch: &Value, shape: &GoShape) -> Result<Map, PatchError> {
+    let (types, message) = (&*shape.types, shape.message);
     match patch {
         Value::Object(patch) => {
             merge_objects(document, patch.clone(), Shape::of_message(types, message), types)

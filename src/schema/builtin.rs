@@ -4,8 +4,11 @@
 
 use std::sync::Arc;
 
-use super::names::{GroupResource, api_version};
-use super::resource::{ForeignKind, ResourceDefinition, Storage, Subresource, Verb};
+use super::kind::Kind;
+use super::names::{GroupResource, GroupVersion, Gvk};
+use super::resource::{ResourceDefinition, Storage, Subresource, Verb};
+use super::types::Types;
+use crate::tree::Text;
 
 mod table;
 
@@ -13,29 +16,39 @@ use table::{Keeping, Row};
 
 /// All built-in definitions, in no particular order.
 pub fn definitions() -> Vec<ResourceDefinition> {
-    table::GROUP_VERSIONS
-        .iter()
-        .flat_map(|(group, version, rows)| rows.iter().map(|row| definition(group, version, row)))
-        .collect()
+    let types = types();
+    let definitions_of = |(group, version, rows): &table::GroupVersion| {
+        let name = GroupVersion::new(group, version);
+        rows.iter().map(|row| definition(&types, &name, row)).collect::<Vec<_>>()
+    };
+    table::GROUP_VERSIONS.iter().flat_map(definitions_of).collect()
+}
+
+/// The types of all built-in kinds.
+pub fn types() -> Arc<Types> {
+    Types::built_in()
+}
+
+/// A kind that this program knows without a resource: those that every server answers with or reads (`Status`,
+/// `DeleteOptions`), and those of lists.
+pub fn kind(gvk: &Gvk) -> Option<Kind> {
+    types().kind(gvk)
 }
 
 /// The versions in which objects of a stored resource can be decoded, and therefore stored.
-pub fn storage_versions(resource: &GroupResource) -> Vec<String> {
+pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
     let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
-    definitions()
-        .iter()
-        .filter(|definition| stored(definition))
-        .map(ResourceDefinition::api_version)
-        .collect()
+    let versions = definitions().into_iter().filter(stored);
+    versions.map(|definition| definition.kind.gvk.group_version).collect()
 }
 
 /// As [`definitions`], but with these resources stored in another of their [`storage_versions`].
-pub fn definitions_stored_in(versions: &[(GroupResource, String)]) -> Vec<ResourceDefinition> {
+pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<ResourceDefinition> {
     let mut definitions = definitions();
     for definition in &mut definitions {
-        let Storage::Table { resource, api_version } = &mut definition.storage else { continue };
-        if let Some((_, version)) = versions.iter().rev().find(|(name, _)| name == resource) {
-            *api_version = version.as_str().into();
+        let Storage::Table { resource, version } = &mut definition.storage else { continue };
+        if let Some((_, chosen)) = versions.iter().rev().find(|(name, _)| name == resource) {
+            *version = chosen.clone();
         }
     }
     definitions
@@ -46,22 +59,25 @@ pub fn has_group(group: &str) -> bool {
     table::GROUP_VERSIONS.iter().any(|(own, _, _)| *own == group)
 }
 
-fn definition(group: &str, version: &str, row: &Row) -> ResourceDefinition {
+fn definition(types: &Arc<Types>, name: &GroupVersion, row: &Row) -> ResourceDefinition {
     ResourceDefinition {
-        group: group.into(),
-        version: version.into(),
-        kind: row.kind.into(),
+        kind: known(types, name.with_kind(row.kind)),
         list_kind: format!("{}List", row.kind).into(),
         plural: row.plural.into(),
         singular: row.kind.to_lowercase().into(),
         short_names: row.short_names.iter().map(|&name| name.into()).collect(),
-        categories: row.category.into_iter().map(Arc::from).collect(),
+        categories: row.category.into_iter().map(Text::from).collect(),
         scope: row.scope,
         verbs: verbs(row),
-        subresources: subresources(row),
-        storage: storage(group, version, row),
+        subresources: subresources(types, row),
+        storage: storage(name, row),
         behavior: row.behavior,
     }
+}
+
+/// `proto/` has a message for each kind of the table, which a test makes sure of.
+fn known(types: &Arc<Types>, gvk: Gvk) -> Kind {
+    types.kind(&gvk).unwrap_or_else(|| Kind::opaque(gvk))
 }
 
 fn verbs(row: &Row) -> Vec<Verb> {
@@ -74,13 +90,14 @@ fn verbs(row: &Row) -> Vec<Verb> {
     }
 }
 
-fn subresources(row: &Row) -> Vec<Subresource> {
+fn subresources(types: &Arc<Types>, row: &Row) -> Vec<Subresource> {
     use Verb::{Create, Get, Patch, Update};
+    let own_kind = |gvk: Gvk| Some(known(types, gvk));
     let of = |name: &str| match name {
         "finalize" => (vec![Update], None),
-        "binding" => (vec![Create], Some(foreign("", "v1", "Binding"))),
-        "eviction" => (vec![Create], Some(foreign("policy", "v1", "Eviction"))),
-        "scale" => (vec![Get, Patch, Update], Some(foreign("autoscaling", "v1", "Scale"))),
+        "binding" => (vec![Create], own_kind(Gvk::fixed("v1", "Binding"))),
+        "eviction" => (vec![Create], own_kind(Gvk::fixed("policy/v1", "Eviction"))),
+        "scale" => (vec![Get, Patch, Update], own_kind(Gvk::fixed("autoscaling/v1", "Scale"))),
         _ => (vec![Get, Patch, Update], None),
     };
     let subresource = |&name: &&str| {
@@ -90,20 +107,13 @@ fn subresources(row: &Row) -> Vec<Subresource> {
     row.subresources.iter().map(subresource).collect()
 }
 
-fn foreign(group: &str, version: &str, kind: &str) -> ForeignKind {
-    ForeignKind { group: group.into(), version: version.into(), kind: kind.into() }
-}
-
-fn storage(group: &str, version: &str, row: &Row) -> Storage {
-    let (group, version) = match row.keeping {
+fn storage(name: &GroupVersion, row: &Row) -> Storage {
+    let version = match &row.keeping {
         Keeping::Nothing => return Storage::Virtual,
-        Keeping::Own => (group, version),
-        Keeping::SharedWith { group, version } => (group, version),
+        Keeping::Own => name.clone(),
+        Keeping::SharedWith(version) => GroupVersion::fixed(version),
     };
-    Storage::Table {
-        resource: GroupResource::new(group, row.plural),
-        api_version: api_version(group, version).into(),
-    }
+    Storage::Table { resource: GroupResource::new(version.group(), row.plural), version }
 }
 
 #[cfg(test)]

@@ -5,9 +5,7 @@
 //! that has been conformed ([`crate::schema::types::conform`]): what is zero and no pointer is absent. It runs before
 //! those of the structs below, as in upstream's generated `SetObjectDefaults_…`.
 
-use std::sync::LazyLock;
-
-use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types, conform};
+use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types};
 use crate::fields::ObjectMap;
 use crate::tree::{Text, Value};
 
@@ -27,7 +25,7 @@ mod storage;
 mod workloads;
 
 /// Which defaults these are. Values in the store say which they have been through, so that those of others get these
-/// when they are read: raise it whenever what [`apply`] does to any object changes.
+/// when they are read: raise it whenever defaulting changes what it does to any object.
 pub const LEVEL: u8 = 2;
 
 /// How far below its own struct a rule reaches.
@@ -36,24 +34,8 @@ const RULE_DEPTH: usize = 3;
 /// What a rule does to the object of its struct.
 type Rule = fn(&mut ObjectMap);
 
-/// Gives an object of a known kind its defaults, in place and in the order of its struct.
-pub fn apply(api_version: &str, kind: &str, object: &mut ObjectMap) {
-    if let Some(id) = Types::built_in().kind(api_version, kind) {
-        PLAN.apply(id, object);
-    }
-}
-
-/// As [`apply`], of an object that was stored before there were these defaults; `None` if it is none of its kind.
-pub fn complete(api_version: &str, kind: &str, mut object: ObjectMap) -> Option<ObjectMap> {
-    conform(api_version, kind, &mut object).ok()?;
-    apply(api_version, kind, &mut object);
-    Some(object)
-}
-
-static PLAN: LazyLock<Plan> = LazyLock::new(|| Plan::of(Types::built_in()));
-
-/// One per message; `None` where there is nothing to do, here or below.
-struct Plan(Vec<Option<Step>>);
+/// What defaulting does to each message; `None` where there is nothing to do, here or below.
+pub(super) struct Plan(Vec<Option<Step>>);
 
 struct Step {
     /// Its own and those of the structs that lend it members.
@@ -74,7 +56,7 @@ enum Zero {
 }
 
 impl Plan {
-    fn of(types: &Types) -> Self {
+    pub fn of(types: &Types) -> Self {
         let mut busy: Vec<bool> = types.messages().map(|(_, message)| own_work(types, message)).collect();
         for (_, message) in types.messages().filter(|(_, message)| !rules_of(types, message).is_empty()) {
             touch(types, message, RULE_DEPTH, &mut busy);
@@ -97,7 +79,8 @@ impl Plan {
         Self(steps.map(step).collect())
     }
 
-    fn apply(&self, id: MessageId, object: &mut ObjectMap) {
+    /// Gives an object of a message its defaults, in place and in the order of its struct.
+    pub fn apply(&self, types: &Types, id: MessageId, object: &mut ObjectMap) {
         let Some(step) = &self.0[id.index()] else { return };
         for rule in &step.rules {
             rule(object);
@@ -119,21 +102,21 @@ impl Plan {
         for (name, cardinality, child) in &step.below {
             let Some(value) = object.get_mut(name) else { continue };
             match (cardinality, value) {
-                (Cardinality::Single, Value::Object(value)) => self.apply(*child, value),
+                (Cardinality::Single, Value::Object(value)) => self.apply(types, *child, value),
                 (Cardinality::List, Value::Array(items)) => {
                     items
                         .iter_mut()
                         .filter_map(Value::as_object_mut)
-                        .for_each(|item| self.apply(*child, item));
+                        .for_each(|item| self.apply(types, *child, item));
                 }
                 (Cardinality::Map, Value::Object(entries)) => {
                     let values = entries.values_mut().filter_map(Value::as_object_mut);
-                    values.for_each(|value| self.apply(*child, value));
+                    values.for_each(|value| self.apply(types, *child, value));
                 }
                 _ => {}
             }
         }
-        in_order(Types::built_in(), Types::built_in().message(id), object);
+        in_order(types, types.message(id), object);
     }
 }
 

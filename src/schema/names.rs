@@ -1,14 +1,15 @@
-//! The compound names of the protocol: group + version + kind or plural.
+//! The compound names of the protocol, each parsed once where it comes in: group and version, with a kind or a plural.
 
 use std::fmt;
-use std::sync::Arc;
+
+use crate::tree::{Map, Text, Value};
 
 /// A group-qualified plural such as `pods` or `deployments.apps`, as it stands in error messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource {
     /// Empty for the core group.
-    pub group: Arc<str>,
-    pub plural: Arc<str>,
+    pub group: Text,
+    pub plural: Text,
 }
 
 impl GroupResource {
@@ -32,8 +33,8 @@ impl fmt::Display for GroupResource {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupKind {
     /// Empty for the core group.
-    pub group: Arc<str>,
-    pub kind: Arc<str>,
+    pub group: Text,
+    pub kind: Text,
 }
 
 impl GroupKind {
@@ -52,9 +53,178 @@ fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }
 
-/// `v1` or `apps/v1`: what an object's `apiVersion` says.
-pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+/// A group and a version, as an object's `apiVersion` spells them: `v1`, `apps/v1`. A copy shares the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersion {
+    group: Text,
+    api_version: Text,
+}
+
+/// A text with more than one slash names no group and version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unexpected GroupVersion string: {0}")]
+pub struct NoGroupVersion(String);
+
+impl GroupVersion {
+    /// The group is empty for the core group.
+    pub fn new(group: &str, version: &str) -> Self {
+        let api_version =
+            if group.is_empty() { version.into() } else { Text::from(format!("{group}/{version}")) };
+        Self { group: group.into(), api_version }
+    }
+
+    /// A name that the program knows; an apiVersion with two slashes does not compile.
+    pub const fn fixed(api_version: &'static str) -> Self {
+        let bytes = api_version.as_bytes();
+        let (mut slash, mut at) = (0, 0);
+        while at < bytes.len() {
+            if bytes[at] == b'/' {
+                assert!(slash == 0, "an apiVersion has one slash at most");
+                slash = at;
+            }
+            at += 1;
+        }
+        let (group, _) = api_version.split_at(slash);
+        Self { group: Text::new_static(group), api_version: Text::new_static(api_version) }
+    }
+
+    /// Reads an object's `apiVersion`.
+    pub fn parse(api_version: &str) -> Result<Self, NoGroupVersion> {
+        let group = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => {
+                return Err(NoGroupVersion(api_version.to_owned()));
+            }
+            Some((group, _)) => group.into(),
+            None => Text::default(),
+        };
+        Ok(Self { group, api_version: api_version.into() })
+    }
+
+    /// Empty for the core group.
+    pub fn group(&self) -> &Text {
+        &self.group
+    }
+
+    pub fn version(&self) -> &str {
+        self.api_version.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> &Text {
+        &self.api_version
+    }
+
+    pub fn with_kind(&self, kind: impl Into<Text>) -> Gvk {
+        Gvk { group_version: self.clone(), kind: kind.into() }
+    }
+
+    pub fn with_plural(&self, plural: impl Into<Text>) -> Gvr {
+        Gvr { group_version: self.clone(), plural: plural.into() }
+    }
+}
+
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.api_version)
+    }
+}
+
+/// Group, version and kind: what an object says it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvk {
+    pub group_version: GroupVersion,
+    pub kind: Text,
+}
+
+impl Gvk {
+    /// A name that the program knows.
+    pub const fn fixed(api_version: &'static str, kind: &'static str) -> Self {
+        Self { group_version: GroupVersion::fixed(api_version), kind: Text::new_static(kind) }
+    }
+
+    /// Reads what an object says it is.
+    pub fn parse(api_version: &str, kind: &str) -> Result<Self, NoGroupVersion> {
+        Ok(Self { group_version: GroupVersion::parse(api_version)?, kind: kind.into() })
+    }
+
+    pub fn group(&self) -> &Text {
+        self.group_version.group()
+    }
+
+    pub fn version(&self) -> &str {
+        self.group_version.version()
+    }
+
+    pub fn api_version(&self) -> &Text {
+        self.group_version.api_version()
+    }
+
+    /// The members by which an object says what it is, in upstream's order.
+    pub fn claims(&self) -> [(Text, Value); 2] {
+        let kind = (Text::new_static("kind"), Value::String(self.kind.clone()));
+        [kind, (Text::new_static("apiVersion"), Value::String(self.api_version().clone()))]
+    }
+
+    /// What an object says it is; what it does not say is empty.
+    pub fn of(object: &Map) -> Result<Self, NoGroupVersion> {
+        let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        Self::parse(text("apiVersion"), text("kind"))
+    }
+
+    /// Whether an object says that it is of this kind.
+    pub fn is_claimed_by(&self, object: &Map) -> bool {
+        let says = |name: &str, what: &Text| object.get(name).is_some_and(|said| said == what.as_str());
+        says("apiVersion", self.api_version()) && says("kind", &self.kind)
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind { group: self.group().clone(), kind: self.kind.clone() }
+    }
+}
+
+/// As Go prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
+impl fmt::Display for Gvk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        named(f, &self.group_version, "Kind", &self.kind)
+    }
+}
+
+/// Group, version and plural: what a URL names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvr {
+    pub group_version: GroupVersion,
+    pub plural: Text,
+}
+
+impl Gvr {
+    /// A name that the program knows.
+    pub const fn fixed(api_version: &'static str, plural: &'static str) -> Self {
+        Self { group_version: GroupVersion::fixed(api_version), plural: Text::new_static(plural) }
+    }
+
+    pub fn group(&self) -> &Text {
+        self.group_version.group()
+    }
+
+    pub fn version(&self) -> &str {
+        self.group_version.version()
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource { group: self.group().clone(), plural: self.plural.clone() }
+    }
+}
+
+/// As Go prints it: `apps/v1, Resource=deployments`, `/v1, Resource=pods`.
+impl fmt::Display for Gvr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        named(f, &self.group_version, "Resource", &self.plural)
+    }
+}
+
+fn named(f: &mut fmt::Formatter<'_>, of: &GroupVersion, what: &str, name: &str) -> fmt::Result {
+    let slash = if of.api_version.contains('/') { "" } else { "/" };
+    write!(f, "{slash}{of}, {what}={name}")
 }
 
 /// The Go package of upstream's own types of a group, as error messages show it.
@@ -63,5 +233,41 @@ pub fn internal_package(group: &str) -> &str {
         "" | "events.k8s.io" => "core",
         "internal.apiserver.k8s.io" => "apiserverinternal",
         group => group.split('.').next().unwrap_or(group),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_form_however_they_came() {
+        const DEPLOYMENT: Gvk = Gvk::fixed("apps/v1", "Deployment");
+        assert_eq!(Gvk::parse("apps/v1", "Deployment"), Ok(DEPLOYMENT));
+        assert_eq!(GroupVersion::new("apps", "v1").with_kind("Deployment"), DEPLOYMENT);
+        assert_eq!((DEPLOYMENT.group().as_str(), DEPLOYMENT.version()), ("apps", "v1"));
+        assert_eq!(DEPLOYMENT.to_string(), "apps/v1, Kind=Deployment");
+        let pods = Gvr::fixed("v1", "pods");
+        assert_eq!(GroupVersion::new("", "v1").with_plural("pods"), pods);
+        assert_eq!(
+            (pods.group().as_str(), pods.version(), &*pods.to_string()),
+            ("", "v1", "/v1, Resource=pods")
+        );
+        assert_eq!(pods.group_resource(), GroupResource::new("", "pods"));
+    }
+
+    #[test]
+    fn an_api_version_has_one_slash_at_most() {
+        let error = GroupVersion::parse("a/b/c").expect_err("two slashes");
+        assert_eq!(error.to_string(), "unexpected GroupVersion string: a/b/c");
+        for (text, group, version) in
+            [("", "", ""), ("v1", "", "v1"), ("/v1", "", "v1"), ("apps/", "apps", "")]
+        {
+            let parsed = GroupVersion::parse(text).expect(text);
+            assert_eq!(
+                (parsed.group().as_str(), parsed.version(), parsed.api_version().as_str()),
+                (group, version, text)
+            );
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::names::{GroupResource, api_version};
+use super::names::{GroupResource, GroupVersion, Gvk, Gvr};
 use super::resource::{ResourceDefinition, Storage};
+use crate::tree::Text;
 
 mod order;
 
@@ -16,17 +17,17 @@ pub struct Registry {
     /// In discovery order; the core group is among them.
     groups: Vec<Group>,
     /// Index into `groups`.
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: HashMap<Text, usize>,
     by_storage: HashMap<GroupResource, Arc<ResourceDefinition>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Empty for the core group.
-    pub name: Arc<str>,
+    pub name: Text,
     pub origin: Origin,
     /// In discovery order: the first one is preferred. Never empty.
-    pub versions: Vec<GroupVersion>,
+    pub versions: Vec<ServedVersion>,
 }
 
 /// Discovery and OpenAPI describe custom resources a little differently from built-in ones.
@@ -36,11 +37,10 @@ pub enum Origin {
     Custom,
 }
 
+/// A version of a group with what is served in it.
 #[derive(Clone, Debug)]
-pub struct GroupVersion {
-    /// Empty for the core group.
-    pub group: Arc<str>,
-    pub version: Arc<str>,
+pub struct ServedVersion {
+    pub name: GroupVersion,
     /// Sorted by plural. Never empty.
     pub resources: Vec<Arc<ResourceDefinition>>,
 }
@@ -56,7 +56,7 @@ impl Registry {
             }
         }
         for group in &mut groups {
-            group.versions.sort_by(|a, b| order::compare_versions(&a.version, &b.version));
+            group.versions.sort_by(|a, b| order::compare_versions(a.version(), b.version()));
         }
         groups.sort_by_cached_key(|group| (Reverse(order::group_priority(&group.name)), group.name.clone()));
         let by_name = groups.iter().enumerate().map(|(i, group)| (group.name.clone(), i)).collect();
@@ -72,24 +72,20 @@ impl Registry {
         self.by_name.get(name).map(|&i| &self.groups[i])
     }
 
-    pub fn group_version(&self, group: &str, version: &str) -> Option<&GroupVersion> {
-        self.group(group)?.versions.iter().find(|v| &*v.version == version)
+    pub fn version(&self, name: &GroupVersion) -> Option<&ServedVersion> {
+        self.group(name.group())?.versions.iter().find(|version| version.name == *name)
     }
 
-    pub fn group_version_exists(&self, group: &str, version: &str) -> bool {
-        self.group_version(group, version).is_some()
-    }
-
-    pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<Arc<ResourceDefinition>> {
-        let resources = &self.group_version(group, version)?.resources;
-        let at = resources.binary_search_by(|d| (*d.plural).cmp(plural)).ok()?;
+    pub fn lookup(&self, name: &Gvr) -> Option<Arc<ResourceDefinition>> {
+        let resources = &self.version(&name.group_version)?.resources;
+        let at = resources.binary_search_by(|d| d.plural.cmp(&name.plural)).ok()?;
         Some(resources[at].clone())
     }
 
-    /// `kind` is that of a single object, not of a list.
-    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<ResourceDefinition>> {
-        let resources = &self.group_version(group, version)?.resources;
-        resources.iter().find(|d| &*d.kind == kind).cloned()
+    /// The kind is that of a single object, not of a list.
+    pub fn by_kind(&self, gvk: &Gvk) -> Option<Arc<ResourceDefinition>> {
+        let resources = &self.version(&gvk.group_version)?.resources;
+        resources.iter().find(|d| *d.kind_name() == gvk.kind).cloned()
     }
 
     /// The definition in whose version the rows of a stored resource are encoded; where that version is not
@@ -108,16 +104,20 @@ impl Registry {
     }
 }
 
-impl GroupVersion {
-    /// `v1`, `apps/v1`.
-    pub fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
+impl ServedVersion {
+    /// Empty for the core group.
+    pub fn group(&self) -> &Text {
+        self.name.group()
+    }
+
+    pub fn version(&self) -> &str {
+        self.name.version()
     }
 
     /// The URL path without leading slash: `api/v1`, `apis/apps/v1`.
     pub fn path(&self) -> String {
-        let root = if self.group.is_empty() { "api" } else { "apis" };
-        format!("{root}/{}", self.api_version())
+        let root = if self.group().is_empty() { "api" } else { "apis" };
+        format!("{root}/{}", self.name)
     }
 
     fn add(&mut self, definition: &Arc<ResourceDefinition>) -> bool {
@@ -131,19 +131,15 @@ impl GroupVersion {
     }
 }
 
-fn group_version<'a>(groups: &'a mut Vec<Group>, definition: &ResourceDefinition) -> &'a mut GroupVersion {
-    let at = groups.iter().position(|g| g.name == definition.group).unwrap_or_else(|| {
-        let origin = order::origin(&definition.group);
-        groups.push(Group { name: definition.group.clone(), origin, versions: Vec::new() });
+fn group_version<'a>(groups: &'a mut Vec<Group>, definition: &ResourceDefinition) -> &'a mut ServedVersion {
+    let at = groups.iter().position(|g| g.name == *definition.group()).unwrap_or_else(|| {
+        let origin = order::origin(definition.group());
+        groups.push(Group { name: definition.group().clone(), origin, versions: Vec::new() });
         groups.len() - 1
     });
     let versions = &mut groups[at].versions;
-    let at = versions.iter().position(|v| v.version == definition.version).unwrap_or_else(|| {
-        versions.push(GroupVersion {
-            group: definition.group.clone(),
-            version: definition.version.clone(),
-            resources: Vec::new(),
-        });
+    let at = versions.iter().position(|v| v.name == *definition.group_version()).unwrap_or_else(|| {
+        versions.push(ServedVersion { name: definition.group_version().clone(), resources: Vec::new() });
         versions.len() - 1
     });
     &mut versions[at]
@@ -153,8 +149,8 @@ fn keep_stored_version(
     by_storage: &mut HashMap<GroupResource, Arc<ResourceDefinition>>,
     definition: Arc<ResourceDefinition>,
 ) {
-    let Storage::Table { resource, api_version } = &definition.storage else { return };
-    if *definition.api_version() == **api_version {
+    let Storage::Table { resource, version } = &definition.storage else { return };
+    if definition.group_version() == version {
         by_storage.insert(resource.clone(), definition);
     } else {
         by_storage.entry(resource.clone()).or_insert_with(|| definition.clone());

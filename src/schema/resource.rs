@@ -1,21 +1,19 @@
 //! `ResourceDefinition`: everything the generic path needs to know to serve one version of one resource.
 
-use std::sync::Arc;
-
-use super::names::{GroupKind, GroupResource, api_version};
+use super::kind::Kind;
+use super::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
+use crate::tree::Text;
 
 /// One served version of a resource. Two versions of a kind share their [`Storage`].
 #[derive(Clone, Debug)]
 pub struct ResourceDefinition {
-    /// Empty for the core group.
-    pub group: Arc<str>,
-    pub version: Arc<str>,
-    pub kind: Arc<str>,
-    pub list_kind: Arc<str>,
-    pub plural: Arc<str>,
-    pub singular: Arc<str>,
-    pub short_names: Vec<Arc<str>>,
-    pub categories: Vec<Arc<str>>,
+    /// Of a single object.
+    pub kind: Kind,
+    pub list_kind: Text,
+    pub plural: Text,
+    pub singular: Text,
+    pub short_names: Vec<Text>,
+    pub categories: Vec<Text>,
     pub scope: Scope,
     /// The verbs of the main resource, sorted as discovery prints them.
     pub verbs: Vec<Verb>,
@@ -26,17 +24,43 @@ pub struct ResourceDefinition {
 }
 
 impl ResourceDefinition {
-    pub fn group_resource(&self) -> GroupResource {
-        GroupResource { group: self.group.clone(), plural: self.plural.clone() }
+    pub fn gvk(&self) -> &Gvk {
+        &self.kind.gvk
     }
 
-    pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+    pub fn group_version(&self) -> &GroupVersion {
+        &self.gvk().group_version
+    }
+
+    /// Empty for the core group.
+    pub fn group(&self) -> &Text {
+        self.gvk().group()
+    }
+
+    pub fn version(&self) -> &str {
+        self.gvk().version()
     }
 
     /// `v1`, `apps/v1`.
-    pub fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
+    pub fn api_version(&self) -> &Text {
+        self.gvk().api_version()
+    }
+
+    /// `Deployment`.
+    pub fn kind_name(&self) -> &Text {
+        &self.gvk().kind
+    }
+
+    pub fn gvr(&self) -> Gvr {
+        self.group_version().with_plural(self.plural.clone())
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource { group: self.group().clone(), plural: self.plural.clone() }
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        self.gvk().group_kind()
     }
 
     pub fn namespaced(&self) -> bool {
@@ -89,24 +113,17 @@ impl Verb {
 /// A subresource; its kind is the parent's unless `kind` says otherwise.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    pub name: Arc<str>,
+    pub name: Text,
     pub verbs: Vec<Verb>,
-    /// Group, version and kind where they differ from the parent's (`autoscaling/v1 Scale`).
-    pub kind: Option<ForeignKind>,
-}
-
-#[derive(Clone, Debug)]
-pub struct ForeignKind {
-    pub group: Arc<str>,
-    pub version: Arc<str>,
-    pub kind: Arc<str>,
+    /// Where it differs from the parent's (`autoscaling/v1 Scale`).
+    pub kind: Option<Kind>,
 }
 
 /// Where the objects of a resource are kept, and in which version they are encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Kept in the store under this name; `api_version` is what the rows are encoded in.
-    Table { resource: GroupResource, api_version: Arc<str> },
+    /// Kept in the store under this name; `version` is what the rows are encoded in.
+    Table { resource: GroupResource, version: GroupVersion },
     /// Never stored: reviews answer and forget.
     Virtual,
 }

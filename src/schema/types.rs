@@ -5,7 +5,7 @@
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 mod conform;
 mod load;
@@ -13,20 +13,26 @@ mod markers;
 mod strict;
 mod unstructured;
 
-pub use conform::{Fit, conform, conform_spelled};
-pub use strict::{converter_problems, duplicates, list_problems, problems};
-pub use unstructured::from_unstructured;
+pub use conform::Fit;
+pub(super) use conform::conform;
+pub(super) use strict::{converter_problems, problems};
+pub use strict::{duplicates, list_problems};
+pub(super) use unstructured::from_unstructured;
 
+use super::defaults::Plan;
+use super::kind::{GoShape, Kind, Shape};
+use super::names::{GroupVersion, Gvk};
+use crate::fields::ObjectMap;
 use crate::tree::Text;
 
 /// All messages, and which of them are kinds.
-#[derive(Debug)]
 pub struct Types {
     messages: Vec<Message>,
-    /// By apiVersion, blank and kind.
-    kinds: HashMap<String, MessageId>,
+    kinds: HashMap<Gvk, MessageId>,
     /// The kinds that every API version has: `DeleteOptions`, `Status` and their like.
-    shared_kinds: HashMap<String, MessageId>,
+    shared_kinds: HashMap<Text, MessageId>,
+    /// Made when the first object gets its defaults.
+    defaults: OnceLock<Plan>,
 }
 
 /// The place of a message in its [`Types`].
@@ -94,8 +100,8 @@ impl Iterator for FieldBits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     Part,
-    /// A kind of this apiVersion.
-    Kind(Arc<str>),
+    /// A kind of this version.
+    Kind(GroupVersion),
     /// A kind of every API version.
     SharedKind,
 }
@@ -223,19 +229,30 @@ pub enum Format {
     SchemaOrStrings,
 }
 
-static BUILT_IN: LazyLock<Types> =
-    LazyLock::new(|| load::load(include_bytes!(concat!(env!("OUT_DIR"), "/types.bin"))));
+static BUILT_IN: LazyLock<Arc<Types>> =
+    LazyLock::new(|| Arc::new(load::load(include_bytes!(concat!(env!("OUT_DIR"), "/types.bin")))));
 
 impl Types {
-    /// The types of the kinds in `proto/`, read on first use; a few milliseconds.
-    pub fn built_in() -> &'static Self {
-        &BUILT_IN
+    /// The types of the kinds in `proto/`, read on first use; a few milliseconds. All servers of a process share them.
+    pub(super) fn built_in() -> Arc<Self> {
+        BUILT_IN.clone()
     }
 
-    /// The message of a kind; the kinds of meta/v1 are found in every API version.
-    pub fn kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
-        let own = self.kinds.get(&kind_key(api_version, kind));
-        own.or_else(|| self.shared_kinds.get(kind)).copied()
+    /// A kind of these types; the kinds of meta/v1 are found in every API version.
+    pub fn kind(self: &Arc<Self>, gvk: &Gvk) -> Option<Kind> {
+        let message = self.message_of(gvk)?;
+        let shape = Shape::Go(GoShape { types: self.clone(), message });
+        Some(Kind { gvk: gvk.clone(), shape })
+    }
+
+    /// The message of a kind.
+    pub fn message_of(&self, gvk: &Gvk) -> Option<MessageId> {
+        self.kinds.get(gvk).or_else(|| self.shared_kinds.get(&gvk.kind)).copied()
+    }
+
+    /// Gives an object of a message its defaults.
+    pub(super) fn default(&self, message: MessageId, object: &mut ObjectMap) {
+        self.defaults.get_or_init(|| Plan::of(self)).apply(self, message, object);
     }
 
     /// All messages with their ids.
@@ -316,10 +333,6 @@ impl Message {
     pub fn indices_by_number(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.by_number.iter().map(|index| usize::from(*index))
     }
-}
-
-fn kind_key(api_version: &str, kind: &str) -> String {
-    format!("{api_version} {kind}")
 }
 
 #[cfg(test)]

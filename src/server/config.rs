@@ -11,7 +11,7 @@ use crate::codec::at_rest::StorageMediaType;
 use crate::controllers::IdentityLeases;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::Compaction;
 
 /// The settings of a server. The defaults are those of an embedded one: requests come in process only, and the server
@@ -39,7 +39,7 @@ pub struct Config {
     /// `None`: the server is alone, and holds no lease (the feature gate `APIServerIdentity` is off).
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual, and in which.
-    pub storage_versions: Vec<(GroupResource, String)>,
+    pub storage_versions: Vec<(GroupResource, GroupVersion)>,
 }
 
 impl Default for Config {

@@ -4,7 +4,8 @@ use http::Method;
 use rowplane::codec::at_rest::{StorageMediaType, packed};
 use rowplane::codec::protobuf::{Envelope, decode, encode};
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::builtin;
+use rowplane::schema::names::{GroupResource, Gvk};
 use rowplane::storage::{Format, Stale};
 use rowplane::tree::Map;
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const AUTOSCALERS: &str = "/apis/autoscaling/v1/namespaces/t/horizontalpodautoscalers";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+const CONFIGMAP: Gvk = Gvk::fixed("v1", "ConfigMap");
 
 on_both_databases! {
     every_server_reads_what_every_other_has_written,
@@ -66,7 +69,8 @@ async fn written(server: &TestServer, media: StorageMediaType) -> Vec<(String, V
 /// As JSON prints it.
 fn opened(message: &[u8]) -> Value {
     let envelope = Envelope::parse(message).expect("an envelope");
-    let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+    let mut object = decode(&builtin::kind(&envelope.gvk().expect("a name")).expect("a kind"), envelope.raw)
+        .expect("decodes");
     object.insert("kind", envelope.kind.into());
     object.insert("apiVersion", envelope.api_version.into());
     serde_json::to_value(object).expect("JSON")
@@ -222,8 +226,8 @@ async fn what_is_packed_is_read_beside_what_is_not(mut setup: Setup) {
 
     let mut old: Map = serde_json::from_value(made[1].clone()).expect("an object");
     old["metadata"].as_object_mut().expect("metadata").shift_remove("resourceVersion");
-    let plain = encode("v1", "ConfigMap", &old).expect("of its types");
-    let plain = Envelope::wrap_at_rest("v1", "ConfigMap", "", &plain);
+    let plain = encode(&builtin::kind(&CONFIGMAP).expect("a kind"), &old).expect("of its types");
+    let plain = Envelope::wrap_at_rest(&CONFIGMAP, "", &plain);
     let plain: String = plain.iter().map(|byte| format!("{byte:02x}")).collect();
     let plain = if setup.is_sqlite() { format!("x'{plain}'") } else { format!("'\\x{plain}'::bytea") };
     database.execute(&format!("UPDATE objects SET value = {plain} WHERE name = 'old'")).await;
@@ -258,13 +262,16 @@ async fn what_is_packed_is_read_beside_what_is_not(mut setup: Setup) {
 async fn clients_cannot_send_what_is_packed(setup: Setup) {
     let server = setup.start().await;
     let sent = json!({"metadata": {"name": "a"}, "data": {"k": "again and ".repeat(300)}});
-    let message =
-        encode("v1", "ConfigMap", &serde_json::from_value(sent).expect("an object")).expect("typed");
-    let value = packed("v1", "ConfigMap", &message).expect("it repeats itself");
+    let message = encode(
+        &builtin::kind(&CONFIGMAP).expect("a kind"),
+        &serde_json::from_value(sent).expect("an object"),
+    )
+    .expect("typed");
+    let value = packed(&CONFIGMAP, &message).expect("it repeats itself");
     let refused = server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, value).await;
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.text().contains("unknown content encoding"), "{refused:?}");
-    let sent = Envelope::wrap("v1", "ConfigMap", &message);
+    let sent = Envelope::wrap(&CONFIGMAP, &message);
     server.request(Method::POST, CONFIGMAPS).body(PROTOBUF, sent).await.expect(201);
 }
 

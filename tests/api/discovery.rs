@@ -4,6 +4,7 @@
 use http::header::ACCEPT;
 use rowplane::codec::protobuf::{Envelope, decode};
 use rowplane::codec::yaml;
+use rowplane::schema::builtin;
 use serde_json::{Value, json};
 
 use crate::support::server::Setup;
@@ -227,7 +228,9 @@ async fn aggregation_in_every_encoding(setup: Setup) {
                     (&*envelope.api_version, &*envelope.kind),
                     ("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList")
                 );
-                let members = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+                let members =
+                    decode(&builtin::kind(&envelope.gvk().expect("a name")).expect("a kind"), envelope.raw)
+                        .expect("decodes");
                 serde_json::to_value(members).expect("JSON")
             } else {
                 serde_json::to_value(yaml::parse(&answer.body).expect("YAML")).expect("JSON")

@@ -2,6 +2,8 @@
 
 use http::Method;
 use rowplane::codec::protobuf::{Envelope, encode};
+use rowplane::schema::builtin;
+use rowplane::schema::names::Gvk;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Request};
@@ -18,9 +20,10 @@ on_both_databases! {
     w41_times_and_integers,
 }
 
-fn message(api_version: &str, kind: &str, object: &Value) -> Vec<u8> {
-    let raw = encode(api_version, kind, &serde_json::from_value(object.clone()).expect("an object"));
-    Envelope::wrap(api_version, kind, &raw.expect("of its types"))
+fn message(gvk: &Gvk, object: &Value) -> Vec<u8> {
+    let kind = builtin::kind(gvk).expect("a kind");
+    let raw = encode(&kind, &serde_json::from_value(object.clone()).expect("an object"));
+    Envelope::wrap(gvk, &raw.expect("of its types"))
 }
 
 fn post(server: &TestServer, path: &str, body: impl Into<bytes::Bytes>) -> Request {
@@ -45,9 +48,10 @@ async fn w34_a_string_of_digits_stays_one(setup: Setup) {
     let path = "/api/v1/namespaces/t/services";
     let service = json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"},
         "ports": [{"port": 80, "protocol": "TCP", "targetPort": "80"}]}});
-    for refused in
-        [server.post(path, &service).await, post(&server, path, message("v1", "Service", &service)).await]
-    {
+    for refused in [
+        server.post(path, &service).await,
+        post(&server, path, message(&Gvk::fixed("v1", "Service"), &service)).await,
+    ] {
         let cause = &refused.failure()["details"]["causes"][0];
         assert_eq!(refused.status, 422, "{refused:?}");
         assert_eq!(cause["field"], "spec.ports[0].targetPort", "{refused:?}");
@@ -72,7 +76,7 @@ async fn w40_numbers_of_a_list_are_apart(setup: Setup) {
     let packed = b"\x72\x05\x22\x03\x01\x02\x03";
     let spec = [&container[..], packed].concat();
     let raw = [&b"\x0a\x03\x0a\x01p\x12"[..], &[spec.len() as u8], &spec].concat();
-    let created = post(&server, PODS, Envelope::wrap("v1", "Pod", &raw)).await.expect(201);
+    let created = post(&server, PODS, Envelope::wrap(&Gvk::fixed("v1", "Pod"), &raw)).await.expect(201);
     assert_eq!(created["spec"]["securityContext"]["supplementalGroups"], json!([1, 2, 3]));
     let answer = server.get(format!("{PODS}/p")).accept(PROTOBUF).await;
     has(&answer, b"\x20\x01\x20\x02\x20\x03");
@@ -106,5 +110,5 @@ async fn w41_times_and_integers(setup: Setup) {
 fn renamed(event: &Value, name: &str) -> Vec<u8> {
     let mut event = event.clone();
     event["metadata"]["name"] = name.into();
-    message("v1", "Event", &event)
+    message(&Gvk::fixed("v1", "Event"), &event)
 }

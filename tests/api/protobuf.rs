@@ -2,6 +2,9 @@
 
 use rowplane::codec::protobuf::{Envelope, decode, encode};
 use rowplane::protowire::Reader;
+use rowplane::schema::builtin;
+use rowplane::schema::names::Gvk;
+use rowplane::tree::Map;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, Request};
@@ -29,16 +32,15 @@ on_both_databases! {
 }
 
 fn envelope(object: &Value) -> Vec<u8> {
-    let text = |name: &str| object[name].as_str().expect("a kind and an apiVersion");
-    let (version, kind) = (text("apiVersion"), text("kind"));
-    let raw =
-        encode(version, kind, &serde_json::from_value(object.clone()).expect("an object")).expect("encodes");
-    Envelope::wrap(version, kind, &raw)
+    let object: Map = serde_json::from_value(object.clone()).expect("an object");
+    let kind = builtin::kind(&Gvk::of(&object).expect("a kind and an apiVersion")).expect("a kind");
+    Envelope::wrap(&kind.gvk, &encode(&kind, &object).expect("encodes"))
 }
 
 fn open(bytes: &[u8]) -> Value {
     let envelope = Envelope::parse(bytes).expect("an envelope");
-    let mut object = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+    let mut object = decode(&builtin::kind(&envelope.gvk().expect("a name")).expect("a kind"), envelope.raw)
+        .expect("decodes");
     object.insert("kind", envelope.kind.into());
     object.insert("apiVersion", envelope.api_version.into());
     serde_json::to_value(object).expect("JSON")
@@ -302,8 +304,8 @@ async fn what_is_refused(setup: Setup) {
 /// A body says little about what it would become, so what it becomes is limited too.
 async fn limits_of_depth_and_size(setup: Setup) {
     let server = setup.start().await;
-    let post = |path: &str, kind: (&str, &str), raw: &[u8]| {
-        let body = Envelope::wrap(kind.0, kind.1, raw);
+    let post = |path: &str, gvk: Gvk, raw: &[u8]| {
+        let body = Envelope::wrap(&gvk, raw);
         server.request(http::Method::POST, path).body(PROTOBUF, body)
     };
     let wrap = |number: u8, inner: &[u8]| {
@@ -325,20 +327,22 @@ async fn limits_of_depth_and_size(setup: Setup) {
     let version = wrap(4, &wrap(1, &schema));
     let definition = [wrap(1, &wrap(1, b"things.example.com")), wrap(2, &wrap(7, &version))].concat();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let deep = post(definitions, ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), &definition).await;
+    let deep =
+        post(definitions, Gvk::fixed("apiextensions.k8s.io/v1", "CustomResourceDefinition"), &definition)
+            .await;
     assert_eq!(
         (deep.failure()["code"].clone(), deep.failure()["reason"].clone()),
         (400.into(), "BadRequest".into())
     );
     // A million containers in two bytes each would be a gigabyte of JSON.
     let containers = wrap(2, &wrap(2, b"").repeat(1_000_000));
-    let large = post("/api/v1/namespaces/t/pods", ("v1", "Pod"), &containers).await;
+    let large = post("/api/v1/namespaces/t/pods", Gvk::fixed("v1", "Pod"), &containers).await;
     assert_eq!(
         (large.failure()["code"].clone(), large.failure()["reason"].clone()),
         (400.into(), "BadRequest".into())
     );
     let data = wrap(1, &wrap(1, &vec![b'x'; 3 << 20]));
-    let whole = post(CONFIGMAPS, ("v1", "ConfigMap"), &data).await;
+    let whole = post(CONFIGMAPS, Gvk::fixed("v1", "ConfigMap"), &data).await;
     let text = "Request entity too large: limit is 3145728";
     whole.fails(413, "RequestEntityTooLarge", text, Value::Null);
     assert_eq!(server.get("/readyz").await.text(), "ok");

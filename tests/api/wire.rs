@@ -1,6 +1,8 @@
 //! What JSON and protobuf look like to the byte; assertions of `docs/spec/wire.md` by number.
 
 use rowplane::codec::protobuf::{Envelope, encode};
+use rowplane::schema::builtin;
+use rowplane::schema::names::Gvk;
 use serde_json::{Value, json};
 
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, config_map};
@@ -200,9 +202,10 @@ async fn w34_numbers_and_names_of_ports(setup: Setup) {
     let created = server.post(path, &service).await.expect(201);
     let targets = |service: &Value| [0, 1].map(|index| service["spec"]["ports"][index]["targetPort"].clone());
     assert_eq!(targets(&created), [json!(80), json!("web")]);
-    let raw = encode("v1", "Service", &serde_json::from_value(created).expect("an object")).expect("encodes");
+    let kind = builtin::kind(&Gvk::fixed("v1", "Service")).expect("a kind");
+    let raw = encode(&kind, &serde_json::from_value(created).expect("an object")).expect("encodes");
     let request = server.request(http::Method::PUT, format!("{path}/s"));
-    let updated = request.body(PROTOBUF, Envelope::wrap("v1", "Service", &raw)).await.ok();
+    let updated = request.body(PROTOBUF, Envelope::wrap(&Gvk::fixed("v1", "Service"), &raw)).await.ok();
     assert_eq!(targets(&updated), [json!(80), json!("web")]);
 }
 
@@ -212,7 +215,7 @@ async fn w38_vectors(setup: Setup) {
     let revision = server.revision().await.to_string();
     let metadata = [&b"\x0a\x00\x12"[..], &[revision.len() as u8], revision.as_bytes(), b"\x1a\x00"].concat();
     let raw = [&[0x0a, metadata.len() as u8][..], &metadata].concat();
-    assert_eq!(list, Envelope::wrap("v1", "PodList", &raw));
+    assert_eq!(list, Envelope::wrap(&Gvk::fixed("v1", "PodList"), &raw));
     assert_eq!(list[..4], *b"k8s\0");
 }
 
@@ -229,7 +232,8 @@ async fn w40_w41_fields_of_a_message(setup: Setup) {
     let map = b"\x12\x06\x0a\x01b\x12\x01y\x12\x06\x0a\x01a\x12\x01x";
     let raw = [&map[..], b"\x0a\x05\x0a\x03odd", b"\x9a\x06\x01z"].concat();
     let request = server.request(http::Method::POST, CONFIGMAPS);
-    let created = request.body(PROTOBUF, Envelope::wrap("v1", "ConfigMap", &raw)).await.expect(201);
+    let created =
+        request.body(PROTOBUF, Envelope::wrap(&Gvk::fixed("v1", "ConfigMap"), &raw)).await.expect(201);
     assert_eq!(created["data"], json!({"a": "x", "b": "y"}));
     let stored = server.get(format!("{CONFIGMAPS}/odd")).accept(PROTOBUF).await.body;
     let sorted = b"\x12\x06\x0a\x01a\x12\x01x\x12\x06\x0a\x01b\x12\x01y";

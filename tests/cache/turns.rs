@@ -13,6 +13,7 @@ use rowplane::api::options::watch::{WatchOptions, WatchPath};
 use rowplane::api::options::write::WriteOptions;
 use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::api::watch::WatchEvent;
+use rowplane::schema::names::{GroupVersion, Gvr};
 use rowplane::tree::{Value, json};
 use rowplane::user::User;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,7 @@ const EVENTS: usize = 600;
 const LEAST_TURNS: usize = 3;
 
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
     api.create(resource, namespace, object, &WriteOptions::default(), requester).await.expect("created");
@@ -57,7 +58,7 @@ async fn scans_that_find_little_let_others_go_first() {
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
     join_all((0..EVENTS).map(|n| event(&api, format!("e{n:04}"), "common"))).await;
     event(&api, "z".to_owned(), "rare").await;
-    let events = api.resources.get("", "v1", "events").expect("events");
+    let events = api.resources.get(&Gvr::fixed("v1", "events")).expect("events");
     let (group_resource, keys) = (events.group_resource(), api.token_keys.load());
     let collection = || Collection {
         resource: &group_resource,
@@ -99,7 +100,7 @@ async fn pages_of_everything_take_one_turn() {
     let api = api_on(&database).await;
     create(&api, "namespaces", "", json!({"metadata": {"name": "t"}})).await;
     join_all((0..300).map(|n| event(&api, format!("e{n:04}"), "common"))).await;
-    let events = api.resources.get("", "v1", "events").expect("events");
+    let events = api.resources.get(&Gvr::fixed("v1", "events")).expect("events");
     let (group_resource, keys) = (events.group_resource(), api.token_keys.load());
     for (namespace, limit, remaining) in [(None, 100, 200), (Some("t"), 100, 200), (None, 299, 1)] {
         let collection = Collection {

@@ -11,6 +11,7 @@ use rowplane::api::part::Part;
 use rowplane::api::strictness::{Requester, Warnings};
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
+use rowplane::schema::names::Gvr;
 use rowplane::user::User;
 use serde_json::{Value, json};
 
@@ -212,7 +213,7 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
 async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
-    let leases = api.resources.get("coordination.k8s.io", "v1", "leases").expect("leases").clone();
+    let leases = api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
     let options = WriteOptions::default();
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };

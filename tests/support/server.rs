@@ -11,7 +11,7 @@ use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::http;
 use rowplane::revision::Revision;
-use rowplane::schema::names::GroupResource;
+use rowplane::schema::names::{GroupResource, GroupVersion};
 use rowplane::server::application::{build_on, open};
 use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
@@ -44,7 +44,7 @@ pub struct Setup {
     /// `None` unless the test asks for it: heartbeats move the clock.
     pub identity: Option<IdentityConfig>,
     /// Resources that are stored in another version than usual.
-    pub storage_versions: Vec<(GroupResource, String)>,
+    pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
     /// By which certificates live.
     pub clock: WallClock,

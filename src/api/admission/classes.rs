@@ -2,25 +2,26 @@
 
 use std::cmp::Reverse;
 
-use super::view::{Place, View};
+use super::view::View;
 use crate::api::{ObjectMap, fields};
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-const STORAGE: Place = ("storage.k8s.io", "v1", "storageclasses");
+const STORAGE: Gvr = Gvr::fixed("storage.k8s.io/v1", "storageclasses");
 const STORAGE_MARKS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-const INGRESS: Place = ("networking.k8s.io", "v1", "ingressclasses");
+const INGRESS: Gvr = Gvr::fixed("networking.k8s.io/v1", "ingressclasses");
 const INGRESS_MARKS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
 pub(super) fn of_claim(view: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
     let annotated = annotation(claim, "volume.beta.kubernetes.io/storage-class").is_some();
-    complete(view, claim, annotated, "storageClassName", (STORAGE, &STORAGE_MARKS));
+    complete(view, claim, annotated, "storageClassName", (&STORAGE, &STORAGE_MARKS));
     Ok(())
 }
 
 pub(super) fn of_ingress(view: &View<'_>, ingress: &mut ObjectMap) -> Result<(), String> {
     let annotated = annotation(ingress, "kubernetes.io/ingress.class").is_some();
-    complete(view, ingress, annotated, "ingressClassName", (INGRESS, &INGRESS_MARKS));
+    complete(view, ingress, annotated, "ingressClassName", (&INGRESS, &INGRESS_MARKS));
     Ok(())
 }
 
@@ -29,19 +30,19 @@ fn complete(
     object: &mut ObjectMap,
     annotated: bool,
     field: &str,
-    (place, marks): (Place, &[&str]),
+    (resource, marks): (&Gvr, &[&str]),
 ) {
     let spec = fields::object_mut(object, "spec");
     if annotated || spec.get(field).is_some_and(|class| !class.is_null()) {
         return;
     }
-    if let Some(name) = default(view, place, marks) {
+    if let Some(name) = default(view, resource, marks) {
         spec.insert(field, name.into());
     }
 }
 
-fn default(view: &View<'_>, place: Place, marks: &[&str]) -> Option<String> {
-    let mut classes: Vec<ObjectMap> = marks.iter().flat_map(|mark| view.mentioning(place, mark)).collect();
+fn default(view: &View<'_>, resource: &Gvr, marks: &[&str]) -> Option<String> {
+    let mut classes: Vec<ObjectMap> = marks.iter().flat_map(|mark| view.mentioning(resource, mark)).collect();
     classes.retain(|class| marks.iter().any(|mark| annotation(class, mark) == Some("true")));
     let meta = |class: &ObjectMap, name: &str| fields::text(class, &["metadata", name]).to_owned();
     let newest =

@@ -2,12 +2,13 @@
 //! (`plugin/pkg/admission/limitranger`).
 
 use super::usage::{self, Amounts};
-use super::view::{Place, View};
+use super::view::View;
 use crate::api::{ObjectMap, fields, metadata_mut};
 use crate::quantity::{nanos, units};
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-const RANGES: Place = ("", "v1", "limitranges");
+const RANGES: Gvr = Gvr::fixed("v1", "limitranges");
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Above, amounts are compared in whole units.
 const MAX_MILLI: i64 = i64::MAX / 1000;
@@ -15,7 +16,7 @@ const NANOS_PER_MILLI: i128 = 1_000_000;
 
 /// Fills in the defaults of every range of the namespace.
 pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
         for limit in of_type(&range, "Container") {
             extend(&mut requests, limit, "defaultRequest");
@@ -47,7 +48,7 @@ pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), S
 }
 
 pub(super) fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "Container") {
             for list in ["containers", "initContainers"] {
@@ -71,7 +72,7 @@ pub(super) fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> 
 }
 
 pub(super) fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
-    for range in view.beside(RANGES) {
+    for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "PersistentVolumeClaim") {
             let asked = fields::at(claim, &["spec", "resources", "requests"]).and_then(Value::as_object);

@@ -7,7 +7,7 @@ use crate::api::error::{Cause, CauseReason, Error};
 use crate::api::{Api, Target, meta, metadata};
 use crate::cache::State;
 use crate::codec::object::Object;
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{Expect, Key, Mutation, Requirement, ResourceId, Written};
 
 /// How often a write is tried whose namespace has changed in the meantime, though it may still be written to. Somebody
@@ -73,7 +73,7 @@ fn is_terminating(namespace: &Object) -> Result<bool, Error> {
 
 /// The resource of the namespace of `target`, if it is in one.
 fn namespaces(api: &Api, target: Target<'_>) -> Option<ResourceId> {
-    let resource = || api.resources.get("", "v1", "namespaces").map(|resource| resource.id);
+    let resource = || api.resources.get(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id);
     target.resource.definition.namespaced().then(resource).flatten()
 }
 

@@ -32,7 +32,7 @@ pub struct Plugins {
 
 impl Plugins {
     pub fn of(definition: &ResourceDefinition) -> Self {
-        match (&*definition.group, &*definition.kind) {
+        match (definition.group().as_str(), definition.kind_name().as_str()) {
             ("", "Pod") => Self {
                 create: &[
                     limits::complete_pod,

@@ -1,10 +1,11 @@
 //! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
 
-use super::view::{Place, View};
+use super::view::View;
 use crate::api::{ObjectMap, fields};
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-const CLASSES: Place = ("scheduling.k8s.io", "v1", "priorityclasses");
+const CLASSES: Gvr = Gvr::fixed("scheduling.k8s.io/v1", "priorityclasses");
 const PREEMPTS: &str = "PreemptLowerPriority";
 
 pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
@@ -12,7 +13,7 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
     let class = match fields::text(spec, &["priorityClassName"]) {
         "" => default_class(view),
         name => {
-            let found = view.get(CLASSES, name);
+            let found = view.get(&CLASSES, name);
             Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
         }
     };
@@ -72,7 +73,7 @@ pub(super) fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), Str
 
 /// Of several, which only a race can make, the one with the lowest value.
 fn default_class(view: &View<'_>) -> Option<ObjectMap> {
-    let classes = view.mentioning(CLASSES, "globalDefault").into_iter();
+    let classes = view.mentioning(&CLASSES, "globalDefault").into_iter();
     classes.filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)
 }
 

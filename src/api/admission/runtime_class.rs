@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use super::tolerations::list_mut;
-use super::view::{Place, View};
+use super::view::View;
 use crate::api::{ObjectMap, fields};
 use crate::gotext::quote;
 use crate::quantity;
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-const CLASSES: Place = ("node.k8s.io", "v1", "runtimeclasses");
+const CLASSES: Gvr = Gvr::fixed("node.k8s.io/v1", "runtimeclasses");
 
 pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     let spec = fields::object_mut(pod, "spec");
@@ -48,7 +49,7 @@ pub(super) fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
 
 fn class_of(view: &View<'_>, spec: &ObjectMap) -> Result<Option<ObjectMap>, String> {
     let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str) else { return Ok(None) };
-    let found = view.get(CLASSES, name);
+    let found = view.get(&CLASSES, name);
     found.map(Some).ok_or_else(|| format!("pod rejected: RuntimeClass {} not found", quote(name)))
 }
 

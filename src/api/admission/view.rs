@@ -8,9 +8,7 @@ use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
-
-/// A resource by its place: group, version, plural.
-pub(super) type Place = (&'static str, &'static str, &'static str);
+use crate::schema::names::Gvr;
 
 /// One state, seen from one namespace. An object that cannot be read is not shown to plugins, and what they say then
 /// does not count: the whole admission fails with [`View::failure`]. A LimitRange does not end by becoming unreadable.
@@ -33,29 +31,29 @@ impl<'a> View<'a> {
     }
 
     /// A cluster-scoped object.
-    pub fn get(&self, place: Place, name: &str) -> Option<ObjectMap> {
-        let resource = self.resource(place)?;
+    pub fn get(&self, resource: &Gvr, name: &str) -> Option<ObjectMap> {
+        let resource = self.resource(resource)?;
         let found = self.state.get(resource.id, "", name)?;
         self.read(resource, &found)
     }
 
     /// All cluster-scoped objects in which a member of this name occurs.
-    pub fn mentioning(&self, place: Place, member: &str) -> Vec<ObjectMap> {
-        self.list(place, None, |object| object.mentions(member))
+    pub fn mentioning(&self, resource: &Gvr, member: &str) -> Vec<ObjectMap> {
+        self.list(resource, None, |object| object.mentions(member))
     }
 
     /// All objects of the namespace.
-    pub fn beside(&self, place: Place) -> Vec<ObjectMap> {
-        self.list(place, Some(self.namespace), |_| true)
+    pub fn beside(&self, resource: &Gvr) -> Vec<ObjectMap> {
+        self.list(resource, Some(self.namespace), |_| true)
     }
 
     fn list(
         &self,
-        place: Place,
+        resource: &Gvr,
         namespace: Option<&str>,
         wanted: impl Fn(&Object) -> bool,
     ) -> Vec<ObjectMap> {
-        let Some(resource) = self.resource(place) else { return Vec::new() };
+        let Some(resource) = self.resource(resource) else { return Vec::new() };
         let (objects, range) = (self.state.objects(resource.id), Range::of(namespace));
         // What an unreadable object mentions, nobody knows.
         let found = objects.range(&range).filter(|object| object.json().is_err() || wanted(object));
@@ -72,7 +70,7 @@ impl<'a> View<'a> {
         None
     }
 
-    fn resource(&self, (group, version, plural): Place) -> Option<&Arc<Resource>> {
-        self.api.resources.get(group, version, plural)
+    fn resource(&self, name: &Gvr) -> Option<&Arc<Resource>> {
+        self.api.resources.get(name)
     }
 }

@@ -6,6 +6,7 @@ use crate::api::options::write::FieldValidation;
 use crate::api::strictness::{Strictness, yaml_error};
 use crate::codec::{json, yaml};
 use crate::gotext;
+use crate::schema::names::Gvk;
 use crate::tree::Value;
 
 /// A configuration as it was sent.
@@ -51,22 +52,21 @@ pub fn judge(problem: Option<&str>, strictness: Strictness<'_>) -> Result<(), Er
     Ok(())
 }
 
-/// A kind as Go prints it, with the group of those that have none.
-pub fn kind_text(api_version: &str, kind: &str) -> String {
-    let group = if api_version.contains('/') { "" } else { "/" };
-    format!("{group}{api_version}, Kind={kind}")
-}
-
 /// A configuration has to be of the kind and version of the URL, and says nothing of managers.
-pub fn check(config: &ObjectMap, expected_version: &str, expected_kind: &str) -> Result<(), Error> {
-    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if api_version != expected_version || kind != expected_kind {
-        return Err(Error::BadRequest(format!("invalid object type: {}", kind_text(api_version, kind))));
+pub fn check(config: &ObjectMap, expected: &Gvk) -> Result<(), Error> {
+    if !expected.is_claimed_by(config) {
+        return Err(Error::BadRequest(format!("invalid object type: {}", claimed(config))));
     }
     let managers = config.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     if managers.is_some_and(|managers| !managers.is_null()) {
         return Err(Error::bad_request("metadata.managedFields must be nil"));
     }
     Ok(())
+}
+
+/// What a configuration says it is, as Go prints it.
+fn claimed(config: &ObjectMap) -> String {
+    let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    let slash = if text("apiVersion").contains('/') { "" } else { "/" };
+    format!("{slash}{}, Kind={}", text("apiVersion"), text("kind"))
 }

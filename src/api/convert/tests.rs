@@ -1,24 +1,25 @@
 use super::*;
 use crate::codec::protobuf;
+use crate::schema::builtin;
 use crate::tree::{Value, json};
 
-fn convert(value: &Value, from: &str, to: &str, kind: &str) -> Value {
-    conversion(from, to, kind).unwrap().convert(value.as_object().unwrap().clone()).into()
+fn convert(value: &Value, from: Gvk, to: &str) -> Value {
+    conversion(&from, to).unwrap().convert(value.as_object().unwrap().clone()).into()
 }
 
 fn to_v1(value: &Value) -> Value {
-    convert(value, "autoscaling/v2", "autoscaling/v1", "HorizontalPodAutoscaler")
+    convert(value, Gvk::fixed("autoscaling/v2", "HorizontalPodAutoscaler"), "autoscaling/v1")
 }
 
 fn to_v2(value: &Value) -> Value {
-    convert(value, "autoscaling/v1", "autoscaling/v2", "HorizontalPodAutoscaler")
+    convert(value, Gvk::fixed("autoscaling/v1", "HorizontalPodAutoscaler"), "autoscaling/v2")
 }
 
 #[test]
 fn there_is_a_way_only_where_versions_differ() {
-    assert!(conversion("v1", "v1", "Event").is_none());
-    assert!(conversion("v1", "v1", "Pod").is_none());
-    assert!(conversion("autoscaling/v2", "v1", "Event").is_none());
+    assert!(conversion(&Gvk::fixed("v1", "Event"), "v1").is_none());
+    assert!(conversion(&Gvk::fixed("v1", "Pod"), "v1").is_none());
+    assert!(conversion(&Gvk::fixed("autoscaling/v2", "Event"), "v1").is_none());
 }
 
 #[test]
@@ -30,7 +31,7 @@ fn events_there_and_back() {
         "series": {"count": 1}, "action": "x", "related": {"kind": "Node"},
         "reportingComponent": "rc", "reportingInstance": "ri",
     });
-    let own = convert(&core, "v1", "events.k8s.io/v1", "Event");
+    let own = convert(&core, Gvk::fixed("v1", "Event"), "events.k8s.io/v1");
     assert_eq!(
         own,
         json!({
@@ -41,14 +42,14 @@ fn events_there_and_back() {
             "related": {"kind": "Node"}, "reportingController": "rc", "reportingInstance": "ri",
         })
     );
-    assert_eq!(convert(&own, "events.k8s.io/v1", "v1", "Event"), core);
+    assert_eq!(convert(&own, Gvk::fixed("events.k8s.io/v1", "Event"), "v1"), core);
 }
 
 #[test]
 fn fields_of_the_other_version_do_not_get_across() {
     let event = json!({"note": "mine", "message": "smuggled"});
     let want = json!({"message": "mine", "apiVersion": "v1"});
-    assert_eq!(convert(&event, "events.k8s.io/v1", "v1", "Event"), want);
+    assert_eq!(convert(&event, Gvk::fixed("events.k8s.io/v1", "Event"), "v1"), want);
 }
 
 fn full_autoscaler() -> Value {
@@ -145,9 +146,10 @@ fn annotations_of_the_wrong_sort_are_dropped() {
 
 /// An object as it comes back from its types, with all that is always there.
 fn typed(value: &Value) -> Value {
-    let text = |field: &str| value[field].as_str().unwrap();
-    let raw = protobuf::encode(text("apiVersion"), text("kind"), value.as_object().unwrap()).unwrap();
-    protobuf::decode(text("apiVersion"), text("kind"), &raw).unwrap().into()
+    let object = value.as_object().unwrap();
+    let kind = builtin::kind(&Gvk::of(object).unwrap()).unwrap();
+    let raw = protobuf::encode(&kind, object).unwrap();
+    protobuf::decode(&kind, &raw).unwrap().into()
 }
 
 fn without_zeros(value: Value) -> Value {
@@ -187,11 +189,11 @@ fn as_upstream_converts() {
     let mut count = 0;
     for line in include_str!("upstream.jsonl").lines() {
         let Line { from, to, back } = serde_json::from_str(line).unwrap();
-        let version = |value: &Value| value["apiVersion"].as_str().unwrap().to_owned();
-        let (here, there, kind) = (version(&from), version(&to), from["kind"].as_str().unwrap());
-        let converted = convert(&from, &here, &there, kind);
+        let claimed = |value: &Value| Gvk::of(value.as_object().unwrap()).unwrap();
+        let (here, there) = (claimed(&from), claimed(&to));
+        let converted = convert(&from, here.clone(), there.api_version());
         assert_eq!(comparable(&converted), comparable(&to), "{from}");
-        assert_eq!(comparable(&convert(&to, &there, &here, kind)), comparable(&back), "{to}");
+        assert_eq!(comparable(&convert(&to, there, here.api_version())), comparable(&back), "{to}");
         count += 1;
     }
     assert_eq!(count, 80);

@@ -5,7 +5,7 @@ use crate::tree::json;
 const NOW: &str = "2026-07-01T10:00:00Z";
 
 fn definition(kind: &str) -> ResourceDefinition {
-    builtin::definitions().into_iter().find(|definition| &*definition.kind == kind).unwrap()
+    builtin::definitions().into_iter().find(|definition| definition.kind_name().as_str() == kind).unwrap()
 }
 
 fn options(dependents: Dependents) -> DeleteOptions {

@@ -7,16 +7,14 @@ use crate::api::apply::first_managers;
 use crate::api::error::Error;
 use crate::api::part::Part;
 use crate::api::resource::Resource;
+use crate::api::scale::{self, GVK};
 use crate::api::{ObjectMap, now};
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
 use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, Versions};
 use crate::patch::apply::schema::Schema;
-use crate::schema::types::Types;
 use crate::tree::json;
-
-const API_VERSION: &str = "autoscaling/v1";
 
 /// The kind Scale; it has one version, and only its spec can be written.
 struct Scale {
@@ -25,16 +23,15 @@ struct Scale {
 }
 
 impl Scale {
-    fn new() -> Self {
-        let message = Types::built_in().kind(API_VERSION, "Scale");
-        let schema = message.map(|message| Schema::built_in(Types::built_in(), message));
+    fn new(resource: &Resource) -> Self {
+        let schema = scale::kind(resource).ok().and_then(Schema::of);
         Self { schema, filter: Filter::Exclude(field_paths(&[&["status"]])) }
     }
 }
 
 impl Versions for Scale {
     fn schema(&self, api_version: &str) -> Option<&Schema> {
-        self.schema.as_ref().filter(|_| api_version == API_VERSION)
+        self.schema.as_ref().filter(|_| GVK.api_version() == api_version)
     }
 
     fn convert(&self, object: &ObjectMap, _: &str) -> ObjectMap {
@@ -66,7 +63,7 @@ pub fn track(
     }
     let acting = acting(tracking.manager, Operation::Update);
     let (old, new) = scales;
-    if let Some(changed) = ownership::update(&Scale::new(), old, new, &seen, &acting) {
+    if let Some(changed) = ownership::update(&Scale::new(resource), old, new, &seen, &acting) {
         super::put(parent, to_parent(resource, managers, &changed).encode());
     }
 }
@@ -81,7 +78,7 @@ pub fn apply(
 ) -> Result<Applied, Refusal> {
     let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
     let acting = acting(manager, Operation::Apply);
-    let scale = Scale::new();
+    let scale = Scale::new(resource);
     let seen = of_parent(&managers);
     let seen = if seen.0.is_empty() { first_managers(&scale, live, &acting, &zero()) } else { seen };
     let applied = ownership::apply(&scale, live, config, &seen, &acting, conflicts)?;
@@ -92,21 +89,21 @@ pub fn apply(
 /// A Scale of which nothing was said.
 fn zero() -> ObjectMap {
     let scale = json!({
-        "kind": "Scale", "apiVersion": API_VERSION, "metadata": {}, "spec": {}, "status": {"replicas": 0},
+        "kind": GVK.kind.as_str(), "apiVersion": GVK.api_version().as_str(), "metadata": {}, "spec": {}, "status": {"replicas": 0},
     });
     scale.as_object().cloned().unwrap_or_default()
 }
 
 /// What an apply of a Scale says of itself in errors.
 pub fn unfit(config: &ObjectMap, why: &str) -> Error {
-    super::super::apply::unfit(config, API_VERSION, "Scale", why)
+    super::super::apply::unfit(config, &GVK, why)
 }
 
 fn acting(manager: &str, operation: Operation) -> Acting {
     let identity = Identity {
         name: manager.to_owned(),
         operation,
-        api_version: API_VERSION.to_owned(),
+        api_version: GVK.api_version().to_string(),
         subresource: Part::Scale.subresource().to_owned(),
     };
     Acting { identity, now: now() }
@@ -116,7 +113,7 @@ fn of_parent(managers: &Managers) -> Managers {
     let replicas = replicas();
     let owners = managers.0.iter().filter(|manager| !manager.fields.intersection(&replicas).is_empty());
     let seen = owners.map(|manager| Manager {
-        identity: Identity { api_version: API_VERSION.to_owned(), ..manager.identity.clone() },
+        identity: Identity { api_version: GVK.api_version().to_string(), ..manager.identity.clone() },
         time: manager.time.clone(),
         fields: replicas.clone(),
     });
@@ -147,7 +144,7 @@ fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Manager
         }
     }
     for owner in owners.into_iter().flatten() {
-        let api_version = resource.definition.api_version();
+        let api_version = resource.definition.api_version().to_string();
         let identity = Identity { api_version, ..owner.identity.clone() };
         let before = managers.find(&identity).map(|manager| manager.fields.clone()).unwrap_or_default();
         managers.put(Manager { identity, time: None, fields: before.union(&replicas) });

@@ -1,5 +1,7 @@
 use super::*;
 use crate::api::options::write::FieldValidation;
+use crate::schema::builtin;
+use crate::schema::names::Gvk;
 use crate::tree::json;
 
 const VERSION: &str = "v1";
@@ -30,8 +32,9 @@ fn decoded(kind: PatchKind, body: &Value, force_open: bool) -> (bool, Result<Obj
     let strictness = Strictness { validation: FieldValidation::Strict, warnings: &warnings };
     let mut patch = Patch::parse(kind, body.to_string().as_bytes(), strictness).expect("a patch");
     let opens = patch.about_managers;
+    let config_maps = builtin::kind(&Gvk::fixed(VERSION, KIND)).expect("a kind");
     patch.about_managers |= force_open;
-    let result = patch.decode(&current(), VERSION, KIND, strictness);
+    let result = patch.decode(&current(), &config_maps, strictness);
     (opens, result.map_err(|error| format!("{error:?}")))
 }
 

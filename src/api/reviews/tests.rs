@@ -182,7 +182,8 @@ fn through_the_door() {
         Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
     let ask = |kind: &str, namespace, question: Value| {
         let definitions = crate::schema::builtin::definitions();
-        let definition = definitions.iter().find(|definition| &*definition.kind == kind).unwrap();
+        let definition =
+            definitions.iter().find(|definition| definition.kind_name().as_str() == kind).unwrap();
         reviewer.answer(definition, namespace, question.as_object().unwrap().clone())
     };
     let token = ask("TokenReview", None, json!({"spec": {"token": "secret"}})).unwrap();

@@ -9,6 +9,7 @@ use crate::api::error::Error;
 use crate::api::{Api, ObjectMap, fields};
 use crate::cache::{Range, State};
 use crate::codec::object::Undecodable;
+use crate::schema::names::Gvr;
 use crate::tree::Value;
 
 /// The ServiceCIDR of the flags.
@@ -30,7 +31,7 @@ impl OpenNetworks {
 
 impl Api {
     pub(super) fn open_networks(&self, state: &State, family: Family) -> OpenNetworks {
-        let Some(resource) = self.resources.get("networking.k8s.io", "v1", "servicecidrs") else {
+        let Some(resource) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "servicecidrs")) else {
             return OpenNetworks::default();
         };
         let flags = &self.config.services.networks;

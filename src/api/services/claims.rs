@@ -13,7 +13,7 @@ use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
-use crate::schema::names::GroupResource;
+use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use crate::tree::{Value, json};
 use crate::user::User;
@@ -174,7 +174,7 @@ impl Api {
         Some(match claim {
             Claim::Port(port) => (self.port_claims, port.to_string()),
             Claim::Address(address) => {
-                let addresses = self.resources.get("networking.k8s.io", "v1", "ipaddresses")?;
+                let addresses = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))?;
                 (addresses.id, address.to_string())
             }
         })
@@ -189,7 +189,7 @@ impl Api {
     }
 
     async fn try_claim_address(&self, target: Target<'_>, address: IpAddr) -> Result<bool, Error> {
-        let Some(addresses) = self.resources.get("networking.k8s.io", "v1", "ipaddresses") else {
+        let Some(addresses) = self.resources.get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses")) else {
             return Ok(false);
         };
         let object = json!({
@@ -265,9 +265,11 @@ impl Api {
 
     /// Claims that no Service knows of, as this server sees it.
     pub fn orphaned_claims(&self, state: &State) -> Vec<Orphan> {
-        let Some(services) = self.resources.get("", "v1", "services") else { return Vec::new() };
-        let addresses =
-            self.resources.get("networking.k8s.io", "v1", "ipaddresses").map(|addresses| addresses.id);
+        let Some(services) = self.resources.get(&Gvr::fixed("v1", "services")) else { return Vec::new() };
+        let addresses = self
+            .resources
+            .get(&Gvr::fixed("networking.k8s.io/v1", "ipaddresses"))
+            .map(|addresses| addresses.id);
         let mut orphans = Vec::new();
         for resource in addresses.into_iter().chain([self.port_claims]) {
             for object in state.objects(resource).range(&Range::of(None)) {

@@ -9,7 +9,7 @@ use crate::schema::builtin;
 use crate::schema::resource::ResourceDefinition;
 
 pub(super) fn strategy(definition: &ResourceDefinition) -> Strategy {
-    if !builtin::has_group(&definition.group) {
+    if !builtin::has_group(definition.group()) {
         return custom(definition);
     }
     let status = definition.subresource("status").is_some();
@@ -23,7 +23,7 @@ pub(super) fn strategy(definition: &ResourceDefinition) -> Strategy {
             Generation::Untouched
         },
         special: special(definition),
-        closed: closed::fields(&definition.group, &definition.kind),
+        closed: closed::fields(definition.group(), definition.kind_name()),
     }
 }
 
@@ -41,7 +41,7 @@ fn custom(definition: &ResourceDefinition) -> Strategy {
 }
 
 fn names(definition: &ResourceDefinition) -> NameFormat {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("rbac.authorization.k8s.io", _)
         // `version.group`, which ends with a dot for the core group.
         | ("apiregistration.k8s.io", _)
@@ -62,7 +62,7 @@ fn names(definition: &ResourceDefinition) -> NameFormat {
 
 /// The texts are the zero values of the status types, as `encoding/json` prints those of `k8s.io/api`.
 fn status_rule(definition: &ResourceDefinition) -> StatusRule {
-    StatusRule::Reset(match (&*definition.group, &*definition.kind) {
+    StatusRule::Reset(match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("", "Node") => return StatusRule::Born,
         ("", "Namespace") => r#"{"phase":"Active"}"#,
         ("", "Pod" | "PersistentVolume" | "PersistentVolumeClaim") => r#"{"phase":"Pending"}"#,
@@ -72,7 +72,7 @@ fn status_rule(definition: &ResourceDefinition) -> StatusRule {
         ("apps", "DaemonSet") => {
             r#"{"currentNumberScheduled":0,"numberMisscheduled":0,"desiredNumberScheduled":0,"numberReady":0}"#
         }
-        ("autoscaling", _) if &*definition.version == "v1" => r#"{"currentReplicas":0,"desiredReplicas":0}"#,
+        ("autoscaling", _) if definition.version() == "v1" => r#"{"currentReplicas":0,"desiredReplicas":0}"#,
         ("autoscaling", _) => r#"{"desiredReplicas":0,"currentMetrics":null}"#,
         ("policy", _) => r#"{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}"#,
         ("storage.k8s.io", "VolumeAttachment") => r#"{"attached":false}"#,
@@ -84,7 +84,7 @@ fn status_rule(definition: &ResourceDefinition) -> StatusRule {
 }
 
 fn status_metadata(definition: &ResourceDefinition) -> StatusMetadata {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         // Old kubelets corrupt them.
         ("", "Pod") => StatusMetadata::Except(&["ownerReferences"]),
         ("apps", "Deployment") => StatusMetadata::Except(&["labels"]),
@@ -106,7 +106,7 @@ fn status_metadata(definition: &ResourceDefinition) -> StatusMetadata {
 }
 
 fn generation(definition: &ResourceDefinition) -> Generation {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("apps", "Deployment") => Generation::ContentAnd("annotations"),
         ("discovery.k8s.io", "EndpointSlice") => Generation::ContentAnd("labels"),
         ("scheduling.k8s.io", "PriorityClass") => Generation::CreateOnly,
@@ -115,7 +115,7 @@ fn generation(definition: &ResourceDefinition) -> Generation {
 }
 
 fn special(definition: &ResourceDefinition) -> Special {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("", "Namespace") => Special::Namespace,
         ("", "Pod") => Special::Pod,
         ("", "PersistentVolume") => Special::PersistentVolume,

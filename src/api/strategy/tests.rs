@@ -1,5 +1,7 @@
 use super::*;
 use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
 use crate::schema::resource::{Storage, Subresource, Verb};
 use crate::tree::{Value, json};
 
@@ -7,7 +9,7 @@ const NOW: &str = "2026-07-01T10:00:00Z";
 
 fn definition(group: &str, kind: &str) -> ResourceDefinition {
     let all = builtin::definitions();
-    all.into_iter().rev().find(|d| &*d.group == group && &*d.kind == kind).unwrap()
+    all.into_iter().rev().find(|d| d.group().as_str() == group && d.kind_name().as_str() == kind).unwrap()
 }
 
 fn strategy(group: &str, kind: &str) -> Strategy {
@@ -16,8 +18,7 @@ fn strategy(group: &str, kind: &str) -> Strategy {
 
 fn custom(status: bool) -> Strategy {
     let mut definition = definition("apps", "Deployment");
-    definition.group = "example.com".into();
-    definition.kind = "Widget".into();
+    definition.kind = Kind::opaque(Gvk::fixed("example.com/v1", "Widget"));
     let subresource = Subresource { name: "status".into(), verbs: vec![Verb::Update], kind: None };
     definition.subresources = if status { vec![subresource] } else { vec![] };
     Strategy::of(&definition)

@@ -7,6 +7,7 @@ use super::resource;
 use crate::api::ObjectMap;
 use crate::api::convert;
 use crate::api::meta::format::path_segment;
+use crate::schema::names::Gvk;
 use crate::tree::Value;
 
 const MAX_WINDOW: i64 = 3600;
@@ -55,7 +56,8 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
 /// Upstream's rules are about the newer version; only the older one pays for the conversion.
 fn in_v2(object: &ObjectMap, check: impl FnOnce(&ObjectMap)) {
     let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    match convert::conversion(version, "autoscaling/v2", "HorizontalPodAutoscaler") {
+    let from = Gvk::parse(version, "HorizontalPodAutoscaler");
+    match from.ok().and_then(|from| convert::conversion(&from, "autoscaling/v2")) {
         Some(conversion) => check(&conversion.convert(object.clone())),
         None => check(object),
     }

@@ -42,7 +42,7 @@ const fn timeless_with_status(create: OfNew, status: OfChange) -> Rules {
 }
 
 pub(super) fn rules(definition: &ResourceDefinition) -> Rules {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("", kind) => core(kind),
         ("apps", kind) => apps(kind),
         ("batch", "Job") => with_status(job::create, job::update, job::status),

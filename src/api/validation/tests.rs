@@ -11,8 +11,9 @@ use crate::api::error::Cause;
 use crate::api::strategy::{Strategy, Writer};
 use crate::api::strictness::{Warnings, conform};
 use crate::api::{ObjectMap, meta, metadata, metadata_mut};
+use crate::schema::builtin;
+use crate::schema::names::Gvk;
 use crate::schema::resource::ResourceDefinition;
-use crate::schema::{builtin, defaults};
 use crate::tree::Value;
 use crate::user::User;
 
@@ -58,7 +59,7 @@ fn compare(name: &str) {
                 compared += 1;
                 if shown(&found) != shown(&wanted) {
                     let to = case.to.as_ref().map_or("-".to_owned(), ToString::to_string);
-                    let kind = &definition.kind;
+                    let kind = definition.kind_name();
                     differences.push(format!(
                         "{kind} {verb} {} = {to}\n  upstream {:?}\n  rowplane {:?}",
                         case.path,
@@ -133,18 +134,16 @@ fn is_at(field: &str, prefix: &str) -> bool {
 }
 
 fn definition(object: &ObjectMap) -> ResourceDefinition {
-    let text = |name: &str| object[name].as_str().unwrap();
-    let found = builtin::definitions().into_iter().find(|definition| {
-        definition.api_version() == text("apiVersion") && *definition.kind == *text("kind")
-    });
-    found.unwrap_or_else(|| panic!("no {} {}", text("apiVersion"), text("kind")))
+    let gvk = Gvk::of(object).unwrap();
+    let found = builtin::definitions().into_iter().find(|definition| *definition.gvk() == gvk);
+    found.unwrap_or_else(|| panic!("no {gvk}"))
 }
 
 /// As a request's body is.
 fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
-    let (version, kind) = (definition.api_version(), &*definition.kind);
-    conform(&version, kind, object).unwrap_or_else(|why| panic!("{kind} {object:?}: {why}"));
-    defaults::apply(&version, kind, object);
+    let kind = &definition.kind;
+    conform(kind, object).unwrap_or_else(|why| panic!("{} {object:?}: {why}", kind.gvk));
+    kind.default(object);
 }
 
 fn judge(definition: &ResourceDefinition, verb: &str, old: &ObjectMap, case: &Case) -> Verdict {

@@ -9,7 +9,7 @@ const fn always(create: OfNew, update: OfChange) -> Advice {
 }
 
 pub(super) fn advice(definition: &ResourceDefinition) -> Advice {
-    match (&*definition.group, &*definition.kind) {
+    match (definition.group().as_str(), definition.kind_name().as_str()) {
         ("", kind) => core(kind),
         ("apps", kind) => apps(kind),
         ("batch", "Job") => always(workloads::job, workloads::job_update),

@@ -6,7 +6,7 @@ use crate::tree::{Value, json};
 
 fn advice(group: &str, kind: &str) -> Advice {
     let all = builtin::definitions();
-    let definition = all.iter().rev().find(|d| &*d.group == group && &*d.kind == kind);
+    let definition = all.iter().rev().find(|d| d.group().as_str() == group && d.kind_name().as_str() == kind);
     Advice::of(definition.expect(kind))
 }
 

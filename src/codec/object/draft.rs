@@ -9,8 +9,9 @@ use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
 use crate::codec::{managed, scan, yaml};
 use crate::revision::Revision;
-use crate::schema::defaults;
-use crate::schema::types::Types;
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
 /// A value at rest, ready to be written or to become an [`Object`].
@@ -35,15 +36,13 @@ impl Draft {
             metadata.shift_remove("resourceVersion");
         }
         // Whatever the media type, the object becomes what upstream's types make of it.
-        let Ok(Typed { message, json }) = typed(&object) else {
+        let typed = claimed(&object).and_then(|kind| Some((typed(&kind, &object)?, kind)));
+        let Some((Typed { message, json }, kind)) = typed else {
             managed::open(&mut object);
             return Self::of_json(namespace, name, tree::encode(&object).into());
         };
         let value = match media {
-            StorageMediaType::Protobuf => {
-                let (api_version, kind) = claims(&object);
-                at_rest::of_message(api_version, kind, &message)
-            }
+            StorageMediaType::Protobuf => at_rest::of_message(&kind.gvk, &message),
             StorageMediaType::Json => at_rest::of_json(&json),
             StorageMediaType::Yaml => yaml_of(&json).unwrap_or_else(|| at_rest::of_json(&json)),
         };
@@ -134,21 +133,21 @@ fn is_json(text: &Bytes) -> bool {
 
 /// What is not of its types stays as it is.
 fn message_of_old(value: &Bytes) -> Option<Bytes> {
-    let Opened { api_version, kind, message } = at_rest::open(value).ok()?;
-    let members = protobuf::decode(&api_version, &kind, &message).ok()?;
-    let completed = defaults::complete(&api_version, &kind, members).and_then(|members| {
-        let message = protobuf::encode(&api_version, &kind, &members).ok()?;
-        protobuf::print(&api_version, &kind, &message).ok()
+    let Opened { gvk, message } = at_rest::open(value).ok()?;
+    let kind = builtin::kind(&gvk)?;
+    let members = protobuf::decode(&kind, &message).ok()?;
+    let completed = kind.complete(members).and_then(|members| {
+        let message = protobuf::encode(&kind, &members).ok()?;
+        protobuf::print(&kind, &message).ok()
     });
-    completed.or_else(|| protobuf::print(&api_version, &kind, &message).ok()).map(Bytes::from)
+    completed.or_else(|| protobuf::print(&kind, &message).ok()).map(Bytes::from)
 }
 
 /// What has no types, or is not of them, stays as it is.
 fn json_of_old(value: &Bytes) -> Option<Bytes> {
     let claim = |name| scan::raw_string(value, &scan::member(value, 0, name)?);
-    let typed =
-        Types::built_in().kind(claim("apiVersion").unwrap_or_default(), claim("kind").unwrap_or_default());
-    if typed.is_none() {
+    let gvk = Gvk::parse(claim("apiVersion").unwrap_or_default(), claim("kind").unwrap_or_default());
+    if gvk.ok().and_then(|gvk| builtin::kind(&gvk)).is_none() {
         return Some(value.clone()).filter(is_json);
     }
     let object = serde_json::from_slice(value).ok()?;
@@ -164,11 +163,9 @@ fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
 
 /// An object with its defaults as it is printed; `None` if it is none of a kind that has types.
 fn completed(object: Map) -> Option<Bytes> {
-    let (api_version, kind) = claims(&object);
-    let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
-    Types::built_in().kind(&api_version, &kind)?;
-    let object = defaults::complete(&api_version, &kind, object)?;
-    typed(&object).ok().map(|typed| typed.json)
+    let kind = claimed(&object)?;
+    let object = kind.complete(object)?;
+    typed(&kind, &object).map(|typed| typed.json)
 }
 
 /// An object in both forms.
@@ -177,21 +174,21 @@ struct Typed {
     json: Bytes,
 }
 
-fn typed(object: &Map) -> Result<Typed, protobuf::Error> {
-    let (api_version, kind) = claims(object);
-    let message = protobuf::encode(api_version, kind, object)?;
-    let json = protobuf::print_encoded(api_version, kind, &message)?.into();
-    Ok(Typed { message: message.into(), json })
+/// `None` if the object is not of the kind's types.
+fn typed(kind: &Kind, object: &Map) -> Option<Typed> {
+    let message = protobuf::encode(kind, object).ok()?;
+    let json = protobuf::print_encoded(kind, &message).ok()?.into();
+    Some(Typed { message: message.into(), json })
 }
 
-/// What an object says it is: apiVersion and kind.
-fn claims(object: &Map) -> (&str, &str) {
-    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    (text("apiVersion"), text("kind"))
+/// The kind that an object says it is of.
+fn claimed(object: &Map) -> Option<Kind> {
+    builtin::kind(&Gvk::of(object).ok()?)
 }
 
 /// The JSON of a value in an envelope.
 fn json_of(value: &[u8]) -> Result<Bytes, protobuf::Error> {
-    let Opened { api_version, kind, message } = at_rest::open(value)?;
-    Ok(protobuf::print(&api_version, &kind, &message)?.into())
+    let Opened { gvk, message } = at_rest::open(value)?;
+    let kind = builtin::kind(&gvk).ok_or(protobuf::Error::UnknownKind(gvk))?;
+    Ok(protobuf::print(&kind, &message)?.into())
 }

@@ -3,7 +3,9 @@
 use super::kept::keep;
 use super::{Object, Undecodable};
 use crate::codec::protobuf::{self, Error};
-use crate::tree::Value;
+use crate::schema::builtin;
+use crate::schema::names::Gvk;
+use crate::tree::Map;
 
 /// A stored object that is not of its kind's types, so that there is no protobuf form of it.
 #[derive(Debug, thiserror::Error)]
@@ -21,14 +23,17 @@ impl Object {
             return Ok(made);
         }
         let map = self.to_map()?;
-        let text = |name| map.get(name).and_then(Value::as_str).unwrap_or_default();
-        let made = protobuf::encode(text("apiVersion"), text("kind"), &map).map_err(|reason| {
-            Unencodable::Types {
-                namespace: self.namespace().to_owned(),
-                name: self.name().to_owned(),
-                reason,
-            }
+        let made = encode(&map).map_err(|reason| Unencodable::Types {
+            namespace: self.namespace().to_owned(),
+            name: self.name().to_owned(),
+            reason,
         })?;
         Ok(self.protobuf.get_or_init(|| keep(&[&made])))
     }
+}
+
+fn encode(map: &Map) -> Result<Vec<u8>, Error> {
+    let gvk = Gvk::of(map)?;
+    let kind = builtin::kind(&gvk).ok_or(Error::UnknownKind(gvk))?;
+    protobuf::encode(&kind, map)
 }

@@ -7,6 +7,8 @@ use crate::gotext::utf8;
 use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, END_GROUP, Reader, Tag};
 use crate::schema::defaults::LEVEL;
+use crate::schema::names::Gvk;
+use crate::tree::Text;
 
 /// Four bytes that JSON cannot begin with.
 const PREFIX: &[u8] = b"k8s\0";
@@ -21,6 +23,19 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// The kind that the object claims to be of.
+    pub fn gvk(&self) -> Result<Gvk, Error> {
+        Ok(Gvk::parse(&self.api_version, &self.kind)?)
+    }
+
+    /// As [`Envelope::gvk`]; what the object does not claim is as in `expected`.
+    pub fn gvk_or(&self, expected: &Gvk) -> Result<Gvk, Error> {
+        let or =
+            |claim: &'_ str, default: &Text| if claim.is_empty() { default.clone() } else { claim.into() };
+        let api_version = or(&self.api_version, expected.api_version());
+        Ok(Gvk::parse(&api_version, &or(&self.kind, &expected.kind))?)
+    }
+
     /// Whether the bytes have the prefix.
     pub fn recognizes(data: &[u8]) -> bool {
         data.starts_with(PREFIX)
@@ -75,27 +90,27 @@ impl Envelope<'_> {
     pub const END_AT_REST: &'static [u8] = &[0x22, 0, 15 << 3, LEVEL];
 
     /// What stands before an object of so many bytes.
-    pub fn head(api_version: &str, kind: &str, raw_length: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity(Self::head_size(api_version, kind, raw_length));
+    pub fn head(gvk: &Gvk, raw_length: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(Self::head_size(gvk, raw_length));
         out.extend_from_slice(PREFIX);
-        append_head(&mut out, 1, type_meta_size(api_version, kind));
-        append_bytes(&mut out, 1, api_version.as_bytes());
-        append_bytes(&mut out, 2, kind.as_bytes());
+        append_head(&mut out, 1, type_meta_size(gvk));
+        append_bytes(&mut out, 1, gvk.api_version().as_bytes());
+        append_bytes(&mut out, 2, gvk.kind.as_bytes());
         append_head(&mut out, 2, raw_length);
         out
     }
 
     /// An object whole.
-    pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-        let mut out = Self::head(api_version, kind, raw.len());
+    pub fn wrap(gvk: &Gvk, raw: &[u8]) -> Vec<u8> {
+        let mut out = Self::head(gvk, raw.len());
         out.extend_from_slice(raw);
         out.extend_from_slice(Self::TAIL);
         out
     }
 
     /// As it is at rest, of an object whose message is encoded, or is not: then the encoding is empty.
-    pub fn wrap_at_rest(api_version: &str, kind: &str, encoding: &str, raw: &[u8]) -> Vec<u8> {
-        let mut out = Self::head(api_version, kind, raw.len());
+    pub fn wrap_at_rest(gvk: &Gvk, encoding: &str, raw: &[u8]) -> Vec<u8> {
+        let mut out = Self::head(gvk, raw.len());
         out.reserve_exact(raw.len() + size_of_bytes(3, encoding.len()) + Self::END_AT_REST.len());
         out.extend_from_slice(raw);
         append_bytes(&mut out, 3, encoding.as_bytes());
@@ -103,19 +118,19 @@ impl Envelope<'_> {
         out
     }
 
-    fn head_size(api_version: &str, kind: &str, raw_length: usize) -> usize {
-        let type_meta = size_of_bytes(1, type_meta_size(api_version, kind));
+    fn head_size(gvk: &Gvk, raw_length: usize) -> usize {
+        let type_meta = size_of_bytes(1, type_meta_size(gvk));
         PREFIX.len() + type_meta + size_of_bytes(2, raw_length) - raw_length
     }
 }
 
-fn type_meta_size(api_version: &str, kind: &str) -> usize {
-    size_of_bytes(1, api_version.len()) + size_of_bytes(2, kind.len())
+fn type_meta_size(gvk: &Gvk) -> usize {
+    size_of_bytes(1, gvk.api_version().len()) + size_of_bytes(2, gvk.kind.len())
 }
 
 /// A watch event as it stands in the stream: four bytes of length, then a `WatchEvent`, which has no envelope itself.
-pub fn watch_frame(event: &str, api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let object = Envelope::head_size(api_version, kind, raw.len()) + raw.len() + Envelope::TAIL.len();
+pub fn watch_frame(event: &str, gvk: &Gvk, raw: &[u8]) -> Vec<u8> {
+    let object = Envelope::head_size(gvk, raw.len()) + raw.len() + Envelope::TAIL.len();
     let extension = size_of_bytes(1, object);
     let length = size_of_bytes(1, event.len()) + size_of_bytes(2, extension);
     let mut out = Vec::with_capacity(4 + length);
@@ -124,7 +139,7 @@ pub fn watch_frame(event: &str, api_version: &str, kind: &str, raw: &[u8]) -> Ve
     append_bytes(&mut out, 1, event.as_bytes());
     append_head(&mut out, 2, extension);
     append_head(&mut out, 1, object);
-    out.append(&mut Envelope::head(api_version, kind, raw.len()));
+    out.append(&mut Envelope::head(gvk, raw.len()));
     out.extend_from_slice(raw);
     out.extend_from_slice(Envelope::TAIL);
     debug_assert_eq!(out.len(), 4 + length);

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use super::decode::Decoder;
 use super::envelope::Envelope;
 use super::fields::{Frame, Wire};
-use super::{Error, MAX_DEPTH, find};
+use super::{Error, MAX_DEPTH};
 use crate::codec::json;
 use crate::gotext::utf8;
 use crate::quantity;
@@ -135,7 +135,8 @@ impl<'t, 'm> Decoder<'t, 'm> {
 
     /// An object in protobuf inside another, as in `List.items`.
     fn enveloped(&mut self, envelope: &Envelope<'m>, depth: usize) -> Result<Value, Error> {
-        let id = find(self.types, &envelope.api_version, &envelope.kind)?;
+        let gvk = envelope.gvk()?;
+        let id = self.types.message_of(&gvk).ok_or(Error::UnknownKind(gvk))?;
         let value = self.value(id, envelope.raw, depth)?;
         let Value::Object(members) = value else { return Ok(value) };
         let claims = [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)];

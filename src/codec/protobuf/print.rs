@@ -196,7 +196,9 @@ impl<'t, 'm> Printer<'t, 'm> {
         let FieldKind::Message(id) = element else { return None };
         let message = self.types.message(id);
         match (&holder.role, &message.role) {
-            (Role::Part, Role::Kind(api_version)) => Some(Kind { id, name: &message.name, api_version }),
+            (Role::Part, Role::Kind(version)) => {
+                Some(Kind { id, name: &message.name, api_version: version.api_version() })
+            }
             _ => None,
         }
     }

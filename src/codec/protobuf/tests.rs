@@ -8,8 +8,8 @@ use crate::codec::at_rest::StorageMediaType;
 use crate::codec::json_text::write_json;
 use crate::codec::object::Draft;
 use crate::revision::Revision;
+use crate::schema::builtin;
 use crate::schema::resource::Storage;
-use crate::schema::{builtin, defaults, types};
 use crate::tree::{Value, json};
 
 /// Objects in upstream's encoding and the JSON that upstream prints; see `proto/generate/golden`.
@@ -24,10 +24,19 @@ fn golden() -> impl Iterator<Item = (Vec<u8>, Value)> {
 
 fn open(bytes: &[u8]) -> Result<Value, Error> {
     let envelope = Envelope::parse(bytes)?;
-    let mut members = decode(&envelope.api_version, &envelope.kind, envelope.raw)?;
+    let mut members = decode(&kind_of(&envelope)?, envelope.raw)?;
     members.insert("kind", envelope.kind.into());
     members.insert("apiVersion", envelope.api_version.into());
     Ok(Value::Object(members))
+}
+
+fn known(gvk: Gvk) -> Kind {
+    builtin::kind(&gvk).expect("a kind")
+}
+
+fn kind_of(envelope: &Envelope<'_>) -> Result<Kind, Error> {
+    let gvk = envelope.gvk()?;
+    builtin::kind(&gvk).ok_or(Error::UnknownKind(gvk))
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -36,8 +45,8 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(pair).collect()
 }
 
-fn members(kind: (&str, &str), raw: &str) -> Result<Value, String> {
-    decode(kind.0, kind.1, &hex(raw)).map(Value::Object).map_err(|error| error.to_string())
+fn members(gvk: Gvk, raw: &str) -> Result<Value, String> {
+    decode(&known(gvk), &hex(raw)).map(Value::Object).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -53,16 +62,17 @@ fn printed_objects_become_the_bytes_of_upstream() {
     for (bytes, printed) in golden() {
         let envelope = Envelope::parse(&bytes).expect("parses");
         let printed = printed.as_object().expect("object");
+        let kind = kind_of(&envelope).expect("a kind");
         let mut conformed = printed.clone();
-        let fit = types::conform(&envelope.api_version, &envelope.kind, &mut conformed);
+        let fit = kind.conform(&mut conformed);
         assert_eq!(fit.map(|fit| fit.unknown), Ok(false), "{}", envelope.kind);
         assert_eq!(Value::Object(conformed).to_string(), Value::Object(printed.clone()).to_string());
-        let raw = encode(&envelope.api_version, &envelope.kind, printed).expect("encodes");
+        let raw = encode(&kind, printed).expect("encodes");
         if raw != envelope.raw {
-            let again = decode(&envelope.api_version, &envelope.kind, &raw).map(Value::Object);
+            let again = decode(&kind, &raw).map(Value::Object);
             panic!("{}\ngot  {raw:02x?}\nwant {:02x?}\n{again:?}", envelope.kind, envelope.raw);
         }
-        assert_eq!(Envelope::wrap(&envelope.api_version, &envelope.kind, &raw), bytes);
+        assert_eq!(Envelope::wrap(&kind.gvk, &raw), bytes);
     }
 }
 
@@ -83,14 +93,14 @@ fn there_and_back_is_identity() {
         let envelope = Envelope::parse(&bytes).expect("parses");
         let text = printed(&envelope).expect("prints");
         let object = serde_json::from_str(&text).expect("JSON");
-        let again = encode(&envelope.api_version, &envelope.kind, &object).expect("encodes");
+        let again = encode(&kind_of(&envelope).expect("a kind"), &object).expect("encodes");
         assert_eq!(again, envelope.raw, "{text}");
-        kinds.insert((envelope.api_version, envelope.kind));
+        kinds.insert(envelope.gvk().expect("a name"));
     }
     for definition in builtin::definitions() {
-        let Storage::Table { api_version, .. } = &definition.storage else { continue };
-        let kind = (api_version.to_string(), definition.kind.to_string());
-        assert!(kinds.contains(&kind), "no vector of {kind:?}");
+        let Storage::Table { version, .. } = &definition.storage else { continue };
+        let kind = version.with_kind(definition.kind_name().clone());
+        assert!(kinds.contains(&kind), "no vector of {kind}");
     }
 }
 
@@ -102,13 +112,14 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
     let definitions = builtin::definitions();
     let is_stored = |object: &Value| {
         let mut definitions = definitions.iter();
-        definitions.any(|each| matches!(each.storage, Storage::Table { .. }) && object["kind"] == *each.kind)
+        definitions.any(|each| {
+            matches!(each.storage, Storage::Table { .. }) && object["kind"] == each.kind_name().as_str()
+        })
     };
     for printed in golden().map(|(_, printed)| printed).filter(is_stored) {
-        let (version, kind) = (&printed["apiVersion"], &printed["kind"]);
-        let (version, kind) = (version.as_str().expect("a version"), kind.as_str().expect("a kind"));
         let object = printed.as_object().expect("an object").clone();
-        let object = defaults::complete(version, kind, object).expect("of its kind");
+        let kind = known(Gvk::of(&object).expect("a name"));
+        let object = kind.complete(object).expect("of its kind");
         let read = MEDIA.map(|media| {
             let draft = Draft::encode("n", "a", object.clone(), media);
             assert_eq!(StorageMediaType::of(draft.value()), media, "{}", printed["kind"]);
@@ -129,12 +140,12 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
 
 fn printed(envelope: &Envelope<'_>) -> Result<String, String> {
     let text =
-        print(&envelope.api_version, &envelope.kind, envelope.raw).map_err(|error| error.to_string())?;
+        kind_of(envelope).and_then(|kind| print(&kind, envelope.raw)).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(text).expect("UTF-8"))
 }
 
 fn written(envelope: &Envelope<'_>) -> Result<String, String> {
-    let members = decode(&envelope.api_version, &envelope.kind, envelope.raw);
+    let members = kind_of(envelope).and_then(|kind| decode(&kind, envelope.raw));
     let members = members.map_err(|error| error.to_string())?;
     let claims = [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)]
         .map(|(name, claim)| (name.into(), Value::from(claim.as_str())));
@@ -148,7 +159,7 @@ fn written(envelope: &Envelope<'_>) -> Result<String, String> {
 fn members_stand_in_upstream_order() {
     for (line, (bytes, want)) in GOLDEN.lines().zip(golden()) {
         let envelope = Envelope::parse(&bytes).expect("parses");
-        let got = decode(&envelope.api_version, &envelope.kind, envelope.raw).expect("decodes");
+        let got = decode(&kind_of(&envelope).expect("a kind"), envelope.raw).expect("decodes");
         let names: Vec<_> = got.keys().collect();
         let wanted: Vec<_> = want.as_object().expect("object").keys().skip(2).collect();
         assert_eq!(names, wanted, "{line}");
@@ -157,9 +168,9 @@ fn members_stand_in_upstream_order() {
 
 #[test]
 fn w38_vectors_of_the_specification() {
-    let made = |api_version, kind, members: Value| {
+    let made = |gvk: Gvk, members: Value| {
         let Value::Object(members) = members else { unreachable!("an object each") };
-        Envelope::wrap(api_version, kind, &encode(api_version, kind, &members).expect("encodes"))
+        Envelope::wrap(&gvk, &encode(&known(gvk.clone()), &members).expect("encodes"))
     };
     let namespace = "6b387300 0a0f 0a027631 12094e616d657370616365 1219 0a11 0a0161 1200 1a00 2200 2a00 3200 3800 \
                      4200 1200 1a02 0a00 1a00 2200";
@@ -167,18 +178,21 @@ fn w38_vectors_of_the_specification() {
         open(&hex(namespace)).expect("decodes"),
         json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {}, "status": {}})
     );
-    assert_eq!(made("v1", "Namespace", json!({"metadata": {"name": "a"}})), hex(namespace));
+    assert_eq!(made(Gvk::fixed("v1", "Namespace"), json!({"metadata": {"name": "a"}})), hex(namespace));
     let pods = "6b387300 0a0d 0a027631 1207506f644c697374 1209 0a07 0a00 120131 1a00 1a00 2200";
     assert_eq!(
         open(&hex(pods)).expect("decodes"),
         json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": null})
     );
-    assert_eq!(made("v1", "PodList", json!({"metadata": {"resourceVersion": "1"}, "items": []})), hex(pods));
+    assert_eq!(
+        made(Gvk::fixed("v1", "PodList"), json!({"metadata": {"resourceVersion": "1"}, "items": []})),
+        hex(pods)
+    );
 }
 
 #[test]
 fn w40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
-    let pod = ("v1", "Pod");
+    let pod = Gvk::fixed("v1", "Pod");
     // spec (2) .securityContext (14) .supplementalGroups (4): packed 1, 2, then 3; spec.nodeName (10) apart.
     let packed = members(pod, "1208 7206 2202 0102 2003 1205 5203 6e6f64").expect("decodes");
     assert_eq!(packed["spec"]["securityContext"]["supplementalGroups"], json!([1, 2, 3]));
@@ -187,14 +201,15 @@ fn w40_numbers_may_be_packed_and_messages_may_come_in_pieces() {
 
 #[test]
 fn w41_times_and_integers_at_their_edges() {
-    let created = |raw: &str| members(("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
+    let created =
+        |raw: &str| members(Gvk::fixed("v1", "ConfigMap"), raw).expect("decodes")["metadata"].clone();
     assert_eq!(created("0a02 4200"), json!({}));
     assert_eq!(created("0a06 4204 0800 1000"), json!({"creationTimestamp": "1970-01-01T00:00:00Z"}));
     let renewed = "1207 2205 0801 10e807";
-    let lease = members(("coordination.k8s.io/v1", "Lease"), renewed).expect("decodes");
+    let lease = members(Gvk::fixed("coordination.k8s.io/v1", "Lease"), renewed).expect("decodes");
     assert_eq!(lease["spec"], json!({"renewTime": "1970-01-01T00:00:01.000001Z"}));
     let transitions = "120b 28 ffffffffffffffffff01";
-    let lease = members(("coordination.k8s.io/v1", "Lease"), transitions).expect("decodes");
+    let lease = members(Gvk::fixed("coordination.k8s.io/v1", "Lease"), transitions).expect("decodes");
     assert_eq!(lease["spec"]["leaseTransitions"], -1);
 }
 
@@ -209,7 +224,7 @@ fn errors_are_those_of_upstream() {
         ("0affffffffffffffffff01", "proto: negative length found during unmarshaling"),
     ];
     for (raw, want) in cases {
-        assert_eq!(members(("v1", "Pod"), raw).expect_err(raw), want);
+        assert_eq!(members(Gvk::fixed("v1", "Pod"), raw).expect_err(raw), want);
     }
     assert!(matches!(Envelope::parse(b""), Err(Error::Empty)));
     assert!(matches!(Envelope::parse(b"k8s\0"), Err(Error::EmptyBody)));
@@ -238,9 +253,9 @@ fn depth_and_size_are_bounded() {
     // JSONSchemaProps.not (23 as a tag needs two bytes) is not needed: raw JSON nests more cheaply.
     let nested = format!("{}{}", "[".repeat(127), "]".repeat(127));
     let item = wrap(2, &wrap(1, nested.as_bytes()));
-    assert!(matches!(decode("v1", "List", &item), Err(Error::TooDeep)));
+    assert!(matches!(decode(&known(Gvk::fixed("v1", "List")), &item), Err(Error::TooDeep)));
     let containers = wrap(2, &wrap(2, &[]).repeat(MAX_VALUES));
-    assert!(matches!(decode("v1", "Pod", &containers), Err(Error::TooLarge)));
+    assert!(matches!(decode(&known(Gvk::fixed("v1", "Pod")), &containers), Err(Error::TooLarge)));
 }
 
 /// No bytes make it panic; damaged messages are errors or objects.
@@ -267,24 +282,26 @@ fn survives_noise() {
             }
         }
         let noise: Vec<u8> = (0..random.random_range(0..64)).map(|_| random.random()).collect();
-        drop(decode("v1", "Pod", &noise));
-        drop(print("v1", "Pod", &noise));
+        drop(decode(&known(Gvk::fixed("v1", "Pod")), &noise));
+        drop(print(&known(Gvk::fixed("v1", "Pod")), &noise));
         drop(with_version(&noise, Revision(7)));
-        drop(decode("apiextensions.k8s.io/v1", "CustomResourceDefinition", &noise));
+        drop(decode(&known(Gvk::fixed("apiextensions.k8s.io/v1", "CustomResourceDefinition")), &noise));
     }
 }
 
 /// As kube-apiserver answers, whose conversions put it back; items of lists do not say it.
 #[test]
 fn a_kind_in_a_part_of_another_says_what_it_is() {
-    let text = |api_version, kind, object: Value| {
-        let raw = encode(api_version, kind, object.as_object().expect("an object")).expect("of its types");
-        String::from_utf8(print(api_version, kind, &raw).expect("readable")).expect("UTF-8")
+    let text = |gvk: Gvk, object: Value| {
+        let kind = known(gvk);
+        let raw = encode(&kind, object.as_object().expect("an object")).expect("of its types");
+        String::from_utf8(print(&kind, &raw).expect("readable")).expect("UTF-8")
     };
     let claim = json!({"metadata": {"name": "a"}, "spec": {"volumeName": "b"}});
-    let set = text("apps/v1", "StatefulSet", json!({"spec": {"volumeClaimTemplates": [claim, claim]}}));
+    let set =
+        text(Gvk::fixed("apps/v1", "StatefulSet"), json!({"spec": {"volumeClaimTemplates": [claim, claim]}}));
     let said = r#"{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"a"},"spec":{"#;
     assert_eq!(set.matches(said).count(), 2, "{set}");
-    let list = text("v1", "PersistentVolumeClaimList", json!({"items": [claim]}));
+    let list = text(Gvk::fixed("v1", "PersistentVolumeClaimList"), json!({"items": [claim]}));
     assert_eq!(list.matches(r#""kind""#).count(), 1, "{list}");
 }

@@ -62,6 +62,7 @@ mod tests {
     use super::super::{decode, encode};
     use super::*;
     use crate::schema::builtin;
+    use crate::schema::names::Gvk;
     use crate::schema::resource::Storage;
 
     fn members(value: Value) -> Map {
@@ -73,17 +74,19 @@ mod tests {
     fn every_stored_kind_takes_a_version() {
         let mut seen = 0;
         for definition in builtin::definitions() {
-            let Storage::Table { api_version, .. } = &definition.storage else { continue };
+            let Storage::Table { version, .. } = &definition.storage else { continue };
+            let stored = version.with_kind(definition.kind_name().clone());
+            let kind = definition.kind.sibling(&stored).expect("a kind");
             let object = members(json!({"metadata": {"name": "a", "uid": "u", "generation": 1}}));
-            let plain = encode(api_version, &definition.kind, &object).expect("encodes");
+            let plain = encode(&kind, &object).expect("encodes");
             for revision in [1, 12345, u64::MAX] {
                 let spliced = with_version(&plain, Revision(revision)).expect("a message");
                 let mut want = object.clone();
                 want["metadata"]["resourceVersion"] = revision.to_string().into();
-                assert_eq!(spliced, encode(api_version, &definition.kind, &want).expect("encodes"));
+                assert_eq!(spliced, encode(&kind, &want).expect("encodes"));
                 // Again, over the one that is there.
                 let moved = with_version(&spliced, Revision(7)).expect("a message");
-                let moved = decode(api_version, &definition.kind, &moved).expect("decodes");
+                let moved = decode(&kind, &moved).expect("decodes");
                 assert_eq!(moved["metadata"]["resourceVersion"], "7");
             }
             seen += 1;
@@ -93,9 +96,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_made() {
+        let pod = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("a kind");
         for raw in [&b""[..], b"\x0a\x00", b"\x0a\x03\x0a\x01a", b"\x0a\x02\x38\x01", b"\x12\x00"] {
             let spliced = with_version(raw, Revision(5)).expect("a message");
-            let object = decode("v1", "Pod", &spliced).expect("decodes");
+            let object = decode(&pod, &spliced).expect("decodes");
             assert_eq!(object["metadata"]["resourceVersion"], "5", "{raw:?}");
         }
         assert_eq!(with_version(b"\x08\x01", Revision(5)), None);

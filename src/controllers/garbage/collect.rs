@@ -14,6 +14,7 @@ use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
+use crate::schema::names::Gvk;
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -136,7 +137,8 @@ impl Collector<'_> {
     }
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
-        let Some(resource) = self.api.resources.by_kind(&owner.api_version, &owner.kind) else {
+        let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
+        let Some(resource) = gvk.and_then(|gvk| self.api.resources.by_kind(&gvk)) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();

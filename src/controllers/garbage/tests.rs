@@ -13,6 +13,7 @@ use crate::api::{Answer, Target};
 use crate::cache::Cache;
 use crate::runtime::Runtime;
 use crate::schema::builtin;
+use crate::schema::names::{GroupVersion, Gvr};
 use crate::schema::registry::Registry;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
@@ -49,7 +50,7 @@ async fn api(directory: &std::path::Path) -> Api {
 }
 
 async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
-    let resource = api.resources.get("", "v1", plural).expect(plural);
+    let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = object else { unreachable!("an object") };
     let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
@@ -73,9 +74,9 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let references = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
     let metadata = json!({"name": "dependent", "ownerReferences": references});
     let dependent = create(&api, "secrets", json!({ "metadata": metadata })).await;
-    let id = |plural| api.resources.get("", "v1", plural).expect(plural).id;
+    let id = |plural| api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural).id;
     let (configmaps, secrets) = (id("configmaps"), id("secrets"));
-    let resource = api.resources.get("", "v1", "configmaps").expect("configmaps");
+    let resource = api.resources.get(&Gvr::fixed("v1", "configmaps")).expect("configmaps");
     let target = Target { resource, namespace: "t", name: "owner" };
     let policy = Dependents::Policy(Propagation::Orphan);
     let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };

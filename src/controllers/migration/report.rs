@@ -10,6 +10,7 @@ use crate::api::part::Part;
 use crate::api::resource::Resource;
 use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::schema::names::Gvr;
 use crate::tree::{Value, json};
 use crate::user::User;
 
@@ -60,7 +61,7 @@ impl Reporter {
     }
 
     async fn tell(&self, event: ObjectMap) {
-        let Some(events) = self.api.resources.get("", "v1", "events") else { return };
+        let Some(events) = self.api.resources.get(&Gvr::fixed("v1", "events")) else { return };
         let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), requester).await {
             tracing::debug!(%error, "cannot create an event about a migration");

@@ -18,6 +18,7 @@ use crate::api::storage_version::common_encoding;
 use crate::cache::State;
 use crate::codec::object::Undecodable;
 use crate::revision::Revision;
+use crate::schema::names::Gvr;
 use crate::schema::resource::Storage;
 use crate::storage::StaleRow;
 
@@ -55,7 +56,7 @@ pub fn agreement(api: &Api, state: &State, resource: &Resource, agreement: Agree
 
 fn common(api: &Api, state: &State, resource: &Resource) -> Option<String> {
     let Storage::Table { resource: stored, .. } = &resource.definition.storage else { return None };
-    let versions = api.resources.get("internal.apiserver.k8s.io", "v1alpha1", "storageversions")?;
+    let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"))?;
     let found = state.get(versions.id, "", &storage_version_name(stored))?;
     let told = |error: &Undecodable| api.unreadable.tell("migration", &found, error);
     // What cannot be read is no agreement.

@@ -1,7 +1,8 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`): all resources of `/api` or `/apis` in one answer.
 
 use super::{insert_nonempty, verbs};
-use crate::schema::registry::{Group, GroupVersion, Origin};
+use crate::schema::names::Gvk;
+use crate::schema::registry::{Group, Origin, ServedVersion};
 use crate::schema::resource::{ResourceDefinition, Scope, Subresource};
 use crate::tree::{Value, json};
 
@@ -20,9 +21,9 @@ fn item(group: &Group) -> Value {
     json!({"metadata": metadata, "versions": versions})
 }
 
-fn entry(origin: Origin, version: &GroupVersion) -> Value {
+fn entry(origin: Origin, version: &ServedVersion) -> Value {
     let resources: Vec<Value> = version.resources.iter().map(|d| resource(origin, d)).collect();
-    json!({"version": &*version.version, "resources": resources, "freshness": "Current"})
+    json!({"version": version.version(), "resources": resources, "freshness": "Current"})
 }
 
 fn resource(origin: Origin, definition: &ResourceDefinition) -> Value {
@@ -47,10 +48,8 @@ fn resource(origin: Origin, definition: &ResourceDefinition) -> Value {
 
 fn subresource(origin: Origin, parent: &ResourceDefinition, sub: &Subresource) -> Value {
     let kind = match &sub.kind {
-        Some(foreign) if (&foreign.group, &foreign.version) == (&parent.group, &parent.version) => {
-            response_kind("", "", &foreign.kind)
-        }
-        Some(foreign) => response_kind(&foreign.group, &foreign.version, &foreign.kind),
+        Some(foreign) if foreign.gvk.group_version == *parent.group_version() => bare_kind(&foreign.gvk),
+        Some(foreign) => full_kind(&foreign.gvk),
         None => own_kind(origin, parent),
     };
     json!({"subresource": &*sub.name, "responseKind": kind, "verbs": verbs(&sub.verbs)})
@@ -59,11 +58,15 @@ fn subresource(origin: Origin, parent: &ResourceDefinition, sub: &Subresource) -
 /// Built-in kinds leave out the group and version of the list they stand in; custom ones repeat them.
 fn own_kind(origin: Origin, definition: &ResourceDefinition) -> Value {
     match origin {
-        Origin::BuiltIn => response_kind("", "", &definition.kind),
-        Origin::Custom => response_kind(&definition.group, &definition.version, &definition.kind),
+        Origin::BuiltIn => bare_kind(definition.gvk()),
+        Origin::Custom => full_kind(definition.gvk()),
     }
 }
 
-fn response_kind(group: &str, version: &str, kind: &str) -> Value {
-    json!({"group": group, "version": version, "kind": kind})
+fn bare_kind(gvk: &Gvk) -> Value {
+    json!({"group": "", "version": "", "kind": gvk.kind.as_str()})
+}
+
+fn full_kind(gvk: &Gvk) -> Value {
+    json!({"group": gvk.group().as_str(), "version": gvk.version(), "kind": gvk.kind.as_str()})
 }

@@ -5,8 +5,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
 use super::{insert_nonempty, verbs};
-use crate::schema::registry::{Group, GroupVersion, Registry};
-use crate::schema::resource::{ForeignKind, ResourceDefinition, Storage, Subresource};
+use crate::schema::kind::Kind;
+use crate::schema::registry::{Group, Registry, ServedVersion};
+use crate::schema::resource::{ResourceDefinition, Storage, Subresource};
 use crate::tree::{Value, json};
 
 /// `/api`: the versions of the core group.
@@ -14,7 +15,7 @@ pub fn versions(registry: &Registry, server_address: &str) -> Value {
     let versions = registry.group("").map(|core| &core.versions[..]).unwrap_or_default();
     json!({
         "kind": "APIVersions",
-        "versions": versions.iter().map(|v| &*v.version).collect::<Vec<_>>(),
+        "versions": versions.iter().map(ServedVersion::version).collect::<Vec<_>>(),
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
     })
 }
@@ -45,17 +46,17 @@ pub fn group(group: &Group) -> Value {
     })
 }
 
-fn group_version(version: &GroupVersion) -> Value {
-    json!({"groupVersion": version.api_version(), "version": &*version.version})
+fn group_version(version: &ServedVersion) -> Value {
+    json!({"groupVersion": version.name.api_version().as_str(), "version": version.version()})
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`. The core group alone has no apiVersion in it, for old clients' sake.
-pub fn resource_list(version: &GroupVersion) -> Value {
+pub fn resource_list(version: &ServedVersion) -> Value {
     let mut list = json!({"kind": "APIResourceList"});
-    if !version.group.is_empty() {
+    if !version.group().is_empty() {
         list["apiVersion"] = json!("v1");
     }
-    list["groupVersion"] = json!(version.api_version());
+    list["groupVersion"] = json!(version.name.api_version().as_str());
     list["resources"] = version.resources.iter().flat_map(|d| entries(d)).collect();
     list
 }
@@ -70,7 +71,7 @@ fn resource(definition: &ResourceDefinition) -> Value {
         "name": &*definition.plural,
         "singularName": &*definition.singular,
         "namespaced": definition.namespaced(),
-        "kind": &*definition.kind,
+        "kind": definition.kind_name().as_str(),
         "verbs": verbs(&definition.verbs),
     });
     insert_nonempty(&mut entry, "shortNames", &definition.short_names);
@@ -87,13 +88,12 @@ fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
         "singularName": "",
         "namespaced": parent.namespaced(),
     });
-    let elsewhere =
-        |foreign: &&ForeignKind| (&*foreign.group, &*foreign.version) != (&*parent.group, &*parent.version);
+    let elsewhere = |foreign: &&Kind| foreign.gvk.group_version != *parent.group_version();
     if let Some(foreign) = sub.kind.as_ref().filter(elsewhere) {
-        entry["group"] = json!(&*foreign.group);
-        entry["version"] = json!(&*foreign.version);
+        entry["group"] = json!(foreign.gvk.group().as_str());
+        entry["version"] = json!(foreign.gvk.version());
     }
-    entry["kind"] = json!(sub.kind.as_ref().map_or(&*parent.kind, |foreign| &*foreign.kind));
+    entry["kind"] = json!(sub.kind.as_ref().unwrap_or(&parent.kind).gvk.kind.as_str());
     entry["verbs"] = verbs(&sub.verbs);
     entry
 }
@@ -101,8 +101,8 @@ fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
 /// Tells clients that the stored version changed: the first 8 bytes of SHA-256 over `group/version/kind` of the
 /// storage version, in base64. The core group's stays empty: `/v1/Pod`.
 pub fn storage_version_hash(definition: &ResourceDefinition) -> Option<String> {
-    let Storage::Table { api_version, .. } = &definition.storage else { return None };
-    let slash = if api_version.contains('/') { "" } else { "/" };
-    let digest = Sha256::digest(format!("{slash}{api_version}/{}", definition.kind));
+    let Storage::Table { version, .. } = &definition.storage else { return None };
+    let slash = if version.group().is_empty() { "/" } else { "" };
+    let digest = Sha256::digest(format!("{slash}{version}/{}", definition.kind_name()));
     Some(BASE64.encode(&digest[..8]))
 }

@@ -22,7 +22,9 @@ fn names(list: &Value, key: &str) -> Vec<String> {
 fn storage_version_hashes_are_upstreams() {
     let registry = registry();
     let hash = |group: &str, version: &str, plural: &str| {
-        legacy::storage_version_hash(&registry.lookup(group, version, plural).unwrap())
+        legacy::storage_version_hash(
+            &registry.lookup(&GroupVersion::new(group, version).with_plural(plural)).unwrap(),
+        )
     };
     for (group, version, plural, expected) in [
         ("", "v1", "pods", "xPOwRZ+Yhw8="),
@@ -74,7 +76,7 @@ fn a_group_document_stands_alone() {
     );
     assert_eq!(documents.group("apps").unwrap().json.body, expected);
     assert!(documents.group("").is_none() && documents.group("nope").is_none());
-    assert!(documents.resources("apps", "v2").is_none());
+    assert!(documents.resources(&GroupVersion::fixed("apps/v2")).is_none());
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn resource_lists_are_sorted_by_path() {
 
 #[test]
 fn resource_entries_have_upstreams_fields() {
-    let core = documents().resources("", "v1").unwrap().json.clone();
+    let core = documents().resources(&GroupVersion::fixed("v1")).unwrap().json.clone();
     let text = String::from_utf8(core.body.to_vec()).unwrap();
     assert!(text.starts_with(r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"#));
     assert!(text.contains(concat!(
@@ -102,7 +104,7 @@ fn resource_entries_have_upstreams_fields() {
         r#"{"name":"replicationcontrollers/scale","singularName":"","namespaced":true,"#,
         r#""group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#
     )));
-    let apps = parse(&documents().resources("apps", "v1").unwrap().json);
+    let apps = parse(&documents().resources(&GroupVersion::fixed("apps/v1")).unwrap().json);
     assert_eq!(apps["apiVersion"], "v1");
 }
 

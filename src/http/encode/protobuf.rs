@@ -1,5 +1,6 @@
 //! The same forms in protobuf. There are no Tables among them: negotiation sees to that.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +15,10 @@ use crate::codec::object::{Object, Unencodable};
 use crate::codec::protobuf::{self, Envelope, watch_frame};
 use crate::http::status::Failure;
 use crate::http::table::Columns;
-use crate::tree::Value;
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
+use crate::tree::{Map, Value};
 
 /// The message of an item of a list.
 pub enum Item {
@@ -34,7 +38,7 @@ impl Item {
 
 /// A list without its items, and the field they stand in.
 pub struct ListHead {
-    value: Value,
+    kind: Kind,
     message: Vec<u8>,
     pub items_number: i32,
 }
@@ -42,8 +46,7 @@ pub struct ListHead {
 impl ListHead {
     /// What stands before items of so many bytes, with their tags and lengths.
     pub fn before(&self, items: usize) -> Vec<u8> {
-        let (api_version, kind) = claims(&self.value);
-        let mut bytes = Envelope::head(api_version, kind, self.message.len() + items);
+        let mut bytes = Envelope::head(&self.kind.gvk, self.message.len() + items);
         bytes.extend_from_slice(&self.message);
         bytes
     }
@@ -51,17 +54,17 @@ impl ListHead {
 
 /// A value that names its kind, in its envelope.
 pub fn enveloped(value: &Value) -> Result<Vec<u8>, Error> {
-    let (api_version, kind) = claims(value);
-    Ok(Envelope::wrap(api_version, kind, &message(value)?))
+    let kind = kind_of(value)?;
+    Ok(Envelope::wrap(&kind.gvk, &message(&kind, value)?))
 }
 
 impl Encoder {
     pub(super) fn protobuf_object(&self, object: &Object) -> Result<Vec<u8>, Error> {
-        let (api_version, kind) = self.type_meta();
+        let gvk = self.gvk();
         if self.is_verbatim(object) {
-            return Ok(Envelope::wrap(&api_version, kind, object.protobuf()?));
+            return Ok(Envelope::wrap(&gvk, object.protobuf()?));
         }
-        Ok(Envelope::wrap(&api_version, kind, &self.protobuf_message(object)?))
+        Ok(Envelope::wrap(&gvk, &self.protobuf_message(object)?))
     }
 
     /// One item of a list.
@@ -75,21 +78,21 @@ impl Encoder {
 
     /// The object in another form, or converted.
     fn protobuf_message(&self, object: &Object) -> Result<Vec<u8>, Error> {
-        message(&self.formed(self.decode(object)?))
+        let value = self.formed(self.decode(object)?);
+        message(&kind_of(&value)?, &value)
     }
 
     pub fn protobuf_list_head(&self, list: &List) -> Result<ListHead, Error> {
         let value = self.list_value(list);
-        let (api_version, kind) = claims(&value);
-        let items_number = protobuf::items_number(api_version, kind).map_err(|why| failed(kind, &why))?;
-        let message = message(&value)?;
-        Ok(ListHead { value, message, items_number })
+        let kind = kind_of(&value)?;
+        let items_number = protobuf::items_number(&kind).map_err(|why| failed(&kind.gvk, &why))?;
+        let message = message(&kind, &value)?;
+        Ok(ListHead { kind, message, items_number })
     }
 
     pub(super) fn protobuf_event(&self, event: &WatchEvent) -> Result<Bytes, Error> {
         let stored = |kind: EventType, object: &Object| -> Result<Bytes, Unencodable> {
-            let (api_version, name) = self.type_meta();
-            Ok(watch_frame(kind.as_str(), &api_version, name, object.protobuf()?).into())
+            Ok(watch_frame(kind.as_str(), &self.gvk(), object.protobuf()?).into())
         };
         match event {
             WatchEvent::State(object) if self.is_verbatim(object) => Ok(stored(EventType::Added, object)?),
@@ -113,34 +116,34 @@ impl Encoder {
         frame(event, &self.watched(object, Columns::Omitted))
     }
 
-    fn type_meta(&self) -> (String, &str) {
+    /// What the objects of the answer say they are.
+    fn gvk(&self) -> Cow<'_, Gvk> {
         match &self.form {
-            Form::Metadata(version) => (version.api_version().to_owned(), "PartialObjectMetadata"),
-            Form::Table { .. } | Form::Object => {
-                let definition = &self.resource.definition;
-                (definition.api_version(), &definition.kind)
-            }
+            Form::Metadata(version) => Cow::Owned(Gvk::fixed(version.api_version(), "PartialObjectMetadata")),
+            Form::Table { .. } | Form::Object => Cow::Borrowed(self.resource.definition.gvk()),
         }
     }
 }
 
 fn frame(event: &str, value: &Value) -> Result<Bytes, Error> {
-    let (api_version, kind) = claims(value);
-    Ok(watch_frame(event, api_version, kind, &message(value)?).into())
+    let kind = kind_of(value)?;
+    Ok(watch_frame(event, &kind.gvk, &message(&kind, value)?).into())
 }
 
-fn message(value: &Value) -> Result<Vec<u8>, Error> {
-    let (api_version, kind) = claims(value);
-    let members = value.as_object().ok_or_else(|| Error::Internal("not an object".to_owned()))?;
-    protobuf::encode(api_version, kind, members).map_err(|why| failed(kind, &why))
+fn message(kind: &Kind, value: &Value) -> Result<Vec<u8>, Error> {
+    protobuf::encode(kind, members(value)?).map_err(|why| failed(&kind.gvk, &why))
 }
 
-/// The oldest discovery documents have no apiVersion.
-fn claims(value: &Value) -> (&str, &str) {
-    let text = |name: &str| value[name].as_str().unwrap_or_default();
-    (text("apiVersion"), text("kind"))
+/// The kind that a value says it is of. The oldest discovery documents have no apiVersion.
+fn kind_of(value: &Value) -> Result<Kind, Error> {
+    let gvk = Gvk::of(members(value)?).map_err(|why| Error::Internal(why.to_string()))?;
+    builtin::kind(&gvk).ok_or_else(|| failed(&gvk, &protobuf::Error::UnknownKind(gvk.clone())))
 }
 
-fn failed(kind: &str, why: &protobuf::Error) -> Error {
-    Error::Internal(format!("a {kind} has no protobuf form: {why}"))
+fn members(value: &Value) -> Result<&Map, Error> {
+    value.as_object().ok_or_else(|| Error::Internal("not an object".to_owned()))
+}
+
+fn failed(gvk: &Gvk, why: &protobuf::Error) -> Error {
+    Error::Internal(format!("a {} has no protobuf form: {why}", gvk.kind))
 }

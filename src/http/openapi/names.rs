@@ -1,8 +1,9 @@
 //! Names of schemas, operations and tags.
 
-use crate::schema::names::api_version;
-use crate::schema::registry::Origin;
-use crate::schema::types::{Message, Types};
+use crate::schema::kind::Kind;
+use crate::schema::names::{GroupVersion, Gvk};
+use crate::schema::resource::ResourceDefinition;
+use crate::schema::types::Message;
 
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -15,16 +16,20 @@ pub(super) const API_RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1
 pub(super) const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 
 /// `io.k8s.api.apps.v1.Deployment`: the Go package of a built-in kind, the reversed group of a custom one.
-pub(super) fn schema(origin: Origin, group: &str, version: &str, kind: &str) -> String {
-    let types = Types::built_in();
-    let known = match origin {
-        Origin::BuiltIn => types.kind(&api_version(group, version), kind),
-        Origin::Custom => None,
-    };
-    match known {
-        Some(id) => message(types.message(id)),
-        None => format!("{}.{version}.{kind}", group.rsplit('.').collect::<Vec<_>>().join(".")),
-    }
+pub(super) fn schema(kind: &Kind) -> String {
+    kind.go().map_or_else(|| untyped(&kind.gvk), |shape| message(shape.types.message(shape.message)))
+}
+
+/// The kind of the lists of a resource.
+pub(super) fn list_schema(definition: &ResourceDefinition) -> String {
+    let gvk = definition.group_version().with_kind(definition.list_kind.clone());
+    definition.kind.sibling(&gvk).map_or_else(|| untyped(&gvk), |list| schema(&list))
+}
+
+/// `com.example.stable.v1.CronTab`: the reversed group, the version and the kind.
+pub(super) fn untyped(gvk: &Gvk) -> String {
+    let group = gvk.group().rsplit('.').collect::<Vec<_>>().join(".");
+    format!("{group}.{}.{}", gvk.version(), gvk.kind)
 }
 
 /// The Go package of a type, turned around as far as its host goes.
@@ -34,8 +39,8 @@ pub(super) fn message(message: &Message) -> String {
 }
 
 /// `apps_v1`, `rbacAuthorization_v1`.
-pub(super) fn tag(group: &str, version: &str) -> String {
-    format!("{}_{version}", group_tag(group))
+pub(super) fn tag(version: &GroupVersion) -> String {
+    format!("{}_{}", group_tag(version.group()), version.version())
 }
 
 /// `apps`, `rbacAuthorization`.
@@ -47,8 +52,8 @@ pub(super) fn group_tag(group: &str) -> String {
 }
 
 /// `AppsV1`, `RbacAuthorizationV1`: the middle of an operationId.
-pub(super) fn group_version(group: &str, version: &str) -> String {
-    group_camel(group) + &capitalized(version)
+pub(super) fn group_version(version: &GroupVersion) -> String {
+    group_camel(version.group()) + &capitalized(version.version())
 }
 
 pub(super) fn capitalized(word: &str) -> String {
@@ -68,24 +73,28 @@ pub(super) fn group_camel(group: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::builtin;
 
     #[test]
     fn schemas_are_named_after_their_package() {
-        let built_in = |group, version, kind| schema(Origin::BuiltIn, group, version, kind);
-        assert_eq!(built_in("", "v1", "Pod"), "io.k8s.api.core.v1.Pod");
+        let built_in = |gvk| schema(&builtin::kind(&gvk).expect("a kind"));
+        assert_eq!(built_in(Gvk::fixed("v1", "Pod")), "io.k8s.api.core.v1.Pod");
         assert_eq!(
-            built_in("apiregistration.k8s.io", "v1", "APIService"),
+            built_in(Gvk::fixed("apiregistration.k8s.io/v1", "APIService")),
             "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
         );
-        assert_eq!(built_in("rbac.authorization.k8s.io", "v1", "Role"), "io.k8s.api.rbac.v1.Role");
-        let custom = schema(Origin::Custom, "stable.example.com", "v1", "CronTab");
+        assert_eq!(built_in(Gvk::fixed("rbac.authorization.k8s.io/v1", "Role")), "io.k8s.api.rbac.v1.Role");
+        let custom = schema(&Kind::opaque(Gvk::fixed("stable.example.com/v1", "CronTab")));
         assert_eq!(custom, "com.example.stable.v1.CronTab");
     }
 
     #[test]
     fn groups_lose_their_common_suffix() {
-        assert_eq!(tag("", "v1"), "core_v1");
-        assert_eq!(tag("rbac.authorization.k8s.io", "v1"), "rbacAuthorization_v1");
-        assert_eq!(group_version("internal.apiserver.k8s.io", "v1alpha1"), "InternalApiserverV1alpha1");
+        assert_eq!(tag(&GroupVersion::fixed("v1")), "core_v1");
+        assert_eq!(tag(&GroupVersion::fixed("rbac.authorization.k8s.io/v1")), "rbacAuthorization_v1");
+        assert_eq!(
+            group_version(&GroupVersion::fixed("internal.apiserver.k8s.io/v1alpha1")),
+            "InternalApiserverV1alpha1"
+        );
     }
 }

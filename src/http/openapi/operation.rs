@@ -2,7 +2,7 @@
 
 use super::names;
 use super::parameters::Parameter;
-use crate::schema::resource::ForeignKind;
+use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(super) struct Subject {
     /// `x-kubernetes-action`.
     pub action: &'static str,
     /// `x-kubernetes-group-version-kind`.
-    pub kind: ForeignKind,
+    pub kind: Gvk,
 }
 
 impl Operation {

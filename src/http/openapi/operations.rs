@@ -1,19 +1,19 @@
 //! The paths of a group version and what can be done there.
 
-use std::sync::Arc;
-
 use super::operation::{ANSWERS, Body, OK, Operation, PathItem, STREAMS, Subject};
 use super::parameters::{self, NAMESPACE, PRETTY, Parameter};
 use super::{names, wording};
-use crate::schema::registry::{GroupVersion, Origin};
-use crate::schema::resource::{ForeignKind, ResourceDefinition, Subresource, Verb};
+use crate::schema::kind::Kind;
+use crate::schema::registry::{Origin, ServedVersion};
+use crate::schema::resource::{ResourceDefinition, Subresource, Verb};
+use crate::tree::Text;
 
 const OK_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created")];
 const OK_ACCEPTED: &[(u16, &str)] = &[(200, "OK"), (202, "Accepted")];
 const ANY_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created"), (202, "Accepted")];
 
 /// All paths of a group version, in the order of its resources.
-pub(super) fn paths(origin: Origin, version: &GroupVersion) -> Vec<PathItem> {
+pub(super) fn paths(origin: Origin, version: &ServedVersion) -> Vec<PathItem> {
     version
         .resources
         .iter()
@@ -50,14 +50,14 @@ impl Paths<'_> {
     fn object(&self) -> PathItem {
         let verbs = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
         let path = format!("{}/{{name}}", self.collection_path(""));
-        PathItem::new(path, self.object_parameters(&self.definition.kind), self.operations(&verbs))
+        PathItem::new(path, self.object_parameters(self.definition.kind_name()), self.operations(&verbs))
     }
 
     fn subresource(&self, sub: &Subresource) -> PathItem {
-        let kind = sub.kind.clone().unwrap_or_else(|| self.kind());
+        let kind = sub.kind.as_ref().unwrap_or(&self.definition.kind);
         let path = format!("{}/{{name}}/{}", self.collection_path(""), sub.name);
-        let operations = sub.verbs.iter().map(|&verb| self.operation(verb, &kind, &sub.name)).collect();
-        PathItem::new(path, self.object_parameters(&kind.kind), operations)
+        let operations = sub.verbs.iter().map(|&verb| self.operation(verb, kind, &sub.name)).collect();
+        PathItem::new(path, self.object_parameters(&kind.gvk.kind), operations)
     }
 
     fn all_namespaces(&self) -> PathItem {
@@ -70,15 +70,15 @@ impl Paths<'_> {
 
     /// The deprecated paths that say no `watch=true`.
     fn watches(&self) -> Vec<PathItem> {
-        let kind = &self.definition.kind;
+        let kind = self.definition.kind_name();
         let item = |path: String, parameters: Vec<Parameter>, action, id| {
-            let mut watch = self.operation(Verb::List, &self.kind(), "");
+            let mut watch = self.operation(Verb::List, &self.definition.kind, "");
             watch.id = id;
             watch.description = match action {
                 "watch" => format!("watch changes to an object of kind {kind}"),
                 _ => format!("watch individual changes to a list of {kind}"),
             };
-            watch.subject = Some(Subject { action, kind: self.kind() });
+            watch.subject = Some(Subject { action, kind: self.definition.gvk().clone() });
             watch.returns = names::WATCH_EVENT.to_owned();
             PathItem::new(path, parameters, vec![watch])
         };
@@ -113,24 +113,24 @@ impl Paths<'_> {
     }
 
     /// Of a path that names an object of this kind.
-    fn object_parameters(&self, kind: &Arc<str>) -> Vec<Parameter> {
+    fn object_parameters(&self, kind: &Text) -> Vec<Parameter> {
         self.path_parameters(vec![Parameter::name_of(kind), PRETTY])
     }
 
     fn operations(&self, verbs: &[Verb]) -> Vec<Operation> {
         let served = verbs.iter().filter(|&&verb| self.definition.allows(verb));
-        served.map(|&verb| self.operation(verb, &self.kind(), "")).collect()
+        served.map(|&verb| self.operation(verb, &self.definition.kind, "")).collect()
     }
 
-    fn operation(&self, verb: Verb, kind: &ForeignKind, sub: &str) -> Operation {
-        let object = names::schema(self.origin, &kind.group, &kind.version, &kind.kind);
+    fn operation(&self, verb: Verb, kind: &Kind, sub: &str) -> Operation {
+        let object = names::schema(kind);
         let Shape { method, action, query, codes } = shape(verb);
         Operation {
             method,
             id: self.id(verb, sub),
             description: wording::operation(self.definition, verb, sub),
-            tag: names::tag(&self.definition.group, &self.definition.version),
-            subject: Some(Subject { action, kind: kind.clone() }),
+            tag: names::tag(self.definition.group_version()),
+            subject: Some(Subject { action, kind: kind.gvk.clone() }),
             query: query.to_vec(),
             body: match verb {
                 Verb::Create | Verb::Update => Body::Object(object.clone()),
@@ -156,7 +156,7 @@ impl Paths<'_> {
 
     fn returns(&self, verb: Verb, object: String) -> String {
         match verb {
-            Verb::List | Verb::Watch => self.schema(&self.definition.list_kind),
+            Verb::List | Verb::Watch => names::list_schema(self.definition),
             // Upstream's documents do not know that a namespace is returned as well.
             Verb::Delete if self.definition.behavior.returns_deleted && !self.is_namespace() => object,
             Verb::Delete | Verb::DeleteCollection => names::STATUS.to_owned(),
@@ -165,7 +165,7 @@ impl Paths<'_> {
     }
 
     fn is_namespace(&self) -> bool {
-        self.definition.group.is_empty() && &*self.definition.plural == "namespaces"
+        self.definition.group().is_empty() && &*self.definition.plural == "namespaces"
     }
 
     /// Cluster-scoped kinds are not `Namespaced`.
@@ -175,20 +175,8 @@ impl Paths<'_> {
             Some(rest) if !definition.namespaced() => rest,
             _ => scope,
         };
-        let group_version = names::group_version(&definition.group, &definition.version);
-        format!("{verb}{group_version}{scope}{}{suffix}", definition.kind)
-    }
-
-    fn schema(&self, kind: &str) -> String {
-        names::schema(self.origin, &self.definition.group, &self.definition.version, kind)
-    }
-
-    fn kind(&self) -> ForeignKind {
-        ForeignKind {
-            group: self.definition.group.clone(),
-            version: self.definition.version.clone(),
-            kind: self.definition.kind.clone(),
-        }
+        let group_version = names::group_version(definition.group_version());
+        format!("{verb}{group_version}{scope}{}{suffix}", definition.kind_name())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::names;
 use super::operation::{ANSWERS, JSON, Operation, PathItem};
-use crate::schema::registry::{Group, GroupVersion, Registry};
+use crate::schema::registry::{Group, Registry, ServedVersion};
 
 const VERSIONS: &str = "get available API versions";
 
@@ -21,9 +21,9 @@ pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
 }
 
 /// The list of a group version's resources; it stands in the document of the group version.
-pub(super) fn resources(version: &GroupVersion) -> PathItem {
-    let id = format!("get{}APIResources", names::group_version(&version.group, &version.version));
-    let tag = names::tag(&version.group, &version.version);
+pub(super) fn resources(version: &ServedVersion) -> PathItem {
+    let id = format!("get{}APIResources", names::group_version(&version.name));
+    let tag = names::tag(&version.name);
     item(&format!("/{}/", version.path()), &id, "get available resources", &tag, names::API_RESOURCE_LIST)
 }
 

@@ -1,10 +1,9 @@
 //! The parameters of operations, each list sorted by name as upstream prints them. `shardSelector` and
 //! `ignoreStoreRead…` are in upstream's documents whether its gates for them are open or, as here, closed.
 
-use std::sync::Arc;
-
 use super::names;
 use super::texts::Texts;
+use crate::tree::Text;
 
 mod own_words;
 
@@ -15,12 +14,12 @@ pub(super) struct Parameter {
     /// `boolean`, `integer` or `string`.
     pub kind: &'static str,
     /// Of the object that the parameter names.
-    named: Option<Arc<str>>,
+    named: Option<Text>,
 }
 
 impl Parameter {
     /// The name of an object of this kind.
-    pub fn name_of(kind: &Arc<str>) -> Self {
+    pub fn name_of(kind: &Text) -> Self {
         Self { name: "name", place: Place::Path, kind: "string", named: Some(kind.clone()) }
     }
 

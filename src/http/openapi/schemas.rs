@@ -1,12 +1,14 @@
 //! The schemas of a document: those that its operations name, and all that these refer to.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::names;
 use super::operation::PathItem;
 use super::texts::Texts;
-use crate::schema::registry::{GroupVersion, Origin};
-use crate::schema::resource::{ForeignKind, ResourceDefinition};
+use crate::schema::builtin;
+use crate::schema::names::{GroupVersion, Gvk};
+use crate::schema::registry::ServedVersion;
 use crate::schema::types::{Message, MessageId, Role, Types};
 use crate::tree::{Map, Value, json};
 
@@ -14,6 +16,8 @@ mod property;
 
 /// The extension by which clients find the schema of a kind.
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";
+
+const CORE: GroupVersion = GroupVersion::fixed("v1");
 
 /// v2 and v3 keep schemas in different places and say some things differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +41,14 @@ impl Dialect {
 
 /// What is known of types, whichever the document.
 pub(super) struct Library {
-    types: &'static Types,
+    types: Arc<Types>,
     pub texts: Texts,
     by_name: HashMap<String, MessageId>,
 }
 
 impl Library {
     pub fn load() -> Self {
-        let types = Types::built_in();
+        let types = builtin::types();
         let by_name = types.messages().map(|(id, message)| (names::message(message), id)).collect();
         Self { types, texts: Texts::load(), by_name }
     }
@@ -52,11 +56,11 @@ impl Library {
 
 /// Renders the schemas of one document.
 pub(super) struct Schemas<'a> {
-    types: &'static Types,
+    types: &'a Types,
     library: &'a Library,
     dialect: Dialect,
     /// The group versions that the document describes.
-    versions: Vec<&'a GroupVersion>,
+    versions: Vec<&'a ServedVersion>,
     names: BTreeSet<String>,
 }
 
@@ -65,10 +69,10 @@ impl<'a> Schemas<'a> {
     pub fn new(
         dialect: Dialect,
         library: &'a Library,
-        versions: Vec<&'a GroupVersion>,
+        versions: Vec<&'a ServedVersion>,
         items: &[PathItem],
     ) -> Self {
-        let types = library.types;
+        let types = &*library.types;
         let mut schemas = Self { types, library, dialect, versions, names: BTreeSet::new() };
         let operations = items.iter().flat_map(|item| &item.operations);
         let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
@@ -112,16 +116,11 @@ impl<'a> Schemas<'a> {
     /// An object of which nothing is known but its kind.
     fn custom(&self, name: &str) -> Value {
         let resources = self.versions.iter().flat_map(|version| &version.resources);
-        let named = |resource: &ResourceDefinition, kind: &str| {
-            names::schema(Origin::Custom, &resource.group, &resource.version, kind) == name
-        };
-        let kinds: Vec<Value> = resources
-            .flat_map(|resource| [(resource, &resource.kind), (resource, &resource.list_kind)])
-            .filter(|(resource, kind)| named(resource, kind))
-            .map(|(resource, kind)| {
-                json!({"group": &*resource.group, "kind": &**kind, "version": &*resource.version})
-            })
-            .collect();
+        let kinds = resources.flat_map(|resource| {
+            [resource.gvk().clone(), resource.group_version().with_kind(resource.list_kind.clone())]
+        });
+        let kinds: Vec<Value> =
+            kinds.filter(|kind| names::untyped(kind) == name).map(|kind| gvk(&kind)).collect();
         let mut schema = json!({"type": "object", GVK: kinds});
         // Clients that validate with v2 do not know the extension and allow any field of an object without fields.
         if self.dialect == Dialect::V3 {
@@ -139,28 +138,25 @@ impl<'a> Schemas<'a> {
     /// The list of kinds that goes with a schema; those that every version has are told of the document's own.
     fn kinds(&self, message: &Message) -> Option<Value> {
         let kind = &*message.name;
-        let of = |api_version: &str| {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            json!({"group": group, "kind": kind, "version": version})
-        };
+        let of = |version: &GroupVersion| gvk(&version.with_kind(kind));
         match &message.role {
             Role::Part => None,
-            Role::Kind(api_version) => Some(json!([of(api_version)])),
+            Role::Kind(version) => Some(json!([of(version)])),
             Role::SharedKind if matches!(kind, "DeleteOptions" | "WatchEvent") => {
-                let own = self.versions.iter().map(|version| version.api_version());
-                let mut all: Vec<String> = own.chain(["v1".to_owned()]).collect();
-                all.sort_by(|a, b| (a.contains('/'), a).cmp(&(b.contains('/'), b)));
+                let own = self.versions.iter().map(|version| version.name.clone());
+                let mut all: Vec<GroupVersion> = own.chain([CORE]).collect();
+                all.sort_by_key(|version| (!version.group().is_empty(), version.api_version().clone()));
                 all.dedup();
-                Some(all.iter().map(|version| of(version)).collect())
+                Some(all.iter().map(of).collect())
             }
-            Role::SharedKind => Some(json!([of("v1")])),
+            Role::SharedKind => Some(json!([of(&CORE)])),
         }
     }
 }
 
 /// The form of `x-kubernetes-group-version-kind` on an operation.
-pub(super) fn gvk(kind: &ForeignKind) -> Value {
-    json!({"group": &*kind.group, "kind": &*kind.kind, "version": &*kind.version})
+pub(super) fn gvk(kind: &Gvk) -> Value {
+    json!({"group": kind.group().as_str(), "kind": kind.kind.as_str(), "version": kind.version()})
 }
 
 /// What `/version` answers.

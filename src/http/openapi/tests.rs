@@ -32,8 +32,9 @@ fn every_patchable_kind_supports_field_validation() {
     let openapi = openapi();
     let v2 = parse(openapi.v2(Form::Json));
     for d in openapi.registry.definitions().filter(|d| d.allows(Verb::Patch)) {
-        let kind = json!({"group": &*d.group, "kind": &*d.kind, "version": &*d.version});
-        let path = openapi.registry.group_version(&d.group, &d.version).unwrap().path();
+        let kind =
+            json!({"group": d.group().as_str(), "kind": d.kind_name().as_str(), "version": d.version()});
+        let path = openapi.registry.version(d.group_version()).unwrap().path();
         let v3 = v3(&openapi, &path);
         assert!(supports_field_validation(&v3, &kind), "v3 {kind}");
         assert!(supports_field_validation(&v2, &kind), "v2 {kind}");

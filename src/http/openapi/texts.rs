@@ -57,13 +57,12 @@ mod tests {
     use super::*;
     use crate::http::openapi::names;
     use crate::schema::builtin;
-    use crate::schema::registry::Origin;
 
     #[test]
     fn every_kind_and_its_fields_are_described() {
         let texts = Texts::load();
         for kind in builtin::definitions() {
-            let schema = names::schema(Origin::BuiltIn, &kind.group, &kind.version, &kind.kind);
+            let schema = names::schema(&kind.kind);
             assert!(texts.of_type(&schema).is_some(), "{schema}");
             for field in ["apiVersion", "kind"] {
                 assert!(texts.of_field(&schema, field).is_some(), "{schema} {field}");

@@ -9,7 +9,7 @@ use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
-use crate::schema::registry::{GroupVersion, Origin, Registry};
+use crate::schema::registry::{Origin, Registry, ServedVersion};
 use crate::tree::{Map, Value, json};
 
 /// The forms that the PATCH of a built-in kind takes.
@@ -50,13 +50,13 @@ pub(super) fn documents<'a>(
 }
 
 impl<'a> Document<'a> {
-    fn of_version(library: &'a Library, origin: Origin, version: &'a GroupVersion) -> Self {
+    fn of_version(library: &'a Library, origin: Origin, version: &'a ServedVersion) -> Self {
         let mut items = operations::paths(origin, version);
         items.push(overview::resources(version));
         Self::new(library, vec![version], items)
     }
 
-    fn new(library: &'a Library, versions: Vec<&'a GroupVersion>, mut items: Vec<PathItem>) -> Self {
+    fn new(library: &'a Library, versions: Vec<&'a ServedVersion>, mut items: Vec<PathItem>) -> Self {
         items.sort_by(|one, other| one.path.cmp(&other.path));
         let schemas = Schemas::new(Dialect::V3, library, versions, &items);
         Self { library, items, schemas }

@@ -4,7 +4,7 @@ use crate::schema::resource::{ResourceDefinition, Verb};
 
 /// Of a verb on a kind, or on a subresource of it.
 pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) -> String {
-    let kind = &*definition.kind;
+    let kind = definition.kind_name();
     let part = if sub.is_empty() { String::new() } else { format!("{sub} of ") };
     let the = || format!("{part}the specified {kind}");
     match verb {
@@ -51,7 +51,8 @@ mod tests {
             ("Lease", Verb::DeleteCollection, "", "delete collection of Lease"),
         ];
         for (kind, verb, sub, want) in cases {
-            let definition = definitions.iter().find(|definition| &*definition.kind == kind).expect(kind);
+            let definition =
+                definitions.iter().find(|definition| definition.kind_name() == kind).expect(kind);
             assert_eq!(operation(definition, verb, sub), want);
         }
     }

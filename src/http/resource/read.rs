@@ -60,9 +60,7 @@ impl Context<'_> {
         let streams_list = options.start.streams_list();
         let namespace = self.path.namespace.as_deref();
         let watch = self.app.api.watch(resource, namespace, options, self.draining());
-        let definition = self.definition;
-        let counter =
-            self.app.metrics.watch_events(&definition.group, &definition.version, &definition.plural);
+        let counter = self.app.metrics.watch_events(&self.definition.gvr());
         let until = watch.deadline() + SLACK;
         let mut response = Response::new(body::watch(encoder, watch, counter, active));
         let content_type = negotiated.media.stream_content_type().unwrap_or("application/json");

@@ -66,7 +66,7 @@ impl Context<'_> {
         let body = Encoded { media, bytes: self.read(body).await? };
         let target = self.target()?;
         if self.is_scale() {
-            let scale = typed_object("Scale", "autoscaling/v1", &body, self.strictness(&options))?;
+            let scale = typed_object(self.subresource_kind()?, &body, self.strictness(&options))?;
             let scale = self.app.api.update_scale(target, scale, &options, self.requester()).await?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }

@@ -331,9 +331,7 @@ fn endless_router(until: Option<Duration>) -> (Router, tokio::sync::mpsc::Unboun
     let (dropped, hears) = tokio::sync::mpsc::unbounded_channel();
     let metrics = Metrics::default().request(&RequestLabels {
         verb: "LIST",
-        group: "".into(),
-        version: "".into(),
-        resource: "".into(),
+        resource: Default::default(),
         subresource: "".into(),
         scope: Scope::None,
     });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::path::PathElement;
 use crate::gotext;
+use crate::schema::kind::{GoShape, Kind};
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
 use crate::tree::Value;
 
@@ -81,11 +82,12 @@ pub enum Form<'a> {
 }
 
 impl Schema {
-    /// The types below a built-in kind.
-    pub fn built_in(types: &Types, message: MessageId) -> Self {
+    /// The types below a kind; `None` if nothing is known of them.
+    pub fn of(kind: &Kind) -> Option<Self> {
+        let GoShape { types, message } = kind.go()?;
         let mut builder = Builder { types, atoms: vec![deduced(), atomic()], by_message: HashMap::new() };
-        let root = builder.message(message);
-        Self { atoms: builder.atoms, root }
+        let root = builder.message(*message);
+        Some(Self { atoms: builder.atoms, root })
     }
 
     /// The type of the whole object.

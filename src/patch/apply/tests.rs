@@ -16,7 +16,8 @@ use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
 use super::path::PathElement;
 use super::schema::Schema;
 use crate::codec::protobuf;
-use crate::schema::types::Types;
+use crate::schema::names::Gvk;
+use crate::schema::{builtin, kind};
 use crate::tree::{Map, Value, work};
 
 mod first;
@@ -67,7 +68,7 @@ struct Write {
 pub(super) struct Kind {
     schema: Schema,
     api_version: String,
-    kind: String,
+    kind: kind::Kind,
     filter: Filter,
 }
 
@@ -79,23 +80,21 @@ pub(super) struct State {
 }
 
 impl Kind {
-    pub fn new(api_version: &str, kind: &str) -> Self {
-        let message = Types::built_in().kind(api_version, kind).unwrap();
-        let schema = Schema::built_in(Types::built_in(), message);
+    pub fn new(gvk: &Gvk) -> Self {
+        let kind = builtin::kind(gvk).unwrap();
+        let schema = Schema::of(&kind).unwrap();
         let filter = Filter::Exclude(super::fields::field_paths(&[&["status"]]));
-        Self { schema, api_version: api_version.to_owned(), kind: kind.to_owned(), filter }
+        Self { schema, api_version: gvk.api_version().to_string(), kind, filter }
     }
 
     fn claimed(&self, body: &Map) -> Map {
-        let claims = [("kind", &self.kind), ("apiVersion", &self.api_version)];
-        let claims = claims.map(|(name, claim)| (name.into(), claim.as_str().into()));
-        claims.into_iter().chain(body.clone()).collect()
+        self.kind.gvk.claims().into_iter().chain(body.clone()).collect()
     }
 
     /// The object as it comes back from its types, with all that is always there.
     fn stored(&self, object: &Map) -> Map {
-        let raw = protobuf::encode(&self.api_version, &self.kind, object).unwrap();
-        protobuf::decode(&self.api_version, &self.kind, &raw).unwrap()
+        let raw = protobuf::encode(&self.kind, object).unwrap();
+        protobuf::decode(&self.kind, &raw).unwrap()
     }
 
     fn state(&self, before: &Before) -> State {
@@ -199,7 +198,7 @@ fn cases() {
         let text = std::fs::read_to_string(&path).unwrap();
         let file: File =
             serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let kind = Kind::new(&file.api_version, &file.kind);
+        let kind = Kind::new(&Gvk::parse(&file.api_version, &file.kind).unwrap());
         for case in file.cases {
             run(&kind, &case);
             count += 1;
@@ -232,7 +231,7 @@ fn run(kind: &Kind, case: &Case) {
 
 #[test]
 fn an_update_of_what_one_owns_alone_moves_only_the_time() {
-    let kind = Kind::new("v1", "ConfigMap");
+    let kind = Kind::new(&Gvk::fixed("v1", "ConfigMap"));
     let body = |text: &str| serde_saphyr::from_str::<Map>(text).unwrap();
     let empty = State::default();
     let first = kind.apply(&empty, "b", &body("data: {y: '1'}"), Conflicts::Refuse).unwrap();

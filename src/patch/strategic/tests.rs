@@ -3,6 +3,8 @@
 use serde::Deserialize;
 
 use super::*;
+use crate::schema::builtin;
+use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json, work};
 
 #[derive(Deserialize)]
@@ -33,9 +35,9 @@ fn cases() {
         let text = std::fs::read_to_string(&path).unwrap();
         let file: File =
             serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let message = Types::built_in().kind(&file.api_version, &file.kind).unwrap();
+        let kind = builtin::kind(&Gvk::parse(&file.api_version, &file.kind).unwrap()).unwrap();
         for case in file.cases {
-            let found = apply(case.live, &case.patch, Types::built_in(), message);
+            let found = apply(case.live, &case.patch, kind.go().unwrap());
             let found = found.map_err(|error| format!("{error:?}"));
             match (case.result, case.error) {
                 (Some(result), None) => assert_eq!(found, Ok(result), "{}", case.name),
@@ -51,8 +53,8 @@ fn cases() {
 /// What is done about twice as many elements is twice as much.
 #[test]
 fn long_lists_are_merged_in_linear_time() {
-    let types = Types::built_in();
-    let pod = types.kind("v1", "Pod").expect("pods");
+    let pod = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("pods");
+    let pod = pod.go().expect("a message");
     let named = |names: Vec<usize>, more: Value| -> Value {
         let item = |n: usize| {
             let mut item = more.clone();
@@ -87,7 +89,7 @@ fn long_lists_are_merged_in_linear_time() {
         let taken = |count: usize| {
             let Value::Object(document) = live(count) else { unreachable!("an object") };
             let patch = patch(count, turned(count));
-            work::of(|| drop(apply(document, &patch, types, pod).expect("a patch")))
+            work::of(|| drop(apply(document, &patch, pod).expect("a patch")))
         };
         let (one, double) = (taken(2000), taken(4000));
         assert!(double <= 2 * one + 1000, "{one} and {double} steps");
@@ -97,8 +99,8 @@ fn long_lists_are_merged_in_linear_time() {
 /// Nulls of a map, in each of the ways in which a patch says them.
 #[test]
 fn many_members_are_removed_in_linear_time() {
-    let types = Types::built_in();
-    let kind = types.kind("v1", "ConfigMap").expect("config maps");
+    let kind = builtin::kind(&Gvk::fixed("v1", "ConfigMap")).expect("config maps");
+    let kind = kind.go().expect("a message");
     let patches: [fn(usize) -> (String, Value); 2] =
         [|n| (format!("k{n}"), Value::Null), |n| (format!("$deleteFromPrimitiveList/k{n}"), Value::Null)];
     for patch in patches {
@@ -108,7 +110,7 @@ fn many_members_are_removed_in_linear_time() {
             let patch: Map = (1..count).map(patch).collect();
             let mut merged = Map::new();
             let steps =
-                work::of(|| merged = apply(document, &json!({"data": patch}), types, kind).expect("a patch"));
+                work::of(|| merged = apply(document, &json!({"data": patch}), kind).expect("a patch"));
             assert_eq!(merged["data"], json!({"k0": "v"}));
             steps
         };

@@ -23,11 +23,8 @@ pub(super) struct Row {
 /// Where the objects are kept.
 pub(super) enum Keeping {
     Own,
-    /// Under the same plural in another group or version.
-    SharedWith {
-        group: &'static str,
-        version: &'static str,
-    },
+    /// Under the same plural in another apiVersion.
+    SharedWith(&'static str),
     Nothing,
 }
 
@@ -77,8 +74,8 @@ impl Row {
         self
     }
 
-    const fn shared(mut self, group: &'static str, version: &'static str) -> Self {
-        self.keeping = Keeping::SharedWith { group, version };
+    const fn shared(mut self, version: &'static str) -> Self {
+        self.keeping = Keeping::SharedWith(version);
         self
     }
 
@@ -220,7 +217,7 @@ const AUTHORIZATION_V1: &[Row] = &[
     cluster("subjectaccessreviews", "SubjectAccessReview").not_stored(),
 ];
 
-const AUTOSCALING_V1: &[Row] = &[autoscaler().shared("autoscaling", "v2")];
+const AUTOSCALING_V1: &[Row] = &[autoscaler().shared("autoscaling/v2")];
 
 const AUTOSCALING_V2: &[Row] = &[autoscaler()];
 
@@ -249,8 +246,7 @@ const COORDINATION_V1: &[Row] = &[namespaced("leases", "Lease").creates_on_updat
 
 const DISCOVERY_V1: &[Row] = &[namespaced("endpointslices", "EndpointSlice").generation()];
 
-const EVENTS_V1: &[Row] =
-    &[namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("", "v1")];
+const EVENTS_V1: &[Row] = &[namespaced("events", "Event").short(&["ev"]).creates_on_update().shared("v1")];
 
 const FLOWCONTROL_V1: &[Row] = &[
     cluster("flowschemas", "FlowSchema").sub(STATUS).generation(),

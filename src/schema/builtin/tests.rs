@@ -4,17 +4,15 @@ use std::collections::HashSet;
 use k8s_openapi as k8s;
 
 use super::*;
+use crate::schema::names::Gvr;
 
-fn find(group: &str, version: &str, plural: &str) -> ResourceDefinition {
-    definitions()
-        .into_iter()
-        .find(|d| (&*d.group, &*d.version, &*d.plural) == (group, version, plural))
-        .unwrap_or_else(|| panic!("{group}/{version} {plural} is missing"))
+fn find(name: &Gvr) -> ResourceDefinition {
+    definitions().into_iter().find(|d| d.gvr() == *name).unwrap_or_else(|| panic!("{name} is missing"))
 }
 
 fn check<T: k8s::Resource>() {
-    let found = find(T::GROUP, T::VERSION, T::URL_PATH_SEGMENT);
-    assert_eq!(&*found.kind, T::KIND);
+    let found = find(&GroupVersion::new(T::GROUP, T::VERSION).with_plural(T::URL_PATH_SEGMENT));
+    assert_eq!(found.kind_name(), T::KIND);
     let namespaced = type_name::<T::Scope>() == type_name::<k8s::NamespaceResourceScope>();
     assert_eq!(found.namespaced(), namespaced, "{}", T::KIND);
 }
@@ -121,9 +119,13 @@ fn names_are_unique_within_a_group_version() {
         let names =
             [&d.plural, &d.singular].into_iter().chain(&d.short_names).cloned().collect::<HashSet<_>>();
         for name in names {
-            assert!(taken.insert((d.api_version(), name.clone())), "{} {name} twice", d.api_version());
+            assert!(
+                taken.insert(d.group_version().with_kind(name.clone())),
+                "{} {name} twice",
+                d.api_version()
+            );
         }
-        assert!(taken.insert((d.api_version(), d.kind.clone())), "{} twice", d.kind);
+        assert!(taken.insert(d.gvk().clone()), "{} twice", d.gvk());
     }
 }
 
@@ -131,7 +133,7 @@ fn names_are_unique_within_a_group_version() {
 fn every_definition_is_sane() {
     for d in definitions() {
         assert!(d.plural.chars().all(|c| c.is_ascii_lowercase()), "{}", d.plural);
-        assert!(d.kind.starts_with(|c: char| c.is_ascii_uppercase()), "{}", d.kind);
+        assert!(d.kind_name().starts_with(|c: char| c.is_ascii_uppercase()), "{}", d.gvk());
         assert!(d.verbs.is_sorted() && !d.verbs.is_empty(), "{}", d.plural);
         assert!(d.subresources.is_sorted_by_key(|s| s.name.clone()), "{}", d.plural);
         assert_eq!(d.storage == Storage::Virtual, d.verbs == [Verb::Create], "{}", d.plural);
@@ -140,29 +142,28 @@ fn every_definition_is_sane() {
 
 #[test]
 fn shared_storage_has_one_version() {
-    let table = |group: &str, plural: &str, version: &str| Storage::Table {
-        resource: GroupResource::new(group, plural),
-        api_version: version.into(),
-    };
-    for (group, version) in [("", "v1"), ("events.k8s.io", "v1")] {
-        assert_eq!(find(group, version, "events").storage, table("", "events", "v1"));
+    let table =
+        |stored: Gvr| Storage::Table { resource: stored.group_resource(), version: stored.group_version };
+    for version in [GroupVersion::fixed("v1"), GroupVersion::fixed("events.k8s.io/v1")] {
+        assert_eq!(find(&version.with_plural("events")).storage, table(Gvr::fixed("v1", "events")));
     }
-    for version in ["v1", "v2"] {
-        let stored = table("autoscaling", "horizontalpodautoscalers", "autoscaling/v2");
-        assert_eq!(find("autoscaling", version, "horizontalpodautoscalers").storage, stored);
+    for version in [GroupVersion::fixed("autoscaling/v1"), GroupVersion::fixed("autoscaling/v2")] {
+        let stored = table(Gvr::fixed("autoscaling/v2", "horizontalpodautoscalers"));
+        assert_eq!(find(&version.with_plural("horizontalpodautoscalers")).storage, stored);
     }
 }
 
 #[test]
 fn exceptions_are_known() {
-    let namespaces = find("", "v1", "namespaces");
+    let namespaces = find(&Gvr::fixed("v1", "namespaces"));
     assert!(!namespaces.allows(Verb::DeleteCollection) && namespaces.allows(Verb::Delete));
     assert_eq!(namespaces.subresource("finalize").unwrap().verbs, [Verb::Update]);
-    assert!(find("", "v1", "services").allows(Verb::DeleteCollection));
-    assert_eq!(&*find("", "v1", "endpoints").singular, "endpoints");
-    assert!(find("batch", "v1", "jobs").behavior.orphans_by_default);
-    assert!(!find("apps", "v1", "deployments").behavior.orphans_by_default);
-    assert!(!find("coordination.k8s.io", "v1", "leases").behavior.unconditional_update);
-    let scale = find("apps", "v1", "deployments").subresource("scale").unwrap().kind.clone().unwrap();
-    assert_eq!((&*scale.group, &*scale.version, &*scale.kind), ("autoscaling", "v1", "Scale"));
+    assert!(find(&Gvr::fixed("v1", "services")).allows(Verb::DeleteCollection));
+    assert_eq!(&*find(&Gvr::fixed("v1", "endpoints")).singular, "endpoints");
+    assert!(find(&Gvr::fixed("batch/v1", "jobs")).behavior.orphans_by_default);
+    assert!(!find(&Gvr::fixed("apps/v1", "deployments")).behavior.orphans_by_default);
+    assert!(!find(&Gvr::fixed("coordination.k8s.io/v1", "leases")).behavior.unconditional_update);
+    let scale =
+        find(&Gvr::fixed("apps/v1", "deployments")).subresource("scale").unwrap().kind.clone().unwrap();
+    assert_eq!(scale.gvk, Gvk::fixed("autoscaling/v1", "Scale"));
 }

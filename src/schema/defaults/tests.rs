@@ -1,19 +1,20 @@
 use super::*;
-use crate::schema::types::conform;
+use crate::schema::builtin;
+use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
 use crate::tree::json;
 
-fn defaulted(api_version: &str, kind: &str, object: Value) -> Value {
-    let Value::Object(mut object) = object else { panic!("no object") };
-    conform(api_version, kind, &mut object).expect("of its kind");
-    apply(api_version, kind, &mut object);
-    Value::Object(object)
+fn defaulted(gvk: &Gvk, object: Value) -> Value {
+    let Value::Object(object) = object else { panic!("no object") };
+    let kind = builtin::kind(gvk).unwrap_or_else(|| Kind::opaque(gvk.clone()));
+    kind.complete(object).expect("of its kind").into()
 }
 
 #[test]
 fn a_deployment_and_its_template() {
     let sent = json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}]}]}}}});
     let want = r#"{"metadata":{},"spec":{"replicas":1,"selector":null,"template":{"metadata":{},"spec":{"containers":[{"name":"a","ports":[{"containerPort":80,"protocol":"TCP"}],"resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler"}},"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}},"revisionHistoryLimit":10,"progressDeadlineSeconds":600},"status":{}}"#;
-    assert_eq!(defaulted("apps/v1", "Deployment", sent).to_string(), want);
+    assert_eq!(defaulted(&Gvk::fixed("apps/v1", "Deployment"), sent).to_string(), want);
 }
 
 #[test]
@@ -30,7 +31,7 @@ fn defaults_change_nothing_a_second_time() {
         }],
         "volumes": [{"name": "v"}, {"name": "s", "secret": {"secretName": "s"}}],
     }});
-    let once = defaulted("v1", "Pod", pod);
+    let once = defaulted(&Gvk::fixed("v1", "Pod"), pod);
     let container = &once["spec"]["containers"][0];
     assert_eq!(container["resources"]["requests"], json!({"cpu": "1m", "memory": "1Gi"}));
     assert_eq!(
@@ -41,20 +42,20 @@ fn defaults_change_nothing_a_second_time() {
     assert_eq!(once["spec"]["serviceAccountName"], "robot");
     assert_eq!(once["spec"]["volumes"][0], json!({"name": "v", "emptyDir": {}}));
     assert_eq!(once["spec"]["volumes"][1]["secret"]["defaultMode"], 420);
-    assert_eq!(defaulted("v1", "Pod", once.clone()).to_string(), once.to_string());
+    assert_eq!(defaulted(&Gvk::fixed("v1", "Pod"), once.clone()).to_string(), once.to_string());
 }
 
 #[test]
 fn texts_of_a_secret_become_data() {
     let secret = json!({"stringData": {"b": "new", "a": "x"}, "data": {"b": "b2xk"}});
     let want = r#"{"metadata":{},"data":{"a":"eA==","b":"bmV3"},"type":"Opaque"}"#;
-    assert_eq!(defaulted("v1", "Secret", secret).to_string(), want);
+    assert_eq!(defaulted(&Gvk::fixed("v1", "Secret"), secret).to_string(), want);
 }
 
 #[test]
 fn kinds_that_nobody_knows_stay_as_they_are() {
     let widget = json!({"spec": {"replicas": null}});
-    assert_eq!(defaulted("example.com/v1", "Widget", widget.clone()), widget);
+    assert_eq!(defaulted(&Gvk::fixed("example.com/v1", "Widget"), widget.clone()), widget);
 }
 
 /// Pairs of an object and what upstream makes of it: `tests/upstream/defaults` makes them.
@@ -95,7 +96,8 @@ fn objects_of_every_kind_become_what_upstream_makes_of_them() {
     for line in text.lines() {
         let [sent, want]: [Value; 2] = serde_json::from_str(line).expect("a pair");
         let claim = |name: &str| sent[name].as_str().expect(name).to_owned();
-        let mut got = defaulted(&claim("apiVersion"), &claim("kind"), sent.clone());
+        let gvk = Gvk::parse(&claim("apiVersion"), &claim("kind")).expect("an apiVersion");
+        let mut got = defaulted(&gvk, sent.clone());
         let mut want = want;
         [&mut got, &mut want].into_iter().for_each(|object| forgive(&claim("kind"), object));
         let (got, want) = (got.to_string(), want.to_string());

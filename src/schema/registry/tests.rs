@@ -1,20 +1,20 @@
 use super::*;
 use crate::schema::builtin;
+use crate::schema::kind::Kind;
 use crate::schema::resource::Scope;
 
 fn built_in() -> Registry {
     Registry::new(builtin::definitions())
 }
 
-fn custom(group: &str, version: &str, plural: &str, kind: &str) -> ResourceDefinition {
-    let mut definition = (*built_in().lookup("", "v1", "configmaps").unwrap()).clone();
-    definition.group = group.into();
-    definition.version = version.into();
+fn custom(gvk: Gvk, plural: &str) -> ResourceDefinition {
+    let mut definition = (*built_in().lookup(&Gvr::fixed("v1", "configmaps")).unwrap()).clone();
+    let group = gvk.group().clone();
+    definition.kind = Kind::opaque(gvk);
     definition.plural = plural.into();
-    definition.kind = kind.into();
     definition.storage = Storage::Table {
-        resource: GroupResource::new(group, plural),
-        api_version: format!("{group}/v1").into(),
+        resource: GroupResource::new(&group, plural),
+        version: GroupVersion::new(&group, "v1"),
     };
     definition
 }
@@ -40,18 +40,24 @@ fn versions_are_kube_aware() {
     assert_eq!(versions, expected);
     let registry = built_in();
     let autoscaling = registry.group("autoscaling").unwrap();
-    assert_eq!(autoscaling.versions.iter().map(|v| &*v.version).collect::<Vec<_>>(), ["v2", "v1"]);
+    assert_eq!(autoscaling.versions.iter().map(|v| v.version()).collect::<Vec<_>>(), ["v2", "v1"]);
 }
 
 #[test]
 fn lookups_agree() {
     let registry = built_in();
-    let pods = registry.lookup("", "v1", "pods").unwrap();
-    assert_eq!((&*pods.kind, pods.scope), ("Pod", Scope::Namespaced));
-    assert!(Arc::ptr_eq(&pods, &registry.by_kind("", "v1", "Pod").unwrap()));
+    let pods = registry.lookup(&Gvr::fixed("v1", "pods")).unwrap();
+    assert_eq!((pods.kind_name().as_str(), pods.scope), ("Pod", Scope::Namespaced));
+    assert!(Arc::ptr_eq(&pods, &registry.by_kind(&Gvk::fixed("v1", "Pod")).unwrap()));
     assert!(Arc::ptr_eq(&pods, &registry.for_storage(&GroupResource::new("", "pods")).unwrap()));
-    assert!(registry.lookup("", "v1", "pod").is_none() && registry.lookup("apps", "v1", "pods").is_none());
-    assert!(registry.group_version_exists("apps", "v1") && !registry.group_version_exists("apps", "v2"));
+    assert!(
+        registry.lookup(&Gvr::fixed("v1", "pod")).is_none()
+            && registry.lookup(&Gvr::fixed("apps/v1", "pods")).is_none()
+    );
+    assert!(
+        registry.version(&GroupVersion::fixed("apps/v1")).is_some()
+            && registry.version(&GroupVersion::fixed("apps/v2")).is_none()
+    );
     assert_eq!(registry.definitions().count(), builtin::definitions().len());
 }
 
@@ -68,14 +74,14 @@ fn shared_storage_yields_the_stored_version() {
 #[test]
 fn custom_resources_come_last_and_cannot_replace() {
     let mut definitions = builtin::definitions();
-    definitions.push(custom("example.com", "v1beta1", "widgets", "Widget"));
-    definitions.push(custom("example.com", "v1", "widgets", "Widget"));
-    definitions.push(custom("", "v1", "pods", "Impostor"));
+    definitions.push(custom(Gvk::fixed("example.com/v1beta1", "Widget"), "widgets"));
+    definitions.push(custom(Gvk::fixed("example.com/v1", "Widget"), "widgets"));
+    definitions.push(custom(Gvk::fixed("v1", "Impostor"), "pods"));
     let registry = Registry::new(definitions);
     let last = registry.groups().last().unwrap();
     assert_eq!((&*last.name, last.origin), ("example.com", Origin::Custom));
-    assert_eq!(&*last.versions[0].version, "v1");
-    assert_eq!(&*registry.lookup("", "v1", "pods").unwrap().kind, "Pod");
+    assert_eq!(last.versions[0].version(), "v1");
+    assert_eq!(&*registry.lookup(&Gvr::fixed("v1", "pods")).unwrap().kind_name(), "Pod");
     let stored = registry.for_storage(&GroupResource::new("example.com", "widgets")).unwrap();
-    assert_eq!(&*stored.version, "v1");
+    assert_eq!(stored.version(), "v1");
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
 use crate::codec::json::{Node, whole};
 use crate::gotext::{encode_base64, json_kind};
+use crate::schema::kind::GoShape;
 use crate::tree::{Map, Number, Text, Value};
 
 pub(super) mod form;
@@ -21,35 +22,18 @@ pub struct Fit {
     pub respelled: bool,
 }
 
-/// Conforms an object of a kind that is known, and leaves others as they are. After an error all that did not fit is
-/// still there.
-pub fn conform(api_version: &str, kind: &str, object: &mut Map) -> Result<Fit, String> {
-    conform_read_from(None, api_version, kind, object)
-}
-
-/// As [`conform`], of an object that was read from this text. Numbers are then what they are spelled as, which is asked
-/// for where [`conform`] fails or finds that it matters, since finding it costs more than all the rest.
-pub fn conform_spelled(text: &Node, api_version: &str, kind: &str, object: &mut Map) -> Result<Fit, String> {
-    conform_read_from(Some(text), api_version, kind, object)
-}
-
-fn conform_read_from(
-    text: Option<&Node>,
-    api_version: &str,
-    kind: &str,
-    object: &mut Map,
-) -> Result<Fit, String> {
-    let types = Types::built_in();
-    let Some(id) = types.kind(api_version, kind) else { return Ok(Fit::default()) };
+/// Conforms an object; numbers are spelled as in the text, if there is one. After an error all that did not fit is still
+/// there.
+pub fn conform(shape: &GoShape, text: Option<&Node>, object: &mut Map) -> Result<Fit, String> {
     let mut conformer = Conformer {
-        types,
+        types: &shape.types,
         path: Vec::new(),
         places: Vec::with_capacity(64),
         text,
         misfit: None,
         fit: Fit::default(),
     };
-    conformer.members(id, object)?;
+    conformer.members(shape.message, object)?;
     conformer.misfit.map_or(Ok(conformer.fit), Err)
 }
 

@@ -4,15 +4,15 @@
 //! `build.rs`, so that anything unexpected in them is a bug.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::markers::{FieldMarkers, MessageMarkers};
 use super::{
     Absence, Cardinality, Field, FieldBits, FieldKind, Format, Member, Message, MessageId, Role, Types,
-    kind_key,
 };
 use crate::protowire::{self, BYTES, Reader, VARINT};
-use crate::schema::names::api_version;
+use crate::schema::names::{GroupVersion, Gvk};
+use crate::tree::Text;
 
 pub(super) fn load(descriptors: &[u8]) -> Types {
     read(descriptors).expect("build.rs compiles proto/ into descriptors that can be read")
@@ -42,10 +42,9 @@ fn read(descriptors: &[u8]) -> Result<Types, protowire::Error> {
             }
         }
     }
-    let id_of = |kinds: &HashMap<String, String>| -> HashMap<String, MessageId> {
-        kinds.iter().map(|(kind, name)| (kind.clone(), ids[name.as_str()])).collect()
-    };
-    Ok(Types { messages, kinds: id_of(&found.kinds), shared_kinds: id_of(&found.shared_kinds) })
+    let kinds = found.kinds.iter().map(|(gvk, name)| (gvk.clone(), ids[name.as_str()])).collect();
+    let shared = found.shared_kinds.iter().map(|(kind, name)| (kind.clone(), ids[name.as_str()]));
+    Ok(Types { messages, kinds, shared_kinds: shared.collect(), defaults: OnceLock::new() })
 }
 
 /// What the files declare, with names yet for types. Full names begin with a dot, as in `type_name`.
@@ -54,8 +53,8 @@ struct Found {
     messages: Vec<RawMessage>,
     /// The value fields of maps, by the names of their entry messages.
     entries: HashMap<String, RawField>,
-    kinds: HashMap<String, String>,
-    shared_kinds: HashMap<String, String>,
+    kinds: HashMap<Gvk, String>,
+    shared_kinds: HashMap<Text, String>,
 }
 
 struct RawMessage {
@@ -138,15 +137,15 @@ impl Found {
             }
             Ok(())
         })?;
-        let api_version: Option<Arc<str>> = version.map(|version| api_version(&group, &version).into());
+        let version = version.map(|version| GroupVersion::new(&group, &version));
         let package: Arc<str> = package.into();
-        messages.into_iter().try_for_each(|bytes| self.message(&package, api_version.as_ref(), bytes))
+        messages.into_iter().try_for_each(|bytes| self.message(&package, version.as_ref(), bytes))
     }
 
     fn message(
         &mut self,
         package: &Arc<str>,
-        api_version: Option<&Arc<str>>,
+        version: Option<&GroupVersion>,
         bytes: &[u8],
     ) -> Result<(), protowire::Error> {
         let (mut name, mut fields, mut nested, mut options) =
@@ -172,14 +171,14 @@ impl Found {
         })?;
         let full_name = format!(".{package}.{name}");
         nested.into_iter().try_for_each(|entry| self.entry(&full_name, entry))?;
-        let role = match api_version {
+        let role = match version {
             _ if !is_kind => Role::Part,
             Some(version) => {
-                self.kinds.insert(kind_key(version, &name), full_name.clone());
+                self.kinds.insert(version.with_kind(&*name), full_name.clone());
                 Role::Kind(version.clone())
             }
             None => {
-                self.shared_kinds.insert(name.clone(), full_name.clone());
+                self.shared_kinds.insert(name.as_str().into(), full_name.clone());
                 Role::SharedKind
             }
         };

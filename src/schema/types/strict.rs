@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
 use crate::codec::json::Node;
 use crate::gotext::quote;
+use crate::schema::kind::GoShape;
 use crate::tree::Text;
 
 /// As many as upstream tells of one text.
@@ -14,38 +15,36 @@ const MAX_PROBLEMS: usize = 100;
 /// Bytes of their texts after which no more are told: the names in them are the client's.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The problems of an object; of a kind that is not known, its duplicates.
-pub fn problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
-    let mut walker = Walker::new(MapKeys::Told);
-    walker.object_of(api_version, kind, object);
-    walker.found
+/// The problems of an object; without a shape, its duplicates.
+pub fn problems(shape: Option<&GoShape>, object: &Node) -> Vec<String> {
+    Walker::new(shape, MapKeys::Told).problems_of(shape, object)
 }
 
 /// As [`problems`], of an object that upstream's converter reads (`FromUnstructured`): sorted, and keys of maps are not
 /// told.
-pub fn converter_problems(api_version: &str, kind: &str, object: &Node) -> Vec<String> {
-    let mut walker = Walker::new(MapKeys::LeftOut);
-    walker.object_of(api_version, kind, object);
-    walker.found.sort();
-    walker.found
+pub fn converter_problems(shape: Option<&GoShape>, object: &Node) -> Vec<String> {
+    let mut found = Walker::new(shape, MapKeys::LeftOut).problems_of(shape, object);
+    found.sort();
+    found
 }
 
 /// The problems of a list of objects that know these members, whose values are not looked into any closer.
 pub fn list_problems(known: &'static [&'static str], list: &Node) -> Vec<String> {
-    let mut walker = Walker::new(MapKeys::Told);
+    let mut walker = Walker::new(None, MapKeys::Told);
     walker.value(Expected::ListOf(known), list);
     walker.found
 }
 
 /// Members that are there twice, whatever they mean.
 pub fn duplicates(value: &Node) -> Vec<String> {
-    let mut walker = Walker::new(MapKeys::Told);
+    let mut walker = Walker::new(None, MapKeys::Told);
     walker.value(Expected::Anything, value);
     walker.found
 }
 
 struct Walker<'a> {
-    types: &'a Types,
+    /// `None` where nothing is expected of any value.
+    types: Option<&'a Types>,
     path: String,
     map_keys: MapKeys,
     found: Vec<String>,
@@ -81,13 +80,14 @@ impl<'a> Expected<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(map_keys: MapKeys) -> Self {
-        Self { types: Types::built_in(), path: String::new(), map_keys, found: Vec::new(), bytes: 0 }
+    fn new(shape: Option<&'a GoShape>, map_keys: MapKeys) -> Self {
+        let types = shape.map(|shape| &*shape.types);
+        Self { types, path: String::new(), map_keys, found: Vec::new(), bytes: 0 }
     }
 
-    fn object_of(&mut self, api_version: &str, kind: &str, object: &Node) {
-        let expected = self.types.kind(api_version, kind).map_or(Expected::Anything, Expected::Message);
-        self.value(expected, object);
+    fn problems_of(mut self, shape: Option<&GoShape>, object: &Node) -> Vec<String> {
+        self.value(shape.map_or(Expected::Anything, |shape| Expected::Message(shape.message)), object);
+        self.found
     }
 
     fn value(&mut self, expected: Expected<'a>, node: &Node) {
@@ -95,7 +95,7 @@ impl<'a> Walker<'a> {
             (_, Node::Scalar | Node::Number(_)) => {}
             (Expected::Message(id), Node::Object(members)) => self.message(id, members),
             (Expected::Message(id), Node::Array(items)) => {
-                let message = self.types.message(id);
+                let Some(message) = self.types.map(|types| types.message(id)) else { return };
                 if message.format == Format::List {
                     self.items(Expected::of(message.fields[0].kind), items);
                 }
@@ -113,14 +113,15 @@ impl<'a> Walker<'a> {
     }
 
     fn message(&mut self, id: MessageId, members: &[(Text, Node)]) {
-        let message = self.types.message(id);
+        let Some(types) = self.types else { return };
+        let message = types.message(id);
         // The others read their own text, and are not strict about it.
         if message.format != Format::Object {
             return;
         }
         let mut seen = HashSet::new();
         for (name, value) in members {
-            let member = message.find(self.types, name, 0);
+            let member = message.find(types, name, 0);
             let claim = message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion");
             if member.is_none() && !claim {
                 self.tell("unknown", name);
@@ -130,7 +131,7 @@ impl<'a> Walker<'a> {
                 self.tell("duplicate", name);
             }
             let Some(member) = member else { continue };
-            let field = self.types.field(&message.members[member]);
+            let field = types.field(&message.members[member]);
             let expected = match field.cardinality {
                 Cardinality::Single => Expected::of(field.kind),
                 Cardinality::List | Cardinality::Map => Expected::Field(field),
@@ -204,10 +205,17 @@ impl<'a> Walker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::builtin;
+    use crate::schema::kind::Kind;
+    use crate::schema::names::Gvk;
+
+    fn kind(gvk: Gvk) -> Kind {
+        builtin::kind(&gvk).expect("a kind")
+    }
 
     fn found(text: &str) -> String {
         let node = Node::parse(text.as_bytes()).expect("JSON");
-        problems("apps/v1", "Deployment", &node).join(", ")
+        kind(Gvk::fixed("apps/v1", "Deployment")).problems(&node).join(", ")
     }
 
     #[test]
@@ -244,7 +252,7 @@ mod tests {
         let text =
             br#"{"zoo":1,"spec":{"devices":[{"attributes":{"a":{"x":1}},"capacity":{"b":{"VALUE":"1"}}}]}}"#;
         let node = Node::parse(text).expect("JSON");
-        let found = converter_problems("resource.k8s.io/v1", "ResourceSlice", &node);
+        let found = kind(Gvk::fixed("resource.k8s.io/v1", "ResourceSlice")).converter_problems(&node);
         let want = ["spec.devices[0].attributes.x", "spec.devices[0].capacity.VALUE", "zoo"];
         assert_eq!(found, want.map(|path| format!("unknown field {path:?}")));
     }
@@ -272,6 +280,6 @@ mod tests {
     fn a_hundred_problems_are_enough() {
         let members: Vec<String> = (0..150).map(|n| format!("\"x{n}\":1")).collect();
         let node = Node::parse(format!("{{{}}}", members.join(",")).as_bytes()).expect("JSON");
-        assert_eq!(problems("v1", "ConfigMap", &node).len(), MAX_PROBLEMS);
+        assert_eq!(kind(Gvk::fixed("v1", "ConfigMap")).problems(&node).len(), MAX_PROBLEMS);
     }
 }

@@ -3,9 +3,14 @@ use crate::codec::json::Node;
 use crate::schema::builtin;
 use crate::tree::Value;
 
-fn message(api_version: &str, kind: &str) -> &'static Message {
-    let types = Types::built_in();
-    types.message(types.kind(api_version, kind).unwrap_or_else(|| panic!("{api_version} {kind}")))
+static TYPES: LazyLock<Arc<Types>> = LazyLock::new(builtin::types);
+
+fn known(gvk: &Gvk) -> Kind {
+    builtin::kind(gvk).unwrap_or_else(|| Kind::opaque(gvk.clone()))
+}
+
+fn message(gvk: &Gvk) -> &'static Message {
+    TYPES.message(TYPES.message_of(gvk).unwrap_or_else(|| panic!("{gvk}")))
 }
 
 fn field(message: &'static Message, name: &str) -> &'static Field {
@@ -15,30 +20,39 @@ fn field(message: &'static Message, name: &str) -> &'static Field {
 #[test]
 fn every_served_kind_has_a_type() {
     for definition in builtin::definitions() {
-        let message = message(&definition.api_version(), &definition.kind);
-        assert_eq!(message.name, (*definition.kind).into());
-        assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.kind);
+        let message = message(definition.gvk());
+        assert_eq!(*message.name, **definition.kind_name());
+        assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.gvk());
+        assert!(
+            definition
+                .subresources
+                .iter()
+                .filter_map(|sub| sub.kind.as_ref())
+                .all(|kind| kind.go().is_some())
+        );
     }
 }
 
 #[test]
 fn fields_know_how_they_are_printed() {
-    let types = Types::built_in();
-    let FieldKind::Message(spec) = field(message("apps/v1", "Deployment"), "spec").kind else { panic!() };
+    let types = &*TYPES;
+    let FieldKind::Message(spec) = field(message(&Gvk::fixed("apps/v1", "Deployment")), "spec").kind else {
+        panic!()
+    };
     let spec = types.message(spec);
     let replicas = field(spec, "replicas");
     assert_eq!((replicas.kind, replicas.pointer, replicas.always), (FieldKind::Int32, true, false));
     assert!(field(spec, "selector").pointer && field(spec, "selector").always);
     assert_eq!(spec.index_of(replicas.number), Some(0));
     assert_eq!(spec.index_of(99), None);
-    let data = field(message("v1", "Secret"), "data");
+    let data = field(message(&Gvk::fixed("v1", "Secret")), "data");
     assert_eq!((data.kind, data.cardinality), (FieldKind::Bytes, Cardinality::Map));
 }
 
 #[test]
 fn options_are_kinds_of_every_version() {
-    assert_eq!(&*message("apps/v1", "DeleteOptions").name, "DeleteOptions");
-    assert_eq!(Types::built_in().kind("v1", "Nonsense"), None);
+    assert_eq!(&*message(&Gvk::fixed("apps/v1", "DeleteOptions")).name, "DeleteOptions");
+    assert!(TYPES.kind(&Gvk::fixed("v1", "Nonsense")).is_none());
 }
 
 #[test]
@@ -108,7 +122,7 @@ fn misfits_are_told_as_upstream_tells_them() {
     let deployments = deployments.map(|(text, want)| ("apps/v1", "Deployment", text, want));
     for (version, kind, text, want) in deployments.into_iter().chain(others) {
         let mut object = serde_json::from_str(text).expect("JSON");
-        let error = conform(version, kind, &mut object).expect_err(text);
+        let error = known(&Gvk::parse(version, kind).expect(version)).conform(&mut object).expect_err(text);
         assert!(error.contains(want), "{error}\n{want}");
     }
 }
@@ -156,7 +170,11 @@ fn objects_become_what_upstream_prints() {
     ];
     for (version, kind, text, want, unknown) in cases {
         let mut object = serde_json::from_str(text).expect("JSON");
-        assert_eq!(conform(version, kind, &mut object).map(|fit| fit.unknown), Ok(unknown), "{text}");
+        assert_eq!(
+            known(&Gvk::parse(version, kind).expect(version)).conform(&mut object).map(|fit| fit.unknown),
+            Ok(unknown),
+            "{text}"
+        );
         assert_eq!(serde_json::to_string(&object).expect("JSON"), want);
     }
 }
@@ -172,7 +190,9 @@ fn numbers_are_what_they_are_spelled_as() {
     let conformed = |text: &str| {
         let mut object = serde_json::from_str(text).expect("JSON");
         let node = Node::parse(text.as_bytes()).expect("JSON");
-        conform_spelled(&node, "v1", "Pod", &mut object).map(|_| Value::Object(object)["spec"].take())
+        known(&Gvk::fixed("v1", "Pod"))
+            .conform_spelled(&node, &mut object)
+            .map(|_| Value::Object(object)["spec"].take())
     };
     for (cpu, want) in [
         ("1e3", "1e3"),
@@ -193,7 +213,7 @@ fn numbers_are_what_they_are_spelled_as() {
             (&want.into(), &0.into())
         );
         let mut object = serde_json::from_str(&text.replace("-0", "0")).expect("JSON");
-        let respelled = conform("v1", "Pod", &mut object).map(|fit| fit.respelled);
+        let respelled = known(&Gvk::fixed("v1", "Pod")).conform(&mut object).map(|fit| fit.respelled);
         assert_eq!(respelled, Ok(cpu.contains(['.', 'e', 'E']) && !cpu.contains('"')), "{cpu}");
     }
     for spelling in ["1e3", "1.0", "1E0", "-0.0", "99999999999999999999", "9223372036854775808", "2147483648"]
@@ -206,12 +226,12 @@ fn numbers_are_what_they_are_spelled_as() {
 
 #[test]
 fn fields_know_how_they_are_merged() {
-    let types = Types::built_in();
+    let types = &*TYPES;
     let sub = |message: &'static Message, name: &str| match field(message, name).kind {
         FieldKind::Message(id) => types.message(id),
         other => panic!("{name} is {other:?}"),
     };
-    let deployment = sub(message("apps/v1", "Deployment"), "spec");
+    let deployment = sub(message(&Gvk::fixed("apps/v1", "Deployment")), "spec");
     let pod = sub(sub(deployment, "template"), "spec");
     let containers = field(pod, "containers");
     assert!(containers.required);

@@ -9,12 +9,12 @@ use super::conform::form;
 use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 use crate::codec::json::{whole, whole_numbers};
 use crate::gotext::{decode_base64, json_kind};
+use crate::schema::kind::GoShape;
 use crate::tree::{Map, Value};
 
 /// Gives numbers the form that their fields can hold; the error is the converter's.
-pub fn from_unstructured(api_version: &str, kind: &str, object: &mut Map) -> Result<(), String> {
-    let types = Types::built_in();
-    types.kind(api_version, kind).map_or(Ok(()), |id| Converter { types }.members(id, object))
+pub fn from_unstructured(shape: &GoShape, object: &mut Map) -> Result<(), String> {
+    Converter { types: &shape.types }.members(shape.message, object)
 }
 
 struct Converter<'a> {
@@ -142,11 +142,14 @@ fn go_kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::builtin;
+    use crate::schema::names::Gvk;
     use crate::tree::json;
 
     fn read(mut object: Value) -> Result<Value, String> {
         let Value::Object(members) = &mut object else { panic!("an object") };
-        from_unstructured("v1", "Pod", members).map(|()| object)
+        let pod = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("a kind");
+        pod.convert(members).map(|()| object)
     }
 
     #[test]

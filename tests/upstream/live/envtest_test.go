@@ -25,18 +25,18 @@ func TestEnvtest(t *testing.T) {
 		t.Skip("KUBEBUILDER_ASSETS names no directory; `rowplane envtest-assets DIR` fills one")
 	}
 	plane := &envtest.Environment{}
-	config := start(t, plane)
+	config := startPlane(t, plane)
 	t.Run("a controller reconciles", func(t *testing.T) { reconcile(t, config) })
 	t.Run("users are told apart", func(t *testing.T) { users(t, plane) })
 	t.Run("kubectl", func(t *testing.T) { kubectl(t, plane) })
-	stop(t, plane)
+	stopPlane(t, plane)
 
 	t.Run("the next plane is empty", func(t *testing.T) {
 		next := &envtest.Environment{}
-		config := start(t, next)
-		defer stop(t, next)
+		config := startPlane(t, next)
+		defer stopPlane(t, next)
 		found := &core.ConfigMapList{}
-		if err := connect(t, config).List(context.Background(), found, client.InNamespace("default")); err != nil {
+		if err := dial(t, config).List(context.Background(), found, client.InNamespace("default")); err != nil {
 			t.Fatal(err)
 		}
 		if len(found.Items) != 0 {
@@ -45,7 +45,7 @@ func TestEnvtest(t *testing.T) {
 	})
 }
 
-func start(t *testing.T, plane *envtest.Environment) *rest.Config {
+func startPlane(t *testing.T, plane *envtest.Environment) *rest.Config {
 	begun := time.Now()
 	config, err := plane.Start()
 	if err != nil {
@@ -55,7 +55,7 @@ func start(t *testing.T, plane *envtest.Environment) *rest.Config {
 	return config
 }
 
-func stop(t *testing.T, plane *envtest.Environment) {
+func stopPlane(t *testing.T, plane *envtest.Environment) {
 	begun := time.Now()
 	if err := plane.Stop(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func stop(t *testing.T, plane *envtest.Environment) {
 	t.Logf("stopped in %s", time.Since(begun).Round(time.Millisecond))
 }
 
-func connect(t *testing.T, config *rest.Config) client.Client {
+func dial(t *testing.T, config *rest.Config) client.Client {
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func users(t *testing.T, plane *envtest.Environment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = connect(t, user.Config()).Get(context.Background(), client.ObjectKey{Name: "default"}, &core.Namespace{})
+		err = dial(t, user.Config()).Get(context.Background(), client.ObjectKey{Name: "default"}, &core.Namespace{})
 		if refused := errors.IsForbidden(err); refused != (name == "alice") || err != nil && !refused {
 			t.Errorf("%s: %v", name, err)
 		}

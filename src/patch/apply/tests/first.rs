@@ -5,13 +5,13 @@ use crate::codec::{protobuf, yaml};
 use crate::patch::apply::first::{Unusual, first};
 use crate::patch::apply::managers::Operation;
 use crate::patch::apply::ownership;
-use crate::schema::defaults;
-use crate::schema::types::Types;
+use crate::schema::builtin;
+use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json};
 
 /// Asserts that both ways come to the same.
 fn agree(kind: &Kind, object: &Map) -> Result<Option<String>, Unusual> {
-    let zero = kind.claimed(&protobuf::decode(&kind.api_version, &kind.kind, &[]).unwrap());
+    let zero = kind.claimed(&protobuf::decode(&kind.kind, &[]).unwrap());
     let written = first(&kind.schema, &zero, object, &kind.filter);
     let acting = kind.acting("m", Operation::Update);
     let managers = ownership::update(kind, &zero, object, &Default::default(), &acting);
@@ -27,13 +27,12 @@ fn of_objects_of_many_kinds() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         for document in text.split("\n---\n") {
             let Ok(Value::Object(object)) = yaml::parse(document.as_bytes()) else { panic!("{document}") };
-            let claim = |name: &str| object[name].as_str().unwrap().to_owned();
-            let (api_version, kind) = (claim("apiVersion"), claim("kind"));
-            if Types::built_in().kind(&api_version, &kind).is_none() {
+            let gvk = Gvk::of(&object).unwrap();
+            if builtin::kind(&gvk).is_none() {
                 continue;
             }
-            let kind = Kind::new(&api_version, &kind);
-            let completed = defaults::complete(&kind.api_version, &kind.kind, object.clone());
+            let kind = Kind::new(&gvk);
+            let completed = kind.kind.complete(object.clone());
             for object in [Some(object), completed].into_iter().flatten() {
                 all += 1;
                 short += usize::from(agree(&kind, &object).is_ok());
@@ -45,7 +44,7 @@ fn of_objects_of_many_kinds() {
 
 #[test]
 fn of_what_is_odd() {
-    let kind = Kind::new("v1", "Pod");
+    let kind = Kind::new(&Gvk::fixed("v1", "Pod"));
     let container = json!({"name": "c", "env": [{"name": "A"}, {"name": "<\""}, {"name": "A", "value": "b"}],
         "ports": [{"containerPort": 80, "protocol": "UDP"}, {"containerPort": 80}], "resources": {}});
     for (metadata, spec) in [

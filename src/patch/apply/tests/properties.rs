@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{Kind, State};
 use crate::patch::apply::ownership::Conflicts;
 use crate::patch::apply::{fields_v1, owned};
+use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json};
 
 /// Parts of a Deployment; managers share names of containers, variables and labels, and differ in values.
@@ -67,7 +68,7 @@ proptest! {
 
     #[test]
     fn applying_twice_is_applying_once(bodies in prop::collection::vec((config(), 0..3_u8), 1..4)) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let mut state = State::default();
         for (body, manager) in bodies {
             let manager = format!("m{manager}");
@@ -80,7 +81,7 @@ proptest! {
 
     #[test]
     fn what_one_applier_gives_up_is_gone(first in config(), second in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let both = forced(&kind, &forced(&kind, &State::default(), "m", &first), "m", &second);
         let alone = forced(&kind, &State::default(), "m", &second);
         let schema = &kind.schema;
@@ -90,7 +91,7 @@ proptest! {
 
     #[test]
     fn appliers_of_equal_values_do_not_conflict(body in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let one = forced(&kind, &State::default(), "m", &body);
         let two = kind.apply(&one, "n", &body, Conflicts::Refuse);
         prop_assert_eq!(two.map(|state| state.object), Ok(one.object));
@@ -98,7 +99,7 @@ proptest! {
 
     #[test]
     fn disjoint_appliers_commute(one in config(), other in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let one = without_empty(json!({"metadata": one.get("metadata")})).as_object().unwrap().clone();
         let other = without_empty(json!({"spec": other.get("spec")})).as_object().unwrap().clone();
         let apply = |state: &State, manager: &str, body| kind.apply(state, manager, body, Conflicts::Refuse);
@@ -111,14 +112,14 @@ proptest! {
 
     #[test]
     fn an_update_to_the_same_changes_nothing(body in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let state = forced(&kind, &State::default(), "m", &body);
         prop_assert_eq!(&kind.update(&state, "u", &state.object), &state);
     }
 
     #[test]
     fn sets_survive_their_json(body in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let set = owned::owned(&kind.schema, &body);
         let encoded = fields_v1::encode(&set);
         prop_assert_eq!(fields_v1::parse_text(&encoded), Ok(set.clone()));
@@ -128,7 +129,7 @@ proptest! {
 
     #[test]
     fn text_is_searched_as_the_set_it_is(one in config(), other in config()) {
-        let kind = Kind::new("apps/v1", "Deployment");
+        let kind = Kind::new(&Gvk::fixed("apps/v1", "Deployment"));
         let (one, other) = (owned::owned(&kind.schema, &one), owned::owned(&kind.schema, &other));
         let text = fields_v1::encode(&one);
         let left = other.clone().difference(&one);
