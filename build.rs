@@ -1,5 +1,5 @@
-//! Compiles `proto/` into one set of descriptors, which `schema::types` reads at start, and gathers the texts that
-//! OpenAPI shows.
+//! Compiles `proto/` into the table of types that `schema::types` holds and gnostic's messages into those that encode
+//! OpenAPI, and gathers the texts that OpenAPI shows.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,10 @@ use std::{env, fs};
 
 #[path = "build/descriptions.rs"]
 mod descriptions;
+#[path = "build/gnostic.rs"]
+mod gnostic;
+#[path = "build/types.rs"]
+mod types;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new("proto");
@@ -17,10 +21,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Ids of messages follow this order; a build must not depend on that of the directory.
     files.sort();
     let mut compiler = protox::Compiler::new([root])?;
-    // Imports are among the files, but for google's own descriptors of descriptors, which are no types.
-    compiler.include_imports(false).open_files(files)?;
+    compiler.open_files(files)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("types.bin"), compiler.encode_file_descriptor_set())?;
+    fs::write(out.join("types.rs"), types::table(&compiler.descriptor_pool())?)?;
+    for version in ["v2", "v3"] {
+        let mut compiler = protox::Compiler::new(["build/gnostic"])?;
+        compiler.open_file(format!("{version}.proto"))?;
+        let table = gnostic::table(&compiler.descriptor_pool(), &format!("openapi.{version}"))?;
+        fs::write(out.join(format!("gnostic_{version}.rs")), table)?;
+    }
     descriptions::write(&out.join("descriptions.gz"))
 }
 

@@ -1,5 +1,7 @@
 //! mimalloc, with requests rounded so that it serves them fast.
 
+#![allow(unsafe_code)]
+
 use std::alloc::{GlobalAlloc, Layout};
 
 use mimalloc::MiMalloc;
@@ -20,21 +22,25 @@ pub fn give_back() {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.alloc(layout.pad_to_align()) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.alloc_zeroed(layout.pad_to_align()) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.realloc(pointer, layout, size) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 }

@@ -6,9 +6,8 @@
 pub mod admission;
 pub mod apply;
 mod binding;
-pub mod claims;
+pub mod catalog;
 pub mod continue_token;
-pub mod convert;
 pub mod create;
 pub mod decode;
 pub mod delete;
@@ -23,10 +22,10 @@ pub mod meta;
 pub mod modify;
 pub mod options;
 mod ownership;
-pub mod part;
 pub mod patch;
 pub mod registration;
-pub mod rescale;
+pub mod request;
+mod rescale;
 pub mod resource;
 pub mod reviews;
 pub mod rewrite;
@@ -34,21 +33,24 @@ pub mod scale;
 pub mod selector;
 pub mod services;
 pub mod storage_version;
-pub mod strategy;
 pub mod strictness;
 pub mod unreadable;
 pub mod update;
-pub mod validation;
-pub mod warnings;
 pub mod watch;
+mod write;
+
+#[cfg(test)]
+mod verdicts;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use self::admission::Chain;
+use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
-use self::resource::{Resource, Resources};
+use self::resource::Resource;
 use self::unreadable::Unreadable;
 use crate::cache::Cache;
 use crate::codec::object::Object;
@@ -63,13 +65,16 @@ use crate::tree::{Map, Value};
 pub struct Api {
     pub store: Store,
     pub cache: Cache,
-    pub resources: Resources,
+    /// The built-in resources, which every generation has. Whoever means all resources asks the catalog.
+    pub resources: Arc<Served>,
+    pub catalog: Catalog,
     pub token_keys: ArcSwap<TokenKeys>,
     /// Where the store keeps claims of node ports.
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,
+    pub admission: Chain,
     /// For work on stored objects that are large, whoever asked for it.
     pub lanes: Lanes,
 }

@@ -2,11 +2,8 @@
 
 pub mod at_rest;
 pub mod depth;
-pub mod json;
-pub mod json_text;
 pub mod managed;
 pub mod media_type;
 pub mod object;
 pub mod protobuf;
-pub mod scan;
 pub mod yaml;

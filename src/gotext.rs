@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{DecodeError, Engine, alphabet};
+use jiff::Timestamp;
 
 mod time;
 
@@ -146,9 +147,19 @@ pub fn json_kind(value: &crate::tree::Value) -> &'static str {
     }
 }
 
-/// The time as `creationTimestamp` has it: UTC, whole seconds.
+/// A `metav1.Time`: UTC, whole seconds.
+pub fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A `metav1.MicroTime`: UTC, six digits behind the point.
+pub fn micro_time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// The current time as `creationTimestamp` has it.
 pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    time(Timestamp::now())
 }
 
 /// Base64 as `encoding/base64` reads it: lines may end, and bits that fill the last letter do not matter. The error is

@@ -2,7 +2,6 @@
 
 pub mod app;
 mod body;
-mod byte_ranges;
 mod compress;
 mod conditional;
 pub mod discovery;
@@ -14,6 +13,7 @@ pub mod in_process;
 pub mod limits;
 pub mod negotiate;
 pub mod openapi;
+pub mod publications;
 mod request;
 mod request_body;
 mod request_path;

@@ -13,6 +13,7 @@ pub mod auth;
 pub mod controllers;
 
 pub mod api;
+pub mod kinds;
 pub mod patch;
 
 pub mod cache;
@@ -21,10 +22,12 @@ pub mod storage;
 pub mod codec;
 pub mod schema;
 
+pub mod causes;
 pub mod expression;
 pub mod fields;
 pub mod gotext;
 pub mod identity;
+pub mod json;
 pub mod long_work;
 pub mod metrics;
 pub mod pieces;
@@ -38,5 +41,9 @@ pub mod tasks;
 pub mod tree;
 pub mod user;
 pub mod wall_clock;
+pub mod warnings;
+
+#[cfg(test)]
+mod layers;
 
 pub use server::Server;

@@ -6,4 +6,5 @@ pub mod kind;
 pub mod names;
 pub mod registry;
 pub mod resource;
+pub mod structural;
 pub mod types;

@@ -17,7 +17,7 @@ pub use serde_json::Number;
 pub use smol_str::SmolStr as Text;
 pub use text::{Reader, Repetition};
 
-pub use crate::json;
+pub use crate::tree_json as json;
 
 /// A JSON value. No number in it is NaN, so that equality is total.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -27,6 +27,8 @@ mod bad_urls;
 mod bookmarks;
 #[path = "api/bounded_work.rs"]
 mod bounded_work;
+#[path = "api/catalog.rs"]
+mod catalog;
 #[path = "api/certificates.rs"]
 mod certificates;
 #[path = "api/credentials.rs"]

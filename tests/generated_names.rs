@@ -7,13 +7,13 @@ mod support;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use rowplane::api::decode::Body;
 use rowplane::api::error::{Error, Exists};
-use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
-use rowplane::api::{Answer, Api};
+use rowplane::api::request::Request;
+use rowplane::api::{Answer, Api, Target};
 use rowplane::schema::names::GroupVersion;
+use rowplane::schema::resource::Verb;
 use rowplane::tree::{Value, json};
-use rowplane::user::User;
 
 use support::verbs::api_that_names;
 
@@ -57,6 +57,6 @@ async fn create(api: &Api, plural: &str, metadata: Value) -> Result<Answer, Erro
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = json!({"metadata": metadata}) else { unreachable!("an object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    api.create(resource, namespace, object, &WriteOptions::default(), requester).await
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    api.create(&request, Body::Object(&object)).await
 }

@@ -3,16 +3,16 @@
 #[macro_use]
 mod support;
 
-use rowplane::api::Api;
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::request::Request;
+use rowplane::api::{Api, Target};
 use rowplane::cache::Range;
 use rowplane::codec::object::Draft;
 use rowplane::schema::names::{GroupVersion, Gvr};
+use rowplane::schema::resource::Verb;
 use rowplane::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use rowplane::tree::{Value, json};
-use rowplane::user::User;
 
 use support::verbs::api_on;
 
@@ -45,8 +45,8 @@ async fn what_a_crash_leaves_behind_is_swept_up(setup: support::server::Setup) {
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { panic!("no object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    api.create(resource, namespace, object, &WriteOptions::default(), requester).await.expect("create");
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    api.create(&request, Body::Object(&object)).await.expect("create");
 }
 
 /// Behind the back of the API.
@@ -106,14 +106,13 @@ async fn an_unreadable_network_is_no_missing_one(setup: support::server::Setup) 
         api.resources.get(&Gvr::fixed("networking.k8s.io/v1", "servicecidrs")).expect("networks").id;
     damage(&api, networks, "", "kubernetes").await;
     let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services");
-    let (user, warnings) = (User::apiserver(), Warnings::default());
     for spec in [json!({"ports": [{"port": 80}]}), json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]})]
     {
         let Value::Object(object) = json!({"metadata": {"name": "s"}, "spec": spec}) else {
             panic!("no object")
         };
-        let requester = Requester { user: &user, warnings: &warnings };
-        let refused = api.create(services, "t", object, &WriteOptions::default(), requester).await;
+        let target = Target { resource: services, namespace: "t", name: "" };
+        let refused = api.create(&Request::own(Verb::Create, target), Body::Object(&object)).await;
         let Err(Error::Internal(why)) = refused.map(drop) else { panic!("neither full nor out of range") };
         assert!(why.contains("the stored value of \"kubernetes\""), "{why}");
     }

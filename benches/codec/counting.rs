@@ -1,5 +1,7 @@
 //! The server's allocator, counting.
 
+#![allow(unsafe_code)]
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,22 +17,26 @@ static FREED: AtomicU64 = AtomicU64::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
         FREED.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         FREED.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of this very method.
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 }

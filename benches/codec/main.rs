@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use rowplane::codec::at_rest::{self, StorageMediaType, packed};
-use rowplane::codec::json_text::write_json;
 use rowplane::codec::object::Draft;
 use rowplane::codec::protobuf;
+use rowplane::json::text::write_json;
 use rowplane::revision::Revision;
 use rowplane::schema::builtin;
 use rowplane::schema::names::Gvk;

@@ -1,56 +1,37 @@
 //! Server-side apply: what a manager wants of an object, all of it each time.
 
-use super::error::{Cause, CauseReason, Error};
+use super::decode::{check_place, configuration};
+use super::error::Error;
 use super::meta;
-use super::modify::{Current, Modified, Next};
-use super::options::write::PatchOptions;
-use super::ownership::{self, Kind, acting, entries};
-use super::part::Part;
-use super::strictness::{Requester, Strictness};
-use super::update::{Change, UidRule, check_place, next_version};
-use super::{Api, ObjectMap, Target, admission, create, metadata, metadata_mut};
-use crate::patch::apply::conflict::{self, Conflict};
+use super::modify::Modified;
+use super::ownership::{self, Kind, acting, conflict_error, entries, first_managers};
+use super::request::Request;
+use super::strictness::Strictness;
+use super::write::{Current, Proposal, Write};
+use super::{Api, ObjectMap, Target, metadata_mut};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::managers::{Managers, Operation};
-use crate::patch::apply::ownership::{Acting, Applied, Conflicts, Refusal, Versions, apply, update};
-use crate::schema::names::Gvk;
+use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
 
-pub(super) mod body;
 mod last_applied;
-
-/// The manager of what an object held when nobody kept track.
-const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-
-/// Who applies.
-#[derive(Clone, Copy)]
-pub struct Applier<'a> {
-    pub requester: Requester<'a>,
-    /// Whether the user may create what is missing.
-    pub may_create: &'a Result<(), Error>,
-}
 
 impl Api {
     /// Applies a configuration, and creates what is missing.
-    pub async fn apply(
+    pub(super) async fn apply(
         &self,
-        target: Target<'_>,
+        request: &Request<'_>,
         part: Part,
         body: &[u8],
-        options: &PatchOptions,
-        applier: Applier<'_>,
     ) -> Result<Modified, Error> {
-        let config = body::parse(body)?;
-        let strictness =
-            Strictness { validation: options.write.field_validation, warnings: applier.requester.warnings };
+        let config = configuration::parse(body)?;
+        let strictness = request.strictness();
         let config = Configuration { object: &config.object, problem: config.problem.as_deref(), strictness };
-        if part == Part::Main {
-            admission::namespace::admit_update_or_create(self, target).await?;
-        }
-        self.modify(target, options.write.dry_run, |current| match current {
-            Some(current) => changed(target, part, config, options, applier, current),
-            None if part == Part::Main => created(self, target, config, options, applier),
-            None => Err(target.not_found()),
-        })
-        .await
+        let propose = &mut |found: Option<&Current>| match found {
+            Some(current) => changed(request, part, config, current).map(Proposal::Object),
+            None if part == Part::Main => created(request, config).map(Proposal::Object),
+            None => Err(request.target.not_found()),
+        };
+        self.modify(Write::change(request, part, None), propose).await
     }
 }
 
@@ -65,25 +46,23 @@ struct Configuration<'a> {
 impl Configuration<'_> {
     /// After conflicts, as upstream has it.
     fn judge(self) -> Result<(), Error> {
-        body::judge(self.problem, self.strictness)
+        configuration::judge(self.problem, self.strictness)
     }
 }
 
 fn changed(
-    target: Target<'_>,
+    request: &Request<'_>,
     part: Part,
-    configuration: Configuration<'_>,
-    options: &PatchOptions,
-    applier: Applier<'_>,
+    configured: Configuration<'_>,
     current: &Current,
-) -> Result<Next, Error> {
-    let config = configuration.object;
+) -> Result<ObjectMap, Error> {
+    let (target, config, options) = (request.target, configured.object, request.options.write());
     let kind = Kind::new(target.resource, part);
-    let manager = options.write.manager();
+    let manager = options.manager();
     let acting = acting(target.resource, manager, part, Operation::Apply);
     let managers = Managers::decode(entries(&current.object).unwrap_or_default())
         .map_err(|why| Error::Unclassified(format!("failed to decode managed fields: {why}")))?;
-    body::check(config, target.resource.definition.gvk())?;
+    configuration::check(config, target.resource.definition.gvk())?;
     let mut live = current.object.clone();
     ownership::put(&mut live, None);
     let managers =
@@ -101,24 +80,17 @@ fn changed(
     .map_err(|refusal| refused(target, config, refusal))?;
     last_applied::refresh(&mut applied.object, config, manager);
     let mut new = finished(target, config, applied)?;
-    configuration.judge()?;
+    configured.judge()?;
     check_place(target, &mut new)?;
-    let change = Change { part, uid: UidRule::Immutable, requester: applier.requester, manager: None };
-    next_version(target, change, new, current)
+    Ok(new)
 }
 
-fn created(
-    api: &Api,
-    target: Target<'_>,
-    configuration: Configuration<'_>,
-    options: &PatchOptions,
-    applier: Applier<'_>,
-) -> Result<Next, Error> {
-    let config = configuration.object;
+fn created(request: &Request<'_>, configured: Configuration<'_>) -> Result<ObjectMap, Error> {
+    let (target, config) = (request.target, configured.object);
     let resource = target.resource;
     let kind = Kind::new(resource, Part::Main);
-    body::check(config, target.resource.definition.gvk())?;
-    let acting = acting(resource, options.write.manager(), Part::Main, Operation::Apply);
+    configuration::check(config, target.resource.definition.gvk())?;
+    let acting = acting(resource, request.options.write().manager(), Part::Main, Operation::Apply);
     let nothing: ObjectMap = ["kind", "apiVersion"]
         .iter()
         .filter_map(|name| kind.zero().get_key_value(name))
@@ -127,30 +99,14 @@ fn created(
     let applied = apply(&kind, &nothing, config, &Managers::default(), &acting, Conflicts::Force)
         .map_err(|refusal| refused(target, config, refusal))?;
     let mut new = finished(target, config, applied)?;
-    configuration.judge()?;
+    configured.judge()?;
     check_place(target, &mut new)?;
     let uid = meta::text(metadata_mut(&mut new), "uid");
     if !uid.is_empty() {
         return Err(Error::uid_without_object(resource.group_resource(), target.name, uid));
     }
-    applier.may_create.clone()?;
     metadata_mut(&mut new).shift_remove("resourceVersion");
-    let object = create::prepared(api, target, new, applier.requester)?;
-    create::validate(api, target, &object, applier.requester.warnings)?;
-    Ok(Next::Put(object))
-}
-
-/// All that an untracked object holds belongs to nobody in particular; `zero` is the zero value of its kind.
-pub(super) fn first_managers(
-    versions: &impl Versions,
-    live: &ObjectMap,
-    acting: &Acting,
-    zero: &ObjectMap,
-) -> Managers {
-    let mut before = acting.clone();
-    before.identity.name = BEFORE_FIRST_APPLY.to_owned();
-    before.identity.operation = Operation::Update;
-    update(versions, zero, live, &Managers::default(), &before).unwrap_or_default()
+    Ok(new)
 }
 
 /// The object as it is put, with its managers.
@@ -161,7 +117,7 @@ fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<
     if resource.conform(&mut object).is_err() {
         let converted = kind.convert(&mut object);
         let conformed = converted.and_then(|()| resource.conform(&mut object));
-        conformed.map_err(|why| unconverted(config, &kind.gvk, &why))?;
+        conformed.map_err(|why| configuration::unconverted(config, &kind.gvk, &why))?;
     }
     resource.default(&mut object);
     ownership::put(&mut object, applied.managers.encode());
@@ -171,39 +127,6 @@ fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<
 fn refused(target: Target<'_>, config: &ObjectMap, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Conflicts(found) => conflict_error(&found),
-        Refusal::Unfit(why) => unfit(config, target.resource.definition.gvk(), &why),
+        Refusal::Unfit(why) => configuration::unfit(config, target.resource.definition.gvk(), &why),
     }
-}
-
-/// 500, as upstream has it, of a configuration that does not fit the schema.
-pub(super) fn unfit(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
-    let subject = subject(config, gvk);
-    Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
-}
-
-/// 500, as upstream has it, of values that fit the schema and not the kind.
-fn unconverted(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
-    let subject = subject(config, gvk);
-    Error::Unclassified(format!(
-        "failed to convert new object ({subject}) to proper version: unable to convert unstructured object to {gvk}: \
-         {why}"
-    ))
-}
-
-/// A configuration as errors name it.
-fn subject(config: &ObjectMap, gvk: &Gvk) -> String {
-    let metadata = metadata(config);
-    let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));
-    let (namespace, name) = (text("namespace"), text("name"));
-    format!("{namespace}/{name}; {gvk}")
-}
-
-pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {
-    let (message, named) = conflict::message(conflicts);
-    let causes = named.into_iter().flat_map(|(manager, paths)| {
-        let message = format!("conflict with {manager}");
-        let cause = move |path| Cause::new(CauseReason::FieldManagerConflict, path, message.clone());
-        paths.into_iter().map(cause)
-    });
-    Error::ApplyConflict { message, causes: causes.collect() }
 }

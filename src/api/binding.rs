@@ -1,33 +1,40 @@
 //! `pods/binding`: the scheduler tells which node a pod runs on.
 
-use super::error::{Cause, Error, Subject, aggregate};
-use super::modify::{Current, Next};
-use super::options::write::WriteOptions;
-use super::strategy::condition;
+use super::decode::{Encoded, subresource_kind, typed_object};
+use super::error::{Error, Subject};
+use super::request::Request;
+use super::write::{Current, Next, Proposal, Write};
 use super::{Api, ObjectMap, Target, fields, meta, metadata_mut, now};
+use crate::causes::{Cause, aggregate};
 use crate::gotext;
+use crate::kinds::core::pod::condition;
 use crate::schema::names::GroupResource;
 use crate::tree::Value;
 
 impl Api {
-    /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions.
-    pub async fn bind(
-        &self,
-        pod: Target<'_>,
-        mut binding: ObjectMap,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
+    /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions, and it names the pod
+    /// where the URL does not.
+    pub async fn bind(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
+        let mut binding = typed_object(subresource_kind(request)?, body, request.strictness())?;
+        let name = fields::text(&binding, &["metadata", "name"]).to_owned();
+        let name = if request.target.name.is_empty() { &name } else { request.target.name };
+        let request = &Request { target: Target { name, ..request.target }, ..*request };
+        let pod = request.target;
         meta::ensure_namespace(metadata_mut(&mut binding), Some(pod.namespace))?;
-        if fields::text(&binding, &["metadata", "name"]) != pod.name {
+        let mut action = self.complete_action(request, binding).await?;
+        let binding = action.object_mut()?;
+        if fields::text(binding, &["metadata", "name"]) != pod.name {
             return Err(Error::bad_request("name in URL does not match name in Binding object"));
         }
-        check_node(&binding)?;
-        self.modify(pod, options.dry_run, |current| {
-            let current = current.ok_or_else(|| pod.not_found())?;
-            bound(pod, &binding, current).map(Next::Put)
-        })
-        .await?;
-        Ok(())
+        check_node(binding)?;
+        self.admission.validate(&action).await?;
+        let binding = action.take_object()?;
+        let write = Write { relies_on: &action.requires, ..Write::part_of_action(request) };
+        let propose = &mut |found: Option<&Current>| {
+            let current = found.ok_or_else(|| pod.not_found())?;
+            Ok(Proposal::Decided(Next::Put(bound(pod, &binding, current)?)))
+        };
+        self.modify(write, propose).await.map(drop)
     }
 }
 

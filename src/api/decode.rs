@@ -1,22 +1,27 @@
 //! From a body to an object of its kind: the claims that it makes, what strict decoding finds, and the words of refusals.
 
+pub mod claims;
+pub(super) mod configuration;
+pub(super) mod patch;
+
 use bytes::Bytes;
 
-use super::ObjectMap;
-use super::claims::{self, Misfit, claim};
 use super::error::Error;
+use super::request::Request;
 use super::strictness::{Strictness, conform, yaml_error};
-use crate::codec::json::{self, Node, Parsed};
+use super::{ObjectMap, Target, meta, metadata_mut};
 use crate::codec::media_type::MediaType;
 use crate::codec::protobuf::{self, Envelope};
 use crate::codec::{managed, yaml};
 use crate::gotext;
+use crate::json::{self, Node, Parsed};
 use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::schema::resource::ResourceDefinition;
 use crate::schema::types::Fit;
 use crate::tree::Value;
+use claims::{Misfit, claim};
 
 /// Bytes of a body that error messages show.
 const SUMMARY: usize = 30;
@@ -25,6 +30,50 @@ const SUMMARY: usize = 30;
 pub struct Encoded {
     pub media: MediaType,
     pub bytes: Bytes,
+}
+
+/// What a POST or PUT brings.
+#[derive(Clone, Copy)]
+pub enum Body<'a> {
+    /// A client's bytes.
+    Encoded(&'a Encoded),
+    /// An object of the server's own, of the right kind and version, and [closed](managed).
+    Object(&'a ObjectMap),
+}
+
+impl Body<'_> {
+    /// The object with its defaults.
+    pub(super) fn decode(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
+        let resource = request.target.resource;
+        let mut decoded = match self {
+            Body::Encoded(body) => object(&resource.definition, body, request.strictness())?,
+            Body::Object(object) => object.clone(),
+        };
+        resource.default(&mut decoded);
+        Ok(decoded)
+    }
+
+    /// The Scale that a PUT of the subresource brings.
+    pub(super) fn decode_scale(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
+        match self {
+            Body::Encoded(body) => typed_object(subresource_kind(request)?, body, request.strictness()),
+            Body::Object(object) => Ok(object.clone()),
+        }
+    }
+}
+
+/// The kind of what is sent to the subresource of a request.
+pub(super) fn subresource_kind<'a>(request: &Request<'a>) -> Result<&'a Kind, Error> {
+    let subresource = request.target.resource.definition.subresource(request.subresource);
+    subresource.and_then(|subresource| subresource.kind.as_ref()).ok_or(Error::UnknownResource)
+}
+
+/// An object has to mean what the URL names.
+pub(super) fn check_place(target: Target<'_>, object: &mut ObjectMap) -> Result<(), Error> {
+    let metadata = metadata_mut(object);
+    meta::check_name(metadata, target.name)?;
+    let namespaced = target.resource.definition.namespaced();
+    meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
 }
 
 /// An object of the kind that the URL names, as its types have it, [closed](managed). A missing kind or apiVersion is
@@ -191,7 +240,7 @@ fn summary(body: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::api::options::write::FieldValidation;
-    use crate::api::strictness::Warnings;
+    use crate::warnings::Warnings;
 
     fn decode(body: &str) -> Result<ObjectMap, String> {
         decode_as(MediaType::Json, body.as_bytes())

@@ -4,10 +4,14 @@ use jiff::Timestamp;
 
 use super::deletion::{self, Plan, Rules};
 use super::error::Error;
-use super::modify::{Next, Outcome};
+use super::modify::Outcome;
 use super::options::DryRun;
-use super::options::delete::{DeleteOptions, Dependents};
-use super::{Answer, Api, ObjectMap, Target, admission, meta};
+use super::request::Request;
+use super::resource::Resource;
+use super::write::{Current, Next, Proposal, Write};
+use super::{Answer, Api, ObjectMap, Target, meta};
+use crate::kinds::behavior::deletion::Dependents;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
@@ -22,31 +26,32 @@ pub enum Deleted {
 }
 
 impl Api {
-    pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> Result<Deleted, Error> {
-        admission::admit_delete(target)?;
-        if let Some(deleted) = self.delete_undecodable(target, options).await? {
+    pub async fn delete(&self, request: &Request<'_>) -> Result<Deleted, Error> {
+        self.delete_as(Write::change(request, Part::Main, None)).await
+    }
+
+    /// Deletes the object as a write of its own, or as a part of an action.
+    pub(super) async fn delete_as(&self, write: Write<'_>) -> Result<Deleted, Error> {
+        let (target, options) = (write.request.target, write.request.options.delete());
+        let Resource { definition, behavior, .. } = target.resource;
+        let strategy = &behavior.strategy;
+        refuse_system_class(target)?;
+        if let Some(deleted) = self.delete_undecodable(write).await? {
             return Ok(deleted);
         }
-        let resource = target.resource;
-        let modified = self
-            .modify(target, options.dry_run, |current| {
-                let current = current.ok_or_else(|| target.not_found())?;
-                deletion::check(
-                    &current.object,
-                    &options.preconditions,
-                    &resource.definition,
-                    &resource.strategy,
-                )?;
-                let rules = Rules { strategy: &resource.strategy, behavior: resource.definition.behavior };
-                Ok(match deletion::plan(&current.object, options, rules, Timestamp::now()) {
-                    Plan::Remove(shown) => Next::Delete(shown),
-                    Plan::Keep { changed: false, .. } => Next::Unchanged,
-                    Plan::Keep { object, .. } => Next::Put(object),
-                })
-            })
-            .await?;
+        let propose = &mut |found: Option<&Current>| {
+            let current = &found.ok_or_else(|| target.not_found())?.object;
+            deletion::check(current, &options.preconditions, definition, strategy)?;
+            let rules = Rules { strategy, behavior: definition.behavior };
+            Ok(Proposal::Decided(match deletion::plan(current, options, rules, Timestamp::now()) {
+                Plan::Remove(shown) => Next::Delete(shown),
+                Plan::Keep { changed: false, .. } => Next::Unchanged,
+                Plan::Keep { object, .. } => Next::Put(object),
+            }))
+        };
+        let modified = self.modify(write, propose).await?;
         Ok(match modified.outcome {
-            Outcome::Deleted(_) if !resource.definition.behavior.returns_deleted => {
+            Outcome::Deleted(_) if !definition.behavior.returns_deleted => {
                 Deleted::Gone { uid: uid(&modified.answer) }
             }
             Outcome::Deleted(revision) => Deleted::Object(gone_at(modified.answer, revision)),
@@ -57,26 +62,40 @@ impl Api {
     }
 
     /// A stored value that cannot be read has no finalizers to respect; deleting it is the way to be rid of it.
-    async fn delete_undecodable(
-        &self,
-        target: Target<'_>,
-        options: &DeleteOptions,
-    ) -> Result<Option<Deleted>, Error> {
+    async fn delete_undecodable(&self, write: Write<'_>) -> Result<Option<Deleted>, Error> {
+        let target = write.request.target;
         let found = self.cache.any().get(target.resource.id, target.namespace, target.name);
         let Some(object) = found.filter(|object| object.json().is_err()) else { return Ok(None) };
+        let requires = self.admit_deletion(write, None).await?;
         let gone = Ok(Some(Deleted::Gone { uid: String::new() }));
-        if options.dry_run == DryRun::Yes {
+        if write.request.options.dry_run() == DryRun::Yes {
             return gone;
         }
         let expect = Expect::At(object.revision());
         let mutation = Mutation::new(target.key(), expect, Change::Delete);
-        match self.store.write(mutation).await? {
+        match self.store.write(Mutation { requires, ..mutation }).await? {
             Written::Committed { .. } => gone,
             Written::Conflict { .. } | Written::Unmet { .. } => {
                 Err(Error::modified(target.resource.group_resource(), target.name))
             }
         }
     }
+}
+
+/// The priority classes that are there from the start stay (upstream's storage of the kind says so, before it looks).
+fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
+    const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+    let definition = &target.resource.definition;
+    let is_class =
+        (definition.group().as_str(), &*definition.plural) == ("scheduling.k8s.io", "priorityclasses");
+    if !is_class || !SYSTEM.contains(&target.name) {
+        return Ok(());
+    }
+    Err(Error::Forbidden {
+        resource: definition.group_resource(),
+        name: target.name.to_owned(),
+        reason: "this is a system priority class and cannot be deleted".to_owned(),
+    })
 }
 
 /// What is gone shows when it went.

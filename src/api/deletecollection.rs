@@ -6,8 +6,8 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::error::Error;
 use super::list::List;
-use super::options::delete::DeleteOptions;
 use super::options::list::ListOptions;
+use super::request::Request;
 use super::resource::Resource;
 use super::{Api, Target};
 use crate::codec::object::Object;
@@ -20,10 +20,10 @@ impl Api {
     /// Deletes what `list` selects and returns it as it was listed.
     pub async fn delete_collection(
         &self,
+        request: &Request<'_>,
         resource: &Arc<Resource>,
         namespace: Option<&str>,
         list: ListOptions,
-        options: &DeleteOptions,
     ) -> Result<List, Error> {
         let list = self.list(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
@@ -38,7 +38,7 @@ impl Api {
         stream::iter(objects.iter().map(Ok))
             .try_for_each_concurrent(PARALLEL, |object| async move {
                 let target = Target { resource, namespace: object.namespace(), name: object.name() };
-                match self.delete(target, options).await {
+                match self.delete(&Request { target, ..*request }).await {
                     Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
                     Err(error) => Err(error),
                 }

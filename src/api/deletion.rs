@@ -7,8 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::error::{Error, Subject};
 use super::meta::{self, Metadata};
-use super::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
-use super::strategy::Strategy;
+use super::options::delete::{DeleteOptions, Preconditions};
+use crate::gotext;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::behavior::strategy::Strategy;
 use crate::schema::resource::{Behavior, ResourceDefinition};
 use crate::tree::{Map, Value};
 
@@ -55,7 +57,7 @@ pub fn check(
             "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
         ),
     };
-    let like_writes = strategy.checks_preconditions_like_writes();
+    let like_writes = strategy.hooks.checks_preconditions_like_writes();
     if let Some((wanted, found)) = differs(&preconditions.uid, "uid") {
         return Err(match like_writes {
             true => failed("UID", &wanted, found),
@@ -73,7 +75,7 @@ pub fn check(
 
 /// Decides on a DELETE of `object`.
 pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
-    if let Some(begun) = rules.strategy.begin_deletion(object, options, &rfc3339(now)) {
+    if let Some(begun) = rules.strategy.begin_deletion(object, options.dependents, &gotext::time(now)) {
         return keep(object, begun);
     }
     let mut metadata = metadata_of(object).cloned().unwrap_or_default();
@@ -156,7 +158,7 @@ fn at_least_now(seconds: i64) -> i64 {
 }
 
 fn set_deadline(metadata: &mut Metadata, deadline: Timestamp, seconds: i64) {
-    metadata.insert(TIMESTAMP, rfc3339(deadline).into());
+    metadata.insert(TIMESTAMP, gotext::time(deadline).into());
     metadata.insert(GRACE, seconds.into());
 }
 
@@ -167,7 +169,7 @@ fn mark(metadata: &mut Metadata, now: Timestamp) {
     }
     let earlier = timestamp(metadata).is_some_and(|deadline| deadline <= now);
     if !earlier {
-        metadata.insert(TIMESTAMP, rfc3339(now).into());
+        metadata.insert(TIMESTAMP, gotext::time(now).into());
     }
     metadata.insert(GRACE, 0.into());
 }
@@ -233,11 +235,6 @@ fn timestamp(metadata: &Metadata) -> Option<Timestamp> {
 /// As far as timestamps reach.
 fn plus(at: Timestamp, seconds: i64) -> Timestamp {
     at.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(at)
-}
-
-/// Whole seconds, as all times of metadata.
-fn rfc3339(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

@@ -1,19 +1,18 @@
 //! What can go wrong with a request, in the API's own terms. `http::status` turns each variant into a `Status`.
 
-mod causes;
 mod fixed;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::auth::authn::Unauthorized;
 use crate::auth::authorizer::Forbidden;
+use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
+use crate::kinds::behavior::rules::Unchecked;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
-pub use causes::Causes;
 
 /// A failed request. Message texts are part of the wire contract (`docs/spec/list-watch.md`, section 7).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -155,6 +154,12 @@ impl From<storage::Error> for Error {
     }
 }
 
+impl From<Unchecked> for Error {
+    fn from(error: Unchecked) -> Self {
+        Self::Unavailable { message: error.to_string(), retry_after: 1 }
+    }
+}
+
 impl From<Unauthorized> for Error {
     fn from(_: Unauthorized) -> Self {
         Self::Unauthorized
@@ -227,100 +232,6 @@ impl fmt::Display for Subject {
     }
 }
 
-/// One entry of `details.causes`; the message already holds the class text (`Required value: …`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    pub reason: CauseReason,
-    pub field: String,
-    pub message: String,
-}
-
-/// The machine-readable class of a [`Cause`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CauseReason {
-    Required,
-    Invalid,
-    NotSupported,
-    Forbidden,
-    Duplicate,
-    TooLong,
-    NotFound,
-    TypeInvalid,
-    TooMany,
-    NamespaceTerminating,
-    FieldManagerConflict,
-    ResourceVersionTooLarge,
-    DisruptionBudget,
-    Internal,
-}
-
-impl CauseReason {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CauseReason::Required => "FieldValueRequired",
-            CauseReason::Invalid => "FieldValueInvalid",
-            CauseReason::NotSupported => "FieldValueNotSupported",
-            CauseReason::Forbidden => "FieldValueForbidden",
-            CauseReason::Duplicate => "FieldValueDuplicate",
-            CauseReason::TooLong => "FieldValueTooLong",
-            CauseReason::NotFound => "FieldValueNotFound",
-            CauseReason::TypeInvalid => "FieldValueTypeInvalid",
-            CauseReason::TooMany => "FieldValueTooMany",
-            CauseReason::NamespaceTerminating => "NamespaceTerminating",
-            CauseReason::FieldManagerConflict => "FieldManagerConflict",
-            CauseReason::ResourceVersionTooLarge => "ResourceVersionTooLarge",
-            CauseReason::DisruptionBudget => "DisruptionBudget",
-            CauseReason::Internal => "InternalError",
-        }
-    }
-}
-
-impl Cause {
-    pub fn required(field: impl Into<String>, detail: &str) -> Self {
-        Self::new(CauseReason::Required, field, with_detail("Required value", detail))
-    }
-
-    /// `value` is printed as it stands: quote strings, spell other values as JSON.
-    pub fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> Self {
-        Self::new(CauseReason::Invalid, field, with_detail(&format!("Invalid value: {value}"), detail))
-    }
-
-    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self::new(CauseReason::Forbidden, field, with_detail("Forbidden", detail))
-    }
-
-    /// `supported` in the order in which upstream lists it.
-    pub fn not_supported(field: impl Into<String>, value: impl fmt::Display, supported: &[&str]) -> Self {
-        let list: Vec<String> = supported.iter().map(|v| format!("\"{v}\"")).collect();
-        let detail = format!("supported values: {}", list.join(", "));
-        Self::new(
-            CauseReason::NotSupported,
-            field,
-            with_detail(&format!("Unsupported value: {value}"), &detail),
-        )
-    }
-
-    /// `limit` in bytes.
-    pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
-        let detail = format!("may not be more than {limit} bytes");
-        Self::new(CauseReason::TooLong, field, with_detail("Too long", &detail))
-    }
-
-    /// `value` as for [`Cause::invalid`].
-    pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
-        Self::new(CauseReason::Duplicate, field, format!("Duplicate value: {value}"))
-    }
-
-    /// A cause with its whole message.
-    pub fn new(reason: CauseReason, field: impl Into<String>, message: String) -> Self {
-        Self { reason, field: field.into(), message }
-    }
-}
-
-fn with_detail(class: &str, detail: &str) -> String {
-    if detail.is_empty() { class.to_owned() } else { format!("{class}: {detail}") }
-}
-
 fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String {
     let plain = format!("{resource} \"{name}\" already exists");
     match cause {
@@ -335,19 +246,4 @@ fn already_exists(resource: &GroupResource, name: &str, cause: Exists) -> String
 fn invalid(kind: &GroupKind, name: &str, causes: &[Cause]) -> String {
     let subject = format!("{kind} \"{name}\" is invalid");
     if causes.is_empty() { subject } else { format!("{subject}: {}", aggregate(causes)) }
-}
-
-/// One cause stands bare, several as `[a, b]`; equal texts appear once (upstream's aggregate error).
-pub fn aggregate(causes: &[Cause]) -> String {
-    let mut seen = HashSet::with_capacity(causes.len());
-    let texts = causes.iter().map(|cause| match (cause.reason, &*cause.field) {
-        // Of all fields: how many more errors there are.
-        (CauseReason::TooMany, "") => cause.message.clone(),
-        (_, field) => format!("{field}: {}", cause.message),
-    });
-    let texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
-    match texts.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    }
 }

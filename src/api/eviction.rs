@@ -2,20 +2,25 @@
 
 mod budget;
 
-use super::error::{Cause, CauseReason, Error};
+use super::decode::{Encoded, subresource_kind, typed_object};
+use super::error::Error;
 use super::modify::Outcome;
 use super::options::delete::DeleteOptions;
 use super::options::query::Query;
 use super::options::write::WriteOptions;
 use super::options::{DryRun, GetOptions, ReadAt};
-use super::part::Part;
-use super::strategy::condition::{self, Condition};
-use super::strictness::{Requester, Warnings};
-use super::update::{Change, UidRule, next_version};
+use super::request::{Options, Request};
+use super::resource::Resource;
+use super::write::{Current, Proposal, Write};
 use super::{Answer, Api, ObjectMap, Target, deletion, fields, meta, metadata_mut, now};
+use crate::causes::{Cause, CauseReason};
+use crate::kinds::behavior::part::Part;
+use crate::kinds::core::pod::condition::{self, Condition};
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
+use crate::storage::Requirement;
 use crate::tree::Value;
-use crate::user::User;
+use crate::warnings::Warnings;
 use budget::Budget;
 
 /// How often a pod that changes all the time is looked at again.
@@ -31,37 +36,37 @@ const TARGET: Condition<'static> = Condition {
 
 impl Api {
     /// Evicts a pod, or refuses because of its budget.
-    pub async fn evict(
-        &self,
-        pod: Target<'_>,
-        mut eviction: ObjectMap,
-        options: &WriteOptions,
-        user: &User,
-    ) -> Result<(), Error> {
+    pub async fn evict(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
+        let pod = request.target;
+        let mut eviction = typed_object(subresource_kind(request)?, body, request.strictness())?;
         meta::ensure_namespace(metadata_mut(&mut eviction), Some(pod.namespace))?;
-        if fields::text(&eviction, &["metadata", "name"]) != pod.name {
+        let mut action = self.complete_action(request, eviction).await?;
+        let eviction = action.object_mut()?;
+        if fields::text(eviction, &["metadata", "name"]) != pod.name {
             return Err(Error::bad_request("name in URL does not match name in Eviction object"));
         }
         let mut delete = match eviction.get("deleteOptions").filter(|options| options.is_object()) {
             Some(options) => DeleteOptions::parse(Some(options), &Query::default())?,
             None => DeleteOptions::default(),
         };
-        if options.dry_run == DryRun::Yes {
+        if request.options.dry_run() == DryRun::Yes {
             delete.dry_run = DryRun::Yes;
         }
-        match self.evict_unguarded(pod, &delete, user).await? {
+        self.admission.validate(&action).await?;
+        let eviction = Eviction { request, requires: action.requires };
+        match self.evict_unguarded(&eviction, &delete).await? {
             Looked::Evicted => Ok(()),
-            Looked::Guarded(found) => self.evict_guarded(pod, &found, &delete, user).await,
+            Looked::Guarded(found) => self.evict_guarded(&eviction, &found, &delete).await,
         }
     }
 
     /// Pods that do no work, or not yet, are nobody's budget.
     async fn evict_unguarded(
         &self,
-        pod: Target<'_>,
+        eviction: &Eviction<'_>,
         delete: &DeleteOptions,
-        user: &User,
     ) -> Result<Looked, Error> {
+        let pod = eviction.request.target;
         let pinned = delete.preconditions.resource_version.is_some();
         let mut attempt = 1;
         loop {
@@ -71,7 +76,7 @@ impl Api {
             if until == Until::ItStarts && !pinned {
                 delete.preconditions.resource_version = Some(revision_of(&found));
             }
-            match self.mark_and_delete(pod, delete, user).await {
+            match self.mark_and_delete(eviction, delete).await {
                 Err(Error::Conflict { .. }) if !pinned && attempt < ATTEMPTS => attempt += 1,
                 done => return done.map(|()| Looked::Evicted),
             }
@@ -80,11 +85,11 @@ impl Api {
 
     async fn evict_guarded(
         &self,
-        pod: Target<'_>,
+        eviction: &Eviction<'_>,
         found: &ObjectMap,
         delete: &DeleteOptions,
-        user: &User,
     ) -> Result<(), Error> {
+        let pod = eviction.request.target;
         let budgets = self
             .resources
             .get(&Gvr::fixed("policy/v1", "poddisruptionbudgets"))
@@ -92,7 +97,7 @@ impl Api {
         let state = self.cache.fresh().await?;
         let mut matching = budget::matching(&state, budgets, pod.namespace, found)?;
         let Some(budget) = matching.pop() else {
-            return self.mark_and_delete(pod, delete.clone(), user).await;
+            return self.mark_and_delete(eviction, delete.clone()).await;
         };
         if !matching.is_empty() {
             let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
@@ -100,13 +105,13 @@ impl Api {
         }
         if is_ready(found) || !budget.lets_unready_go() {
             self.take_disruption(budgets, pod, &budget, delete.dry_run).await?;
-            return self.mark_and_delete(pod, delete.clone(), user).await;
+            return self.mark_and_delete(eviction, delete.clone()).await;
         }
         // It must not have become ready in between.
         let pinned = delete.preconditions.resource_version.is_some();
         let mut delete = delete.clone();
         delete.preconditions.resource_version = Some(revision_of(found));
-        match self.mark_and_delete(pod, delete, user).await {
+        match self.mark_and_delete(eviction, delete).await {
             Err(Error::Conflict { .. }) if !pinned => Err(still_processed(budget.name())),
             done => done,
         }
@@ -115,51 +120,41 @@ impl Api {
     /// Takes one disruption of what the budget allows.
     async fn take_disruption(
         &self,
-        budgets: &super::resource::Resource,
+        budgets: &Resource,
         pod: Target<'_>,
         budget: &Budget,
         dry_run: DryRun,
     ) -> Result<(), Error> {
         let target = Target { resource: budgets, namespace: pod.namespace, name: budget.name() };
-        let own = WriteOptions::default();
-        self.modify(target, dry_run, |current| {
-            let current = current.ok_or_else(|| target.not_found())?;
-            let new = Budget::of(current.object.clone()).disrupted(pod.name, &now())?;
-            let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-            let change = Change {
-                part: Part::Status,
-                uid: UidRule::Immutable,
-                requester,
-                manager: Some(own.manager()),
-            };
-            next_version(target, change, new, current)
-        })
-        .await?;
-        Ok(())
+        let options = WriteOptions { dry_run, ..WriteOptions::default() };
+        let request = &Request::own(Verb::Update, target).on(Part::Status).with(&options);
+        let write = Write::change(request, Part::Status, Some(options.manager()));
+        let propose = &mut |found: Option<&Current>| {
+            let current = found.ok_or_else(|| target.not_found())?;
+            Budget::of(current.object.clone()).disrupted(pod.name, &now()).map(Proposal::Object)
+        };
+        self.modify(write, propose).await.map(drop)
     }
 
     /// The pod says why it goes, and goes.
-    async fn mark_and_delete(
-        &self,
-        pod: Target<'_>,
-        mut delete: DeleteOptions,
-        user: &User,
-    ) -> Result<(), Error> {
+    async fn mark_and_delete(&self, eviction: &Eviction<'_>, mut delete: DeleteOptions) -> Result<(), Error> {
+        let Eviction { request, requires } = eviction;
+        fn part_of_action<'a>(request: &'a Request<'a>, requires: &'a [Requirement]) -> Write<'a> {
+            Write { relies_on: requires, ..Write::part_of_action(request) }
+        }
         if delete.dry_run == DryRun::No {
-            let modified = self
-                .modify(pod, DryRun::No, |current| {
-                    let current = current.ok_or_else(|| pod.not_found())?;
-                    let resource = pod.resource;
-                    let (definition, strategy) = (&resource.definition, &resource.strategy);
-                    deletion::check(&current.object, &delete.preconditions, definition, strategy)?;
-                    let mut new = current.object.clone();
-                    condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
-                    let requester = Requester { user, warnings: &Warnings::default() };
-                    let change =
-                        Change { part: Part::Status, uid: UidRule::Immutable, requester, manager: None };
-                    next_version(pod, change, new, current)
-                })
-                .await?;
+            let pod = request.target;
+            let propose = &mut |found: Option<&Current>| {
+                let current = &found.ok_or_else(|| pod.not_found())?.object;
+                let Resource { definition, behavior, .. } = pod.resource;
+                deletion::check(current, &delete.preconditions, definition, &behavior.strategy)?;
+                let mut new = current.clone();
+                condition::set(fields::object_mut(&mut new, "status"), &TARGET, &now());
+                Ok(Proposal::Object(new))
+            };
+            let marking = Request { options: Options::None, warnings: &Warnings::UNREAD, ..**request };
+            let write = Write { part: Part::Status, ..part_of_action(&marking, requires) };
+            let modified = self.modify(write, propose).await?;
             if matches!(modified.outcome, Outcome::Deleted(_)) {
                 return Ok(());
             }
@@ -169,8 +164,15 @@ impl Api {
                 *pinned = marked.revision().to_string();
             }
         }
-        self.delete(pod, &delete).await.map(|_| ())
+        self.delete_as(part_of_action(&request.with(&delete), requires)).await.map(drop)
     }
+}
+
+/// An eviction that plugins have let pass.
+struct Eviction<'a> {
+    /// The request to the pod's subresource.
+    request: &'a Request<'a>,
+    requires: Vec<Requirement>,
 }
 
 /// What a first look at the pod came to.

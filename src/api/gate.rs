@@ -4,7 +4,8 @@
 use tokio::sync::watch;
 
 use super::error::Error;
-use crate::schema::names::GroupResource;
+use super::request::Request;
+use crate::schema::resource::Verb;
 use crate::user::{MASTERS, User};
 
 /// Opens once. Clones are the same gate.
@@ -19,14 +20,6 @@ enum State {
         last_error: Option<String>,
     },
     Open,
-}
-
-/// A write that asks to pass.
-pub struct Write<'a> {
-    pub resource: &'a GroupResource,
-    pub namespace: &'a str,
-    pub creates: bool,
-    pub user: &'a User,
 }
 
 impl Gate {
@@ -70,78 +63,95 @@ impl Gate {
     }
 
     /// Lets a write pass, or tells what it waits for.
-    pub fn admit(&self, write: &Write<'_>) -> Result<(), Error> {
+    pub fn admit(&self, write: &Request<'_>) -> Result<(), Error> {
         let state = self.0.borrow();
         let State::Closed { last_error, .. } = &*state else { return Ok(()) };
-        if write.is_needed_to_start() {
+        if is_needed_to_start(write) {
             return Ok(());
         }
-        Err(Error::not_registered(write.resource, last_error.as_deref()))
+        let resource = write.target.resource.group_resource();
+        Err(Error::not_registered(&resource, last_error.as_deref()))
     }
 }
 
-impl Write<'_> {
-    fn is_needed_to_start(&self) -> bool {
-        match (&*self.resource.group, &*self.resource.plural) {
-            ("internal.apiserver.k8s.io", "storageversions") => true,
-            ("", "namespaces") => {
-                self.creates && self.user.name == User::apiserver().name && self.user.is_in(MASTERS)
-            }
-            ("coordination.k8s.io", "leases") => self.namespace == "kube-system",
-            _ => false,
+fn is_needed_to_start(write: &Request<'_>) -> bool {
+    let definition = &write.target.resource.definition;
+    match (definition.group().as_str(), &*definition.plural) {
+        ("internal.apiserver.k8s.io", "storageversions") => true,
+        ("", "namespaces") => {
+            write.verb == Verb::Create
+                && write.user.name == User::apiserver().name
+                && write.user.is_in(MASTERS)
         }
+        ("coordination.k8s.io", "leases") => write.target.namespace == "kube-system",
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    fn admit(gate: &Gate, plural: (&str, &str), namespace: &str, user: &User) -> bool {
-        let resource = GroupResource::new(plural.0, plural.1);
-        let write = Write { resource: &resource, namespace, creates: true, user };
-        gate.admit(&write).is_ok()
+    use super::*;
+    use crate::api::Target;
+    use crate::api::catalog::Served;
+    use crate::codec::at_rest::StorageMediaType;
+    use crate::kinds::built_in;
+    use crate::schema::names::Gvr;
+    use crate::schema::registry::Registry;
+    use crate::storage::ResourceId;
+
+    fn resources() -> Served {
+        let registry = Arc::new(Registry::new(built_in::definitions()));
+        let ids = registry.stored().zip(1..).map(|((name, _), id)| (name.clone(), ResourceId(id))).collect();
+        Served::new(registry.clone(), &ids, StorageMediaType::default())
+    }
+
+    fn admit(gate: &Gate, resource: &Gvr, namespace: &str, user: &User) -> Result<(), Error> {
+        let resources = resources();
+        let resource = resources.get(resource).expect("a resource");
+        let target = Target { resource, namespace, name: "" };
+        gate.admit(&Request { user, ..Request::own(Verb::Create, target) })
     }
 
     #[test]
     fn s22_s23_what_passes_a_closed_gate() {
         let gate = Gate::closed();
         let admin = User { name: "admin".to_owned(), groups: vec![MASTERS.to_owned()], ..User::default() };
-        let (namespaces, leases) = (("", "namespaces"), ("coordination.k8s.io", "leases"));
+        let (namespaces, leases) =
+            (Gvr::fixed("v1", "namespaces"), Gvr::fixed("coordination.k8s.io/v1", "leases"));
         for (resource, namespace, user, passes) in [
-            (("internal.apiserver.k8s.io", "storageversions"), "", &admin, true),
-            (leases, "kube-system", &admin, true),
-            (leases, "default", &admin, false),
-            (namespaces, "", &User::apiserver(), true),
-            (namespaces, "", &admin, false),
-            (("", "pods"), "kube-system", &admin, false),
-            (("apiextensions.k8s.io", "customresourcedefinitions"), "", &admin, false),
+            (Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"), "", &admin, true),
+            (leases.clone(), "kube-system", &admin, true),
+            (leases.clone(), "default", &admin, false),
+            (namespaces.clone(), "", &User::apiserver(), true),
+            (namespaces.clone(), "", &admin, false),
+            (Gvr::fixed("v1", "pods"), "kube-system", &admin, false),
+            (Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions"), "", &admin, false),
         ] {
-            assert_eq!(admit(&gate, resource, namespace, user), passes, "{resource:?} {namespace}");
+            assert_eq!(admit(&gate, &resource, namespace, user).is_ok(), passes, "{resource:?} {namespace}");
         }
         gate.registered();
         gate.failed(Some("late".to_owned()));
-        assert!(admit(&gate, ("", "pods"), "default", &admin));
+        assert!(admit(&gate, &Gvr::fixed("v1", "pods"), "default", &admin).is_ok());
     }
 
     #[test]
     fn s21_s27_the_text_of_a_refusal() {
         let gate = Gate::closed();
-        let text = |resource: GroupResource| {
-            let user = User::default();
-            let write = Write { resource: &resource, namespace: "", creates: true, user: &user };
-            gate.admit(&write).map_err(|error| error.to_string())
-        };
+        let text =
+            |resource: &Gvr| admit(&gate, resource, "", &User::default()).map_err(|error| error.to_string());
+        let configmaps = Gvr::fixed("v1", "configmaps");
         let refused = |resource: &str, error: &str| {
             Err(format!(
                 "wait for storage version registration to complete for resource: {resource}, last seen error: {error}"
             ))
         };
-        assert_eq!(text(GroupResource::new("", "configmaps")), refused("configmaps", "<nil>"));
+        assert_eq!(text(&configmaps), refused("configmaps", "<nil>"));
         gate.failed(None);
-        assert_eq!(text(GroupResource::new("apps", "deployments")), refused("deployments.apps", "<nil>"));
+        assert_eq!(text(&Gvr::fixed("apps/v1", "deployments")), refused("deployments.apps", "<nil>"));
         gate.failed(Some("no".to_owned()));
         gate.failed(None);
-        assert_eq!(text(GroupResource::new("", "configmaps")), refused("configmaps", "no"));
+        assert_eq!(text(&configmaps), refused("configmaps", "no"));
     }
 }

@@ -4,16 +4,18 @@
 //! has checked. The order of the fields is the encoder's business.
 
 pub mod create;
-pub mod format;
 mod managers;
 pub mod owners;
 pub mod types;
 pub mod update;
 
-use rand::{Rng, RngExt};
+use rand::Rng;
+use rand::RngExt;
 
-use super::error::{Cause, Causes, Error};
+use crate::api::error::Error;
+use crate::causes::{Cause, Causes};
 use crate::gotext;
+use crate::kinds::behavior::format;
 use crate::schema::resource::Scope;
 use crate::tree::{Map, Value};
 
@@ -24,41 +26,11 @@ pub type Metadata = Map;
 pub const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 const GENERATED_PREFIX_MAX: usize = 58;
+
 const GENERATED_SUFFIX: usize = 5;
+
 /// No vowels and no look-alikes (apimachinery `rand.String`).
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// What a kind demands of its names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameFormat {
-    /// RBAC and other kinds whose names carry colons.
-    PathSegment,
-    /// Most kinds, and all custom resources.
-    Dns1123Subdomain,
-    Dns1123Label,
-    Dns1035Label,
-}
-
-impl NameFormat {
-    /// What is wrong with a name.
-    pub fn check(self, name: &str) -> Vec<String> {
-        match self {
-            NameFormat::PathSegment => format::path_segment(name),
-            NameFormat::Dns1123Subdomain => format::dns1123_subdomain(name),
-            NameFormat::Dns1123Label => format::dns1123_label(name),
-            NameFormat::Dns1035Label => format::dns1035_label(name),
-        }
-    }
-
-    /// What is wrong with a prefix of generated names: a last dash is fine.
-    pub fn check_prefix(self, prefix: &str) -> Vec<String> {
-        match (self, prefix.strip_suffix('-')) {
-            (NameFormat::PathSegment, _) => format::path_segment_prefix(prefix),
-            (_, Some(stem)) if !stem.is_empty() => self.check(&format!("{stem}a")),
-            _ => self.check(prefix),
-        }
-    }
-}
 
 /// A name for `generateName`: the prefix, cut to 58 bytes, and five random characters.
 pub fn generate_name(prefix: &str, rng: &mut (impl Rng + ?Sized)) -> String {

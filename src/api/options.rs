@@ -8,7 +8,8 @@ pub mod write;
 
 use std::time::Duration;
 
-use super::error::{Cause, Error};
+use super::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
 use crate::revision::Revision;
 

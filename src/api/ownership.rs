@@ -6,9 +6,12 @@
 
 use std::borrow::Cow;
 
-use super::part::Part;
+use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut, now};
+use crate::causes::{Cause, CauseReason};
+use crate::kinds::behavior::part::Part;
+use crate::patch::apply::conflict::{self, Conflict};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Managers, Operation, is_reset};
 use crate::patch::apply::ownership::{self, Acting, Update, Versions};
@@ -17,6 +20,8 @@ use crate::tree::Value;
 
 pub(super) mod scale;
 
+/// The manager of what an object held when nobody kept track.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const FIELD: &str = "managedFields";
 
 /// Who makes a write that is no apply, and what of.
@@ -34,7 +39,7 @@ pub(super) struct Kind<'a> {
 
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
-        Self { resource, filter: resource.strategy.filter(part) }
+        Self { resource, filter: resource.behavior.strategy.filter(part) }
     }
 
     /// The object that a create starts from: the zero value of the kind.
@@ -162,4 +167,28 @@ fn same_but_time(one: &Value, other: &Value) -> bool {
         one.iter().filter(|(name, _)| *name != "time").all(|(name, value)| other.get(name) == Some(value))
     };
     covers(one, other) && covers(other, one)
+}
+
+/// All that an untracked object holds belongs to nobody in particular; `zero` is the zero value of its kind.
+pub(super) fn first_managers(
+    versions: &impl Versions,
+    live: &ObjectMap,
+    acting: &Acting,
+    zero: &ObjectMap,
+) -> Managers {
+    let mut before = acting.clone();
+    before.identity.name = BEFORE_FIRST_APPLY.to_owned();
+    before.identity.operation = Operation::Update;
+    ownership::update(versions, zero, live, &Managers::default(), &before).unwrap_or_default()
+}
+
+/// 409 of an apply, which names the managers of the fields.
+pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {
+    let (message, named) = conflict::message(conflicts);
+    let causes = named.into_iter().flat_map(|(manager, paths)| {
+        let message = format!("conflict with {manager}");
+        let cause = move |path| Cause::new(CauseReason::FieldManagerConflict, path, message.clone());
+        paths.into_iter().map(cause)
+    });
+    Error::ApplyConflict { message, causes: causes.collect() }
 }

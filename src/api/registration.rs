@@ -3,25 +3,27 @@
 
 use std::sync::Arc;
 
+use super::catalog::Served;
 use super::error::Error;
-use super::modify::put_mutation;
 use super::ownership::{self, Tracking};
-use super::part::Part;
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
-use super::strictness::{Requester, Warnings};
-use super::{Api, ObjectMap, Target, create, metadata_mut, now};
+use super::write::{create, put_mutation};
+use super::{Api, ObjectMap, Target, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::registry::Registry;
-use crate::schema::resource::Storage;
+use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::{
     Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// How much of a registration is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,42 +40,30 @@ struct Plan {
     registry: RegistryChange,
 }
 
-/// What this server says of all stored resources.
+/// Under which name this server registers, and which of its lives it is.
 #[derive(Clone, Debug)]
 pub struct OwnRegistration {
-    rows: Arc<Registration>,
-    /// Of the StorageVersion objects, in the order of `rows.resources`.
-    names: Vec<String>,
+    server: Arc<str>,
+    incarnation: Arc<str>,
+}
+
+/// What a server says of one resource, in the registry's rows and in a StorageVersion object of this name.
+struct Claim {
+    name: String,
+    encoded: EncodedResource,
 }
 
 impl OwnRegistration {
+    pub fn new(server: &str, incarnation: &str) -> Self {
+        Self { server: server.into(), incarnation: incarnation.into() }
+    }
+
     pub fn server(&self) -> &str {
-        &self.rows.server
+        &self.server
     }
 }
 
 impl Api {
-    /// What a server of this program and configuration registers.
-    pub fn registration(&self, server: &str, incarnation: &str) -> OwnRegistration {
-        let registry = self.resources.registry();
-        let mut encoded: Vec<_> = registry
-            .stored()
-            .filter_map(|(name, definition)| {
-                let resource = self.resources.get(&definition.gvr())?;
-                Some((storage_version_name(name), encoded(registry, name, resource)))
-            })
-            .collect();
-        encoded.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let (names, resources) = encoded.into_iter().unzip();
-        let rows = Registration {
-            server: server.into(),
-            incarnation: incarnation.into(),
-            format: ValueFormat::NEWEST,
-            resources,
-        };
-        OwnRegistration { rows: Arc::new(rows), names }
-    }
-
     /// The right to write that the registration gives.
     pub fn fence(&self, registration: &OwnRegistration) -> Fence {
         // Namespaces and leases are what a server needs before it can register.
@@ -84,24 +74,58 @@ impl Api {
         ];
         let exempt = first.iter().filter_map(|name| self.resources.get(name)).map(|resource| resource.id);
         Fence {
-            server: registration.rows.server.clone(),
-            incarnation: registration.rows.incarnation.clone(),
+            server: registration.server.clone(),
+            incarnation: registration.incarnation.clone(),
             exempt: exempt.collect(),
         }
     }
 
-    /// Registers a server. A lost race is run again at once: nobody's attempt fails because of others.
-    pub async fn register(&self, registration: &OwnRegistration, extent: Extent) -> Result<(), Error> {
-        let OwnRegistration { rows, names } = registration;
+    /// Registers a server for what is served now. A lost race is run again at once: nobody's attempt fails because of
+    /// others.
+    pub async fn register(&self, own: &OwnRegistration, extent: Extent) -> Result<(), Error> {
+        let claims = claims(&self.catalog.served());
+        let rows = Arc::new(Registration {
+            server: own.server.clone(),
+            incarnation: own.incarnation.clone(),
+            format: ValueFormat::NEWEST,
+            resources: claims.iter().map(|claim| claim.encoded.clone()).collect(),
+        });
         self.change_together(|state| {
-            let mut mutations = Vec::new();
-            for (name, encoded) in names.iter().zip(&rows.resources) {
-                mutations.extend(self.register_one(state, name, &entry(&rows.server, encoded))?);
+            let mut mutations = self.forget_others(state, own, &claims)?;
+            for Claim { name, encoded } in &claims {
+                mutations.extend(self.register_one(state, name, &entry(&own.server, encoded))?);
             }
             let needed = extent == Extent::Whole || !mutations.is_empty();
             Ok(needed.then(|| Plan { mutations, registry: RegistryChange::Put(rows.clone()) }))
         })
         .await
+    }
+
+    /// Takes the server's entries out of the StorageVersions of resources that it serves no more.
+    fn forget_others(
+        &self,
+        state: &State,
+        own: &OwnRegistration,
+        claims: &[Claim],
+    ) -> Result<Vec<Mutation>, Error> {
+        let resource = self.storage_versions()?;
+        let mut mutations = Vec::new();
+        for found in state.objects(resource.id).range(&Range::of(None)) {
+            if claims.binary_search_by(|claim| (*claim.name).cmp(found.name())).is_ok() {
+                continue;
+            }
+            let object = match resource.decode_closed(found) {
+                Ok(object) => object,
+                Err(error) => {
+                    self.unreadable.tell("registration", found, error);
+                    continue;
+                }
+            };
+            if storage_version::servers(&object).any(|server| server == own.server()) {
+                mutations.push(removal(resource, found, &object, |server| server == own.server())?);
+            }
+        }
+        Ok(mutations)
     }
 
     /// Takes away the entries of servers that are `gone` by a state, StorageVersions that are left without any, and the
@@ -157,20 +181,19 @@ impl Api {
         }
     }
 
-    /// An object that nobody has an entry in yet.
-    fn new_object(&self, target: Target<'_>) -> Result<ObjectMap, Error> {
+    /// An object that nobody has an entry in yet. It is part of a transaction of the server's, which no plugin sees.
+    fn new_object(&self, target: Target<'_>) -> ObjectMap {
         let resource = target.resource;
         let mut object = ObjectMap::new();
         object.extend(resource.definition.gvk().claims());
         metadata_mut(&mut object).insert("name", target.name.into());
         object.insert("spec", ObjectMap::new().into());
         ownership::track_create(resource, &mut object, WriteOptions::default().manager());
-        create::prepared(
-            self,
-            target,
-            object,
-            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
-        )
+        let now = now();
+        create::stamp(resource, &mut object, &*self.config.generate_name, &now);
+        let writer = Writer { user: &User::apiserver(), now: &now, warnings: &Warnings::UNREAD };
+        create::prepare(resource, &mut object, &writer);
+        object
     }
 
     fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
@@ -179,7 +202,7 @@ impl Api {
         let found = state.get(resource.id, "", name);
         let (old, expect) = match &found {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
-            None => (self.new_object(target)?, Expect::Absent),
+            None => (self.new_object(target), Expect::Absent),
         };
         let status = storage_version::with_entry(&old, entry, &now());
         if old.get("status") == Some(&status) {
@@ -199,6 +222,18 @@ const STORAGE_VERSIONS: Gvr = Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "
 pub fn storage_version_name(resource: &GroupResource) -> String {
     let group = if resource.group.is_empty() { "core" } else { &resource.group };
     format!("{group}.{}", resource.plural)
+}
+
+/// What is said of all stored resources, sorted by name.
+fn claims(served: &Served) -> Vec<Claim> {
+    let registry = served.registry();
+    let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
+        let resource = served.get(&definition.gvr())?;
+        Some(Claim { name: storage_version_name(name), encoded: encoded(registry, name, resource) })
+    };
+    let mut claims: Vec<_> = registry.stored().filter_map(claim).collect();
+    claims.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    claims
 }
 
 fn encoded(registry: &Registry, stored: &GroupResource, resource: &Resource) -> EncodedResource {

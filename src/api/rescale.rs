@@ -1,142 +1,81 @@
 //! PUT and PATCH of the subresource `scale`: a change of one number of the parent.
 
-use super::apply::{body, conflict_error};
+use super::decode::patch::Patch;
+use super::decode::{Body, check_place, configuration};
 use super::error::Error;
-use super::modify::{Current, Next};
-use super::options::write::{PatchOptions, WriteOptions};
-use super::ownership::{self, Tracking};
-use super::part::Part;
-use super::patch::Patch;
-use super::strictness::{Requester, Strictness};
-use super::update::{Change, UidRule, check_place, next_version};
-use super::{Answer, Api, ObjectMap, Target, metadata, metadata_mut, scale};
+use super::modify::Modified;
+use super::ownership::{self, conflict_error};
+use super::request::Request;
+use super::write::rescale::{Owners, Rescale};
+use super::write::{Current, Proposal, Propose, UidRule, Write};
+use super::{Answer, Api, ObjectMap, scale};
+use crate::kinds::behavior::part::Part;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Refusal;
 
 impl Api {
-    pub async fn update_scale(
+    pub(super) async fn update_scale(
         &self,
-        target: Target<'_>,
-        mut body: ObjectMap,
-        options: &WriteOptions,
-        requester: Requester<'_>,
-    ) -> Result<ObjectMap, Error> {
-        check_place(target, &mut body)?;
-        let modified = self
-            .modify(target, options.dry_run, |current| {
-                let current = current.ok_or_else(|| target.not_found())?;
-                rescaled(target, &body, current, requester, Some(options.manager()))
-            })
-            .await?;
-        scale_of(target, &modified.answer)
+        request: &Request<'_>,
+        body: Body<'_>,
+    ) -> Result<Modified, Error> {
+        let mut sent = body.decode_scale(request)?;
+        check_place(request.target, &mut sent)?;
+        self.rescale(request, &mut |_| Ok(updated(request, sent.clone()))).await
     }
 
-    pub async fn patch_scale(
+    pub(super) async fn patch_scale(
         &self,
-        target: Target<'_>,
+        request: &Request<'_>,
         kind: PatchKind,
         body: &[u8],
-        options: &PatchOptions,
-        requester: Requester<'_>,
-    ) -> Result<ObjectMap, Error> {
-        let strictness =
-            Strictness { validation: options.write.field_validation, warnings: requester.warnings };
-        if kind == PatchKind::Apply {
-            return self.apply_scale(target, body, options, requester).await;
-        }
+    ) -> Result<Modified, Error> {
+        let (target, strictness) = (request.target, request.strictness());
         let patch = Patch::parse(kind, body, strictness)?;
-        let modified = self
-            .modify(target, options.write.dry_run, |current| {
-                let current = current.ok_or_else(|| target.not_found())?;
-                let scale = scale::of(&current.object);
-                let mut patched = patch.decode(&scale, scale::kind(target.resource)?, strictness)?;
-                check_place(target, &mut patched)?;
-                rescaled(target, &patched, current, requester, Some(options.write.manager()))
-            })
-            .await?;
-        scale_of(target, &modified.answer)
+        let propose = &mut |found: Option<&Current>| {
+            let current = found.ok_or_else(|| target.not_found())?;
+            let scale = scale::of(&current.object);
+            let mut patched = patch.decode(&scale, scale::kind(target.resource)?, strictness)?;
+            check_place(target, &mut patched)?;
+            Ok(updated(request, patched))
+        };
+        self.rescale(request, propose).await
     }
 
-    async fn apply_scale(
-        &self,
-        target: Target<'_>,
-        body: &[u8],
-        options: &PatchOptions,
-        requester: Requester<'_>,
-    ) -> Result<ObjectMap, Error> {
-        let body::Config { object: config, problem } = body::parse(body)?;
-        let strictness =
-            Strictness { validation: options.write.field_validation, warnings: requester.warnings };
-        let modified = self
-            .modify(target, options.write.dry_run, |current| {
-                let current = current.ok_or_else(|| target.not_found())?;
-                body::check(&config, &scale::GVK)?;
-                let live = scale::of(&current.object);
-                let manager = options.write.manager();
-                let scales = (&live, &config);
-                let applied = ownership::scale::apply(
-                    target.resource,
-                    &current.object,
-                    scales,
-                    manager,
-                    options.conflicts,
-                )
+    pub(super) async fn apply_scale(&self, request: &Request<'_>, body: &[u8]) -> Result<Modified, Error> {
+        let (target, options) = (request.target, request.options.write());
+        let configuration::Config { object: config, problem } = configuration::parse(body)?;
+        let propose = &mut |found: Option<&Current>| {
+            let parent = &found.ok_or_else(|| target.not_found())?.object;
+            configuration::check(&config, &scale::GVK)?;
+            let scales = (&scale::of(parent), &config);
+            let (manager, conflicts) = (options.manager(), options.conflicts);
+            let applied = ownership::scale::apply(target.resource, parent, scales, manager, conflicts)
                 .map_err(|refusal| match refusal {
                     Refusal::Unfit(why) => ownership::scale::unfit(&config, &why),
                     Refusal::Conflicts(found) => conflict_error(&found),
                 })?;
-                body::judge(problem.as_deref(), strictness)?;
-                let mut scale = applied.object;
-                check_place(target, &mut scale)?;
-                let mut new = current.object.clone();
-                scale::apply(&mut new, &scale, target.name)?;
-                ownership::put(&mut new, applied.managers.encode());
-                put(target, &scale, new, current, requester)
-            })
-            .await?;
-        scale_of(target, &modified.answer)
-    }
-}
-
-/// The parent with the replicas of a Scale, under the Scale's preconditions.
-fn rescaled(
-    target: Target<'_>,
-    scale: &ObjectMap,
-    current: &Current,
-    requester: Requester<'_>,
-    manager: Option<&str>,
-) -> Result<Next, Error> {
-    let mut new = current.object.clone();
-    scale::apply(&mut new, scale, target.name)?;
-    if let Some(manager) = manager {
-        let scales = (&scale::of(&current.object), &scale::of(&new));
-        let tracking = Tracking { manager, part: Part::Scale };
-        ownership::scale::track(target.resource, &mut new, scales, tracking);
-    }
-    put(target, scale, new, current, requester)
-}
-
-fn put(
-    target: Target<'_>,
-    scale: &ObjectMap,
-    mut new: ObjectMap,
-    current: &Current,
-    requester: Requester<'_>,
-) -> Result<Next, Error> {
-    for field in ["resourceVersion", "uid"] {
-        let wanted = metadata(scale).and_then(|metadata| metadata.get(field)).cloned();
-        match wanted {
-            Some(wanted) => metadata_mut(&mut new).insert(field, wanted),
-            None => metadata_mut(&mut new).shift_remove(field),
+            configuration::judge(problem.as_deref(), request.strictness())?;
+            let mut scale = applied.object;
+            check_place(target, &mut scale)?;
+            Ok(Proposal::Scale(Rescale { scale, owners: Owners::Applied(applied.managers.encode()) }))
         };
+        self.rescale(request, propose).await
     }
-    let change = Change { part: Part::Scale, uid: UidRule::Precondition, requester, manager: None };
-    next_version(target, change, new, current)
+
+    /// Writes the parent, and answers with its Scale.
+    async fn rescale(&self, request: &Request<'_>, propose: &mut Propose<'_>) -> Result<Modified, Error> {
+        let write = Write { uid: UidRule::Precondition, ..Write::change(request, Part::Scale, None) };
+        let Modified { answer, outcome } = self.modify(write, propose).await?;
+        let scale = match answer {
+            Answer::Stored(parent) => scale::of(&request.target.resource.decode(&parent)?),
+            Answer::Unstored(parent) => scale::of(&parent),
+        };
+        Ok(Modified { answer: Answer::Unstored(scale), outcome })
+    }
 }
 
-fn scale_of(target: Target<'_>, answer: &Answer) -> Result<ObjectMap, Error> {
-    match answer {
-        Answer::Stored(object) => Ok(scale::of(&target.resource.decode(object)?)),
-        Answer::Unstored(object) => Ok(scale::of(object)),
-    }
+fn updated(request: &Request<'_>, scale: ObjectMap) -> Proposal {
+    let manager = request.options.write().manager().to_owned();
+    Proposal::Scale(Rescale { scale, owners: Owners::Update { manager } })
 }

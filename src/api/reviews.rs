@@ -7,12 +7,11 @@ mod identity;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::error::Error;
 use super::{ObjectMap, fields, meta};
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::Authorizer;
+use crate::gotext;
 use crate::schema::resource::ResourceDefinition;
 use crate::tree::Value;
 use crate::user::User;
@@ -44,7 +43,7 @@ impl Reviewer<'_> {
         let authenticate = |token: &str| {
             self.authenticator.authenticate(None, Some(bearer(token).as_bytes())).ok().flatten()
         };
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = gotext::now();
         let sources = Sources {
             user: self.user,
             authorizer: self.authorizer,

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use super::error::Error;
-use super::modify::{Current, Next, put_mutation};
-use super::part::Part;
+use super::request::Request;
 use super::resource::Resource;
-use super::strictness::{Requester, Warnings};
-use super::update::{self, UidRule};
+use super::write::{Current, Next, Proposal, Write, put_mutation};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
+use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};
-use crate::user::User;
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +44,7 @@ impl Api {
             return Ok(Rewritten::Elsewhere);
         };
         let target = Target { resource, namespace, name };
-        let mutation = again(target, stored)?;
+        let mutation = again(self, &Request::own(Verb::Update, target), stored).await?;
         Ok(match self.store.write(mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
             Written::Conflict { .. } | Written::Unmet { .. } => Rewritten::Elsewhere,
@@ -53,20 +52,26 @@ impl Api {
     }
 }
 
-fn again(target: Target<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
+async fn again(api: &Api, request: &Request<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
+    let target = request.target;
     let Target { resource, name, .. } = target;
-    let revision = stored.revision();
+    let expect = Expect::At(stored.revision());
     let mut object = resource.decode_closed(&stored)?;
     resource.conform(&mut object).map_err(|why| {
         Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
     })?;
-    let current = Current { stored, object: object.clone() };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    let change = update::Change { part: Part::Main, uid: UidRule::Immutable, requester, manager: None };
-    match update::next_version(target, change, object, &current)? {
-        Next::Put(object) => put_mutation(target, Expect::At(revision), object),
-        Next::Unchanged => put_mutation(target, Expect::At(revision), current.object),
+    let current = Current { stored, object };
+    let write = Write::change(request, Part::Main, None);
+    let propose = &mut |found: Option<&Current>| match found {
+        Some(found) => Ok(Proposal::Object(found.object.clone())),
+        None => Err(target.not_found()),
+    };
+    let ready = api.attempt(write, propose, Some(&current)).await?;
+    let mutation = match ready.next {
+        Next::Put(object) => put_mutation(target, expect, object)?,
+        Next::Unchanged => put_mutation(target, expect, current.object)?,
         // It was only waiting for somebody to touch it.
-        Next::Delete(_) => Ok(Mutation::new(target.key(), Expect::At(revision), Change::Delete)),
-    }
+        Next::Delete(_) => Mutation::new(target.key(), expect, Change::Delete),
+    };
+    Ok(Mutation { requires: ready.requires, ..mutation })
 }

@@ -3,9 +3,10 @@
 //! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`); custom resources will
 //! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
 
-use super::error::{Cause, Error};
+use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, fields};
+use crate::causes::Cause;
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupKind, Gvk};
 use crate::tree::{Value, json};

@@ -2,4 +2,6 @@
 
 pub mod field;
 pub mod label;
-pub mod selectable;
+
+#[cfg(test)]
+mod tests;

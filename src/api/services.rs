@@ -7,11 +7,12 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::error::{Cause, Error};
+use super::error::Error;
 use super::options::DryRun;
 use super::resource::Resource;
 use super::{Api, ObjectMap, Target, fields};
-use crate::storage::Written;
+use crate::causes::Cause;
+use crate::storage::{self, Written};
 use crate::tree::Value;
 
 mod cidrs;
@@ -130,18 +131,21 @@ impl Api {
         &self,
         target: Target<'_>,
         allocation: Option<Allocation>,
-        written: &Result<Written, Error>,
+        written: &Result<Written, storage::Error>,
     ) {
         if let Some(Allocation { made, given_up }) = allocation {
             match written {
                 Ok(Written::Committed { .. }) => self.release(target, &given_up).await,
                 Ok(Written::Conflict { .. } | Written::Unmet { .. }) => self.release(target, &made).await,
-                // Its namespace went, or never stood still.
-                Err(
-                    Error::NotFound { .. } | Error::ForbiddenBecause { .. } | Error::ServerTimeout { .. },
-                ) => self.release(target, &made).await,
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Gives back what a write has been given that does not come to the store.
+    pub(super) async fn give_back(&self, target: Target<'_>, allocation: Option<Allocation>) {
+        if let Some(Allocation { made, .. }) = allocation {
+            self.release(target, &made).await;
         }
     }
 }

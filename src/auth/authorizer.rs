@@ -29,6 +29,12 @@ impl<'a> Attributes<'a> {
         Self { user, verb, group, version, resource, subresource: "", namespace: "", name: "", path }
     }
 
+    /// The same in a namespace. A request to a namespace itself is made in it, as upstream's request info has it.
+    pub fn within(self, namespace: &'a str) -> Self {
+        let is_namespace = self.group.is_empty() && self.resource == "namespaces" && !self.name.is_empty();
+        Self { namespace: if is_namespace { self.name } else { namespace }, ..self }
+    }
+
     /// Upstream's `responsewriters.Forbidden`; `reason` is what the authorizer adds, often nothing.
     pub fn forbidden(&self, reason: &str) -> Forbidden {
         let what = if self.resource.is_empty() { self.path_denial() } else { self.resource_denial() };

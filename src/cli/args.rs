@@ -11,7 +11,6 @@ use super::config::{LogConfig, LogFormat, ServeConfig};
 use super::error::Error;
 use super::feature_gates::FeatureGates;
 use super::status::WaitMigrations;
-use crate::api::meta::format;
 use crate::api::services::{self, Network};
 use crate::auth::pki::Overrides;
 use crate::codec::at_rest::StorageMediaType;
@@ -19,7 +18,8 @@ use crate::controllers::IdentityLeases;
 use crate::gotext;
 use crate::http::limits::InFlightLimits;
 use crate::http::server;
-use crate::schema::builtin;
+use crate::kinds::behavior::format;
+use crate::kinds::built_in;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use crate::server::datastore::Datastore;
@@ -470,7 +470,7 @@ fn storage_version(text: &str) -> Result<(GroupResource, GroupVersion), String> 
         false => GroupVersion::new(group, version),
     };
     let resource = GroupResource::new(group, plural);
-    let known = builtin::storage_versions(&resource);
+    let known = built_in::storage_versions(&resource);
     match known.contains(&version) {
         true => Ok((resource, version)),
         false if known.is_empty() => Err(format!("no resource {resource} is stored")),

@@ -5,10 +5,10 @@
 //! object or the body to the next one as it is, and who wants to know what it says reads it. Such objects are called
 //! closed; answers are open.
 
-use super::json::plain::{self, Place};
-use super::json::{self, Parsed};
-use super::{depth, scan};
+use super::depth;
 use crate::gotext;
+use crate::json::plain::{self, Place};
+use crate::json::{self, Parsed, scan};
 use crate::tree::{Map, Value};
 
 const FIELDS: &str = "fieldsV1";
@@ -76,7 +76,7 @@ fn sets(object: &mut Map) -> impl Iterator<Item = &mut Value> {
 
 #[cfg(test)]
 mod tests {
-    use crate::codec::json;
+    use crate::json;
     use crate::tree::json;
 
     use super::*;

@@ -17,8 +17,9 @@ use crate::tree::Map;
 
 use self::kept::{Kept, keep};
 use self::layout::Layout;
+use super::managed;
 use super::protobuf::with_version;
-use super::{managed, scan};
+use crate::json::scan;
 use crate::revision::Revision;
 
 pub use self::draft::Draft;

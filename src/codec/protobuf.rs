@@ -5,7 +5,7 @@
 //! input: depth and the number of values are bounded, and there is no way to panic.
 
 use super::at_rest::packed;
-use super::json_text::write_string;
+use crate::json::text::write_string;
 use crate::protowire;
 use crate::quantity;
 use crate::schema::kind::{GoShape, Kind};

@@ -2,7 +2,7 @@
 
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::json::{Parsed, whole_numbers};
+use crate::json::{Parsed, whole_numbers};
 use crate::tree::Value;
 
 mod emit;

@@ -4,13 +4,13 @@
 use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
-use crate::api::Api;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::request::Request;
+use crate::api::{Api, Target};
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -78,8 +78,8 @@ pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: V
     let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
         return Ok(());
     };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    match api.create(&request, Body::Object(&object)).await {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
+use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, Target};
 use crate::cache::Range;
@@ -19,6 +20,7 @@ use crate::codec::object::Object;
 use crate::long_work;
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 
 /// An object is never looked at again sooner than this.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -89,7 +91,7 @@ async fn expire(api: &Api, events: &Arc<Resource>, ages: &mut Ages) -> Result<()
             let target = Target { resource: events, namespace, name };
             let preconditions = Preconditions { uid: None, resource_version: Some(revision.to_string()) };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-            match api.delete(target, &options).await {
+            match api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
                 Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
             }

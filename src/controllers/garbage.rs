@@ -18,12 +18,14 @@ use tokio::task::JoinSet;
 use self::collect::{Collector, Verdict};
 use self::graph::{Graph, Node};
 use crate::api::Api;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
+use crate::api::resource::Resource;
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::long_work;
 use crate::revision::Revision;
-use crate::storage::ResourceId;
+use crate::storage::{self, ResourceId};
 
 /// As it is called where it says what it cannot read.
 const NAME: &str = "garbage-collector";
@@ -42,18 +44,23 @@ enum Report {
     },
     /// All changes of the resource up to here have been reported.
     Reached(ResourceId, Revision),
+    /// The resource is not served any more: its objects are neither alive nor gone.
+    Removed(ResourceId),
+}
+
+/// The tasks that report, one for each resource in the graph.
+struct Reporters {
+    api: Arc<Api>,
+    reports: mpsc::Sender<Report>,
+    running: JoinSet<Result<(), Error>>,
 }
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let state = api.cache.any();
+    let mut served = api.catalog.subscribe();
     let (sender, mut reports) = mpsc::channel(REPORTS);
-    let mut reporters = JoinSet::new();
-    for resource in api.resources.stored() {
-        reporters.spawn(report(api.clone(), resource.id, state.clone(), sender.clone()));
-    }
-    drop(sender);
+    let mut reporters = Reporters { api: api.clone(), reports: sender, running: JoinSet::new() };
     let mut graph = Graph::default();
-    let mut queue = long_work::run(|| load(&api, &state, &mut graph));
+    let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
     let collector = Collector { api: &api };
     loop {
         let mut retry = Vec::new();
@@ -69,8 +76,19 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         }
         let report = tokio::select! {
             // What the graph is not told it would never know.
-            Some(ended) = reporters.join_next() => return ended.map_err(|died| Error::Internal(died.to_string()))?,
+            Some(ended) = reporters.running.join_next() => {
+                ended.map_err(|died| Error::Internal(died.to_string()))??;
+                queue = retry;
+                continue;
+            }
             Some(report) = reports.recv() => report,
+            Ok(()) = served.changed() => {
+                queue = retry;
+                queue.extend(reporters.follow(&served.borrow_and_update().clone(), &mut graph));
+                // Owners of a kind that was unknown may turn out to be gone.
+                queue.extend(graph.all_dependents().cloned());
+                continue;
+            }
             () = tokio::time::sleep(RETRY), if !retry.is_empty() => {
                 queue = retry;
                 continue;
@@ -78,9 +96,15 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             else => return Ok(()),
         };
         queue = retry;
+        let mut removed = matches!(report, Report::Removed(_));
         let mut unknown = take_in(&api, &mut graph, report, &mut queue);
         while let Ok(report) = reports.try_recv() {
+            removed |= matches!(report, Report::Removed(_));
             unknown |= take_in(&api, &mut graph, report, &mut queue);
+        }
+        if removed {
+            // It may have been added again before its reporter said so.
+            queue.extend(reporters.follow(&api.catalog.served(), &mut graph));
         }
         if unknown {
             queue.extend(graph.all_dependents().cloned());
@@ -90,18 +114,42 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     }
 }
 
-/// Reports everything that has to do with owners, of one resource.
+impl Reporters {
+    /// Takes resources into the graph that are served and not in it, and starts to report them. Returns what may need
+    /// collecting.
+    fn follow(&mut self, served: &Served, graph: &mut Graph) -> Vec<Node> {
+        if served.stored().all(|resource| graph.holds(resource.id)) {
+            return Vec::new();
+        }
+        let state = self.api.cache.any();
+        let new = |resource: &&Arc<Resource>| state.holds(resource.id) && !graph.holds(resource.id);
+        let new: Vec<Arc<Resource>> = served.stored().filter(new).cloned().collect();
+        let queue = long_work::run(|| load(&self.api, &state, &new, graph));
+        for resource in new {
+            self.running.spawn(report(self.api.clone(), resource.id, state.revision, self.reports.clone()));
+        }
+        queue
+    }
+}
+
+/// Reports everything that has to do with owners, of one resource, until it is removed.
 async fn report(
     api: Arc<Api>,
     resource: ResourceId,
-    state: Arc<State>,
+    start: Revision,
     reports: mpsc::Sender<Report>,
 ) -> Result<(), Error> {
-    let mut watcher = api.cache.watch(resource, state.revision);
-    let mut reached = state.revision;
-    drop(state);
+    let mut watcher = api.cache.watch(resource, start);
+    let mut reached = start;
     loop {
-        let events = watcher.next().await?;
+        let events = match watcher.next().await {
+            Ok(events) => events,
+            Err(storage::Error::Removed) => {
+                let _ = reports.send(Report::Removed(resource)).await;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let caught_up = events.is_empty();
         for event in events {
             let Some(object) = event.current.as_ref().or(event.previous.as_ref()) else { continue };
@@ -124,10 +172,10 @@ async fn report(
     }
 }
 
-/// Builds the graph of what is there, and lists what may need collecting.
-fn load(api: &Api, state: &State, graph: &mut Graph) -> Vec<Node> {
+/// Takes in what is there of these resources, and lists what may need collecting.
+fn load(api: &Api, state: &State, resources: &[Arc<Resource>], graph: &mut Graph) -> Vec<Node> {
     let mut queue = Vec::new();
-    for resource in api.resources.stored() {
+    for resource in resources {
         for object in state.objects(resource.id).range(&Range::of(None)) {
             put(api, graph, Node { resource: resource.id, key: object.key().into() }, object, &mut queue);
         }
@@ -146,6 +194,7 @@ fn take_in(api: &Api, graph: &mut Graph, report: Report, queue: &mut Vec<Node>) 
         },
         Report::Change { .. } => {}
         Report::Reached(resource, at) => graph.reach(resource, at),
+        Report::Removed(resource) => graph.forget(resource),
     }
     false
 }

@@ -10,15 +10,15 @@ use jiff::Timestamp;
 pub use self::claim::{Claimant, Claimed, claim};
 
 use super::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, NAMESPACE, renewed_at};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
-use crate::api::part::Part;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::request::Request;
 use crate::api::{Answer, Api, ObjectMap, Target, fields, metadata_mut};
+use crate::gotext;
+use crate::schema::resource::Verb;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
-use crate::user::User;
 
 /// Of what the endpoints of the Service `kubernetes` are made.
 pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";
@@ -122,20 +122,18 @@ impl Claimed {
 
     /// Makes a lease that was found, or a new one, this server's as of now. Loses against whoever has written it since.
     async fn write(&self, api: &Api, found: Option<ObjectMap>) -> Result<ObjectMap, Error> {
-        let options = WriteOptions::default();
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
         match found {
             Some(mut lease) => {
                 self.renewed(&mut lease);
-                let written =
-                    api.update(self.target(), Part::Main, || Ok(lease.clone()), &options, requester).await?;
-                stored(written.answer)
+                let request = Request::own(Verb::Update, self.target());
+                stored(api.update(&request, Body::Object(&lease)).await?.answer)
             }
             None => {
                 let mut lease = ObjectMap::new();
                 metadata_mut(&mut lease).insert("name", self.identity.id().into());
                 self.renewed(&mut lease);
-                stored(api.create(&self.resource, NAMESPACE, lease, &options, requester).await?)
+                let target = Target { name: "", ..self.target() };
+                stored(api.create(&Request::own(Verb::Create, target), Body::Object(&lease)).await?)
             }
         }
     }
@@ -181,7 +179,7 @@ impl Claimed {
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = self.holder.as_str().into();
         spec["leaseDurationSeconds"] = self.config.duration_seconds.into();
-        spec["renewTime"] = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().into();
+        spec["renewTime"] = gotext::micro_time(Timestamp::now()).into();
     }
 
     fn target(&self) -> Target<'_> {

@@ -12,12 +12,14 @@ use tokio::time::Instant;
 
 use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
+use crate::api::request::Request;
 use crate::api::resource::Resource;
 use crate::api::{Api, ObjectMap, Target, fields, meta, metadata};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::revision::Revision;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::Value;
 
 /// As it is called where it says what it cannot read.
@@ -135,7 +137,7 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
     let preconditions = Preconditions { uid, resource_version: Some(lease.revision().to_string()) };
     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
     let target = Target { resource, namespace: lease.namespace(), name: lease.name() };
-    match api.delete(target, &options).await {
+    match api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
         Ok(_) => {
             tracing::info!(name = lease.name(), "deleted the expired lease of a server");
             Ok(())

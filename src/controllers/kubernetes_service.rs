@@ -14,16 +14,15 @@ use tokio::time::Instant;
 use super::bootstrap;
 use super::identity_lease_gc::{Sightings, read};
 use super::service_cidr;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields};
 use crate::cache::State;
 use crate::codec::object::Undecodable;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -150,16 +149,7 @@ async fn put(
     fields::restore_metadata(&mut object, &wanted, "labels");
     let Some(resource) = api.resources.get(resource) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
-    match api
-        .update(
-            target,
-            Part::Main,
-            || Ok(object.clone()),
-            &WriteOptions::default(),
-            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
-        )
-        .await
-    {
+    match api.update(&Request::own(Verb::Update, target), Body::Object(&object)).await {
         // Another server was faster, or somebody deletes it: the next round will see.
         Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),

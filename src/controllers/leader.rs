@@ -12,17 +12,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::identity_lease_gc::{NAMESPACE, leases};
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
+use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, metadata_mut};
 use crate::codec::object::Object;
+use crate::gotext;
 use crate::metrics::Metrics;
 use crate::revision::Revision;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const LEASE: &str = "rowplane-controllers";
 /// A holder that has not renewed for so long is dead.
@@ -186,7 +186,7 @@ impl Candidate<'_> {
 
     /// The lease with this replica as its holder from now on.
     fn mine(&self, mut lease: ObjectMap) -> ObjectMap {
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let now = gotext::micro_time(Timestamp::now());
         let new = text(&lease, "holderIdentity") != self.holder;
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         if new {
@@ -203,16 +203,13 @@ impl Candidate<'_> {
     async fn create(&self) -> Result<(), Error> {
         let mut lease = self.mine(ObjectMap::new());
         metadata_mut(&mut lease).insert("name", LEASE.into());
-        let options = WriteOptions::default();
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-        self.api.create(self.resource, NAMESPACE, lease, &options, requester).await.map(drop)
+        let target = Target { resource: self.resource, namespace: NAMESPACE, name: "" };
+        self.api.create(&Request::own(Verb::Create, target), Body::Object(&lease)).await.map(drop)
     }
 
     async fn update(&self, lease: ObjectMap) -> Result<(), Error> {
         let target = Target { resource: self.resource, namespace: NAMESPACE, name: LEASE };
-        let options = WriteOptions::default();
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-        self.api.update(target, Part::Main, || Ok(lease.clone()), &options, requester).await.map(drop)
+        self.api.update(&Request::own(Verb::Update, target), Body::Object(&lease)).await.map(drop)
     }
 }
 

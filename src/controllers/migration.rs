@@ -163,7 +163,7 @@ impl Migrator {
 
     /// The resource in the version in which it is stored.
     fn find(&self, name: &GroupResource) -> Found {
-        let resources = &self.api.resources;
+        let resources = self.api.catalog.served();
         let versions = resources.registry().group(&name.group).map(|group| &group.versions[..]);
         let served = versions
             .unwrap_or_default()

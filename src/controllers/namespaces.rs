@@ -6,23 +6,25 @@ mod remains;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::decode::Body;
+use crate::api::request::Request;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 use self::remains::Remains;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::GetOptions;
 use crate::api::options::ReadAt;
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
-use crate::api::options::write::WriteOptions;
-use crate::api::part::Part;
+use crate::api::options::delete::DeleteOptions;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
 use crate::cache::Range;
 use crate::codec::object::Object;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
-use crate::user::User;
 
 /// The finalizer that this controller answers for.
 const FINALIZER: &str = "kubernetes";
@@ -30,7 +32,9 @@ const FINALIZER: &str = "kubernetes";
 const RETRY: Duration = Duration::from_millis(250);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
-    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else { return Ok(()) };
+    let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).cloned() else {
+        return Ok(());
+    };
     let mut watcher = api.cache.watch(namespaces.id, api.cache.any().revision);
     loop {
         let waiting = empty_all(&api, &namespaces).await?;
@@ -77,8 +81,10 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     if !metadata(&found).is_some_and(meta::is_terminating) || !is_ours(&found) {
         return Ok(true);
     }
-    let remains = delete_contents(api, target.name).await?;
-    if remains.is_nothing() {
+    let served = api.catalog.served();
+    let remains = delete_contents(api, &served, target.name).await?;
+    // What came to be served meanwhile may have contents, too.
+    if remains.is_nothing() && api.catalog.served().generation == served.generation {
         finalize(api, target, found).await?;
         return Ok(true);
     }
@@ -88,8 +94,8 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     Ok(false)
 }
 
-fn namespaced(api: &Api) -> impl Iterator<Item = &Arc<Resource>> {
-    api.resources.stored().filter(|resource| resource.definition.namespaced())
+fn namespaced(served: &Served) -> impl Iterator<Item = &Arc<Resource>> {
+    served.stored().filter(|resource| resource.definition.namespaced())
 }
 
 fn is_ours(namespace: &ObjectMap) -> bool {
@@ -98,8 +104,8 @@ fn is_ours(namespace: &ObjectMap) -> bool {
 }
 
 /// Deletes what is in a namespace, anything else only once no Pod is left: what Pods use, they may need to end.
-async fn delete_contents(api: &Api, namespace: &str) -> Result<Remains, Error> {
-    let (pods, others): (Vec<_>, Vec<_>) = namespaced(api).partition(|resource| is_pods(resource));
+async fn delete_contents(api: &Api, served: &Served, namespace: &str) -> Result<Remains, Error> {
+    let (pods, others): (Vec<_>, Vec<_>) = namespaced(served).partition(|resource| is_pods(resource));
     let mut remains = delete_all(api, &pods, namespace).await?;
     if remains.is_nothing() {
         remains = delete_all(api, &others, namespace).await?;
@@ -154,7 +160,7 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
             continue;
         }
         let target = Target { resource, namespace, name: object.name() };
-        match api.delete(target, &options).await {
+        match api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
             Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -184,9 +190,7 @@ async fn finalize(api: &Api, target: Target<'_>, mut namespace: ObjectMap) -> Re
 }
 
 async fn write(api: &Api, target: Target<'_>, part: Part, namespace: &ObjectMap) -> Result<(), Error> {
-    let options = WriteOptions::default();
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.update(target, part, || Ok(namespace.clone()), &options, requester).await {
+    match api.update(&Request::own(Verb::Update, target).on(part), Body::Object(namespace)).await {
         Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }

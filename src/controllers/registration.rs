@@ -1,4 +1,5 @@
-//! Registers this server's storage versions: after its lease is there, and again when they are found missing.
+//! Registers this server's storage versions: after its lease is there, and again when they are found missing or when
+//! something else is served.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +22,12 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate: Gate) -> Result<(), Error> {
     let mut extent = Extent::Whole;
     let mut failures = Failures::default();
+    let mut served = api.catalog.subscribe();
     loop {
         // Without a lease the collector would take the entries for those of a server that is gone, and a name that
         // another server has taken is not registered against that one.
         lease(&api, own.server(), &holder).await?;
+        served.mark_unchanged();
         let started = Instant::now();
         match api.register(&own, extent).await {
             Ok(()) => {
@@ -33,6 +36,7 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate:
                 failures = Failures::default();
                 extent = tokio::select! {
                     () = tokio::time::sleep(PASS) => Extent::Repair,
+                    Ok(()) = served.changed() => Extent::Whole,
                     () = api.store.fenced() => {
                         tracing::warn!("this server has lost its registration, and registers again");
                         Extent::Whole

@@ -2,18 +2,18 @@
 //! others (`pkg/controlplane/controller/defaultservicecidr`).
 
 use super::bootstrap;
-use crate::api::apply::Applier;
+use crate::api::decode::Body;
 use crate::api::error::Error;
-use crate::api::options::DryRun;
-use crate::api::options::write::{FieldValidation, PatchOptions, WriteOptions};
-use crate::api::part::Part;
+use crate::api::options::write::WriteOptions;
+use crate::api::request::Request;
 use crate::api::services::OF_FLAGS as NAME;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::kinds::behavior::part::Part;
+use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const RESOURCE: Gvr = Gvr::fixed("networking.k8s.io/v1", "servicecidrs");
 const MANAGER: &str = "kubernetes-service-cidr-controller";
@@ -53,14 +53,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
     let own: Vec<&str> = fields::items(&found, &["spec", "cidrs"]).iter().filter_map(Value::as_str).collect();
     if own.len() == 1 && networks.len() == 2 && own[0] == networks[0] {
         fields::object_mut(&mut found, "spec").insert("cidrs", json!(networks));
-        api.update(
-            target,
-            Part::Main,
-            || Ok(found.clone()),
-            &WriteOptions::default(),
-            Requester { user: &User::apiserver(), warnings: &Warnings::default() },
-        )
-        .await?;
+        api.update(&Request::own(Verb::Update, target), Body::Object(&found)).await?;
     } else if own != networks {
         tracing::warn!(?own, flags = ?networks, "the ServiceCIDR \"kubernetes\" is not what the flags say");
     } else if !says(&found, "True") && !says(&found, "False") {
@@ -94,13 +87,11 @@ async fn apply_ready(api: &Api, target: Target<'_>) -> Result<(), Error> {
             "message": "Kubernetes default Service CIDR is ready",
         }]},
     });
-    let write = WriteOptions {
+    let options = WriteOptions {
         field_manager: Some(MANAGER.to_owned()),
-        field_validation: FieldValidation::default(),
-        dry_run: DryRun::No,
+        conflicts: Conflicts::Force,
+        ..WriteOptions::default()
     };
-    let options = PatchOptions { write, conflicts: Conflicts::Force };
-    let (user, warnings) = (User::apiserver(), Warnings::default());
-    let applier = Applier { requester: Requester { user: &user, warnings: &warnings }, may_create: &Ok(()) };
-    api.apply(target, Part::Status, config.to_string().as_bytes(), &options, applier).await.map(drop)
+    let request = Request::own(Verb::Patch, target).on(Part::Status).with(&options);
+    api.patch(&request, PatchKind::Apply, config.to_string().as_bytes()).await.map(drop)
 }

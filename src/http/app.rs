@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::discovery::Documents;
 use super::limits::{BodyBudget, InFlightLimits, Printing};
-use super::openapi::OpenApi;
+use super::publications::Publications;
 use crate::api::Api;
 use crate::api::gate::Gate;
 use crate::auth::authn::Authenticator;
@@ -20,8 +19,7 @@ pub struct App {
     pub api: Arc<Api>,
     pub gate: Gate,
     pub door: Arc<Door>,
-    pub documents: Documents,
-    pub openapi: Arc<OpenApi>,
+    pub publications: Publications,
     pub metrics: Arc<Metrics>,
     pub limits: Limits,
     pub bodies: BodyBudget,

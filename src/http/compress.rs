@@ -22,7 +22,7 @@ const AT_ONCE: usize = 128 << 10;
 /// how long it is, is: lists are streamed only behind a first chunk of the threshold's size.
 pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
     let large = response.body().size_hint().exact().is_none_or(|length| length > THRESHOLD);
-    if !large || !takes_gzip(request) || response.headers().contains_key(header::CONTENT_ENCODING) {
+    if !large || !names_gzip(request) || response.headers().contains_key(header::CONTENT_ENCODING) {
         return response;
     }
     let body = std::mem::take(response.body_mut());
@@ -34,7 +34,7 @@ pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
 /// Compresses the stream of a watch, of whatever size. Each chunk is a member of its own, so that nothing is held while
 /// a watch waits (KEP-3157, feature gate `WatchListCompression`).
 pub fn compress_stream(request: &HeaderMap, mut response: Response) -> Response {
-    if !takes_gzip(request) {
+    if !names_gzip(request) {
         return response;
     }
     let body = std::mem::take(response.body_mut());
@@ -64,8 +64,8 @@ fn mark(response: &mut Response) {
     headers.remove(header::CONTENT_LENGTH);
 }
 
-/// Only the bare word counts: neither `*` nor a weight is understood.
-fn takes_gzip(request: &HeaderMap) -> bool {
+/// Upstream looks for the bare word among the encodings: it understands neither `*` nor a weight.
+fn names_gzip(request: &HeaderMap) -> bool {
     let accepted = request.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().split(',').any(|element| element.trim() == "gzip")
 }

@@ -1,12 +1,9 @@
-//! Conditional requests for documents, as Go's `http.ServeContent` judges them: who has the document already need not
-//! be sent it again, and who lacks a part of it gets that part.
+//! Conditional requests for documents, decided as Go's `http.ServeContent` decides them: a client that has the document
+//! already is not sent it again. Ranges are not served: a request for one gets the whole document, as HTTP allows.
 
-use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderName, header};
-
-use super::byte_ranges::{self, Unsatisfiable};
 
 /// What names one state of a document.
 #[derive(Clone, Copy, Debug)]
@@ -16,52 +13,32 @@ pub struct Validators<'a> {
     pub modified: SystemTime,
 }
 
-/// What a request for a document is answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the conditions of a request for a document come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Whole,
-    /// These bytes of it, in one part or several.
-    Parts(Vec<Range<usize>>),
+    /// The document is sent.
+    Send,
+    /// The client has this document already.
     NotModified,
-    /// A condition for going on does not hold.
-    Failed,
-    Unsatisfiable(Unsatisfiable),
+    /// A precondition does not hold.
+    PreconditionFailed,
 }
 
-/// Judges the conditions of a GET, in Go's order. `length` is asked for only where a part of the document is wanted.
-pub fn judge(headers: &HeaderMap, validators: Validators<'_>, length: impl FnOnce() -> usize) -> Verdict {
+/// Evaluates the conditions of a GET, in Go's order.
+pub fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Verdict {
     let Validators { etag, modified } = validators;
     let goes_on = match text(headers, &header::IF_MATCH) {
         Some(tags) => lists(tags, etag, Comparison::Strong),
         None => date(headers, &header::IF_UNMODIFIED_SINCE).is_none_or(|date| seconds(modified) <= date),
     };
     if !goes_on {
-        return Verdict::Failed;
+        return Verdict::PreconditionFailed;
     }
     let known = match text(headers, &header::IF_NONE_MATCH) {
         Some(tags) => lists(tags, etag, Comparison::Weak),
         None => date(headers, &header::IF_MODIFIED_SINCE).is_some_and(|date| seconds(modified) <= date),
     };
-    if known {
-        return Verdict::NotModified;
-    }
-    match text(headers, &header::RANGE) {
-        Some(range) if is_current(headers, validators) => match byte_ranges::parse(range, length()) {
-            Ok(parts) if parts.is_empty() => Verdict::Whole,
-            Ok(parts) => Verdict::Parts(parts),
-            Err(why) => Verdict::Unsatisfiable(why),
-        },
-        _ => Verdict::Whole,
-    }
-}
-
-/// A part of an older state is of no use to anybody.
-fn is_current(headers: &HeaderMap, validators: Validators<'_>) -> bool {
-    match text(headers, &header::IF_RANGE) {
-        None => true,
-        Some(tag) if tag.starts_with(['"', 'W']) => tag == validators.etag,
-        Some(_) => date(headers, &header::IF_RANGE) == Some(seconds(validators.modified)),
-    }
+    if known { Verdict::NotModified } else { Verdict::Send }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,64 +96,41 @@ mod tests {
     fn verdict(sent: &[(HeaderName, &str)]) -> Verdict {
         let headers = sent.iter().map(|(name, value)| (name.clone(), value.parse().expect("a value")));
         let modified = httpdate::parse_http_date(DATE).expect("a date") + Duration::from_millis(900);
-        judge(&headers.collect(), Validators { etag: ETAG, modified }, || 10)
+        evaluate(&headers.collect(), Validators { etag: ETAG, modified })
     }
 
     #[test]
-    fn who_has_it_is_told_so() {
+    fn a_client_that_has_the_document_is_told_so() {
         use header::{IF_MODIFIED_SINCE, IF_NONE_MATCH};
         for tags in [ETAG, "W/\"AB\"", "\"x\", \"AB\"", "\"a,b\" , W/\"c\",\"AB\"", "*", "\"x\", *"] {
             assert_eq!(verdict(&[(IF_NONE_MATCH, tags)]), Verdict::NotModified, "{tags}");
         }
         for tags in ["\"ab\"", "AB", "\"AB", "x, \"AB\"", "W\"AB\""] {
-            assert_eq!(verdict(&[(IF_NONE_MATCH, tags)]), Verdict::Whole, "{tags}");
+            assert_eq!(verdict(&[(IF_NONE_MATCH, tags)]), Verdict::Send, "{tags}");
         }
         for (since, want) in [
             (DATE, Verdict::NotModified),
             (LATER, Verdict::NotModified),
-            (EARLIER, Verdict::Whole),
-            ("soon", Verdict::Whole),
+            (EARLIER, Verdict::Send),
+            ("soon", Verdict::Send),
         ] {
             assert_eq!(verdict(&[(IF_MODIFIED_SINCE, since)]), want, "{since}");
         }
-        assert_eq!(verdict(&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, LATER)]), Verdict::Whole);
+        assert_eq!(verdict(&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, LATER)]), Verdict::Send);
     }
 
     #[test]
     fn conditions_that_do_not_hold() {
         use header::{IF_MATCH, IF_UNMODIFIED_SINCE};
         for (name, value, want) in [
-            (IF_MATCH, "*", Verdict::Whole),
-            (IF_MATCH, ETAG, Verdict::Whole),
-            (IF_MATCH, "W/\"AB\"", Verdict::Failed),
-            (IF_MATCH, "\"x\"", Verdict::Failed),
-            (IF_UNMODIFIED_SINCE, DATE, Verdict::Whole),
-            (IF_UNMODIFIED_SINCE, EARLIER, Verdict::Failed),
+            (IF_MATCH, "*", Verdict::Send),
+            (IF_MATCH, ETAG, Verdict::Send),
+            (IF_MATCH, "W/\"AB\"", Verdict::PreconditionFailed),
+            (IF_MATCH, "\"x\"", Verdict::PreconditionFailed),
+            (IF_UNMODIFIED_SINCE, DATE, Verdict::Send),
+            (IF_UNMODIFIED_SINCE, EARLIER, Verdict::PreconditionFailed),
         ] {
             assert_eq!(verdict(&[(name, value)]), want, "{value}");
-        }
-    }
-
-    fn one(part: Range<usize>) -> Verdict {
-        Verdict::Parts(std::iter::once(part).collect())
-    }
-
-    #[test]
-    fn parts() {
-        use header::{IF_RANGE, RANGE};
-        for (range, want) in [
-            ("bytes=0-3", one(0..4)),
-            ("bytes=0-1,4-5", Verdict::Parts(vec![0..2, 4..6])),
-            ("bytes=0-8,0-8", Verdict::Whole),
-            ("bytes=10-", Verdict::Unsatisfiable(Unsatisfiable::Beyond)),
-            ("lines=1-2", Verdict::Unsatisfiable(Unsatisfiable::Malformed)),
-        ] {
-            assert_eq!(verdict(&[(RANGE, range)]), want, "{range}");
-        }
-        for (condition, want) in
-            [(ETAG, one(0..1)), ("\"x\"", Verdict::Whole), (DATE, one(0..1)), (LATER, Verdict::Whole)]
-        {
-            assert_eq!(verdict(&[(RANGE, "bytes=0-0"), (IF_RANGE, condition)]), want, "{condition}");
         }
     }
 }

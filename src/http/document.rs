@@ -1,6 +1,7 @@
 //! A document that is encoded once and served many times.
 
 use bytes::Bytes;
+use data_encoding::HEXUPPER;
 use sha2::{Digest, Sha512};
 
 use crate::tree::Value;
@@ -48,5 +49,5 @@ pub fn hash(text: &str) -> String {
 
 /// Upper-case hex.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+    HEXUPPER.encode(bytes)
 }

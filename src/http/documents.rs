@@ -1,6 +1,5 @@
 //! Discovery, OpenAPI and version: documents that are encoded once, with their caching headers.
 
-use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -9,7 +8,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::byte_ranges::{self, Multipart, Unsatisfiable};
 use super::conditional::{self, Validators, Verdict};
 use super::discovery::{
     AGGREGATED_CACHE_CONTROL, AGGREGATED_PARAMETERS, AGGREGATED_VARY, Discovery, Encodings,
@@ -105,7 +103,7 @@ pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &Header
         let (index, modified) = openapi.v3_index();
         let (etag, content_type) = (&index.etag(), openapi::V3_INDEX_CONTENT_TYPE);
         let served = Served { etag, modified, content_type };
-        return conditional(served, headers, || index.body.len(), || index.body.clone());
+        return conditional(served, headers, || index.body.clone());
     }
     let form = openapi_form(&openapi::V3_NAMES, headers);
     let Some(document) = openapi.v3(path, form.unwrap_or(Form::Json)) else {
@@ -175,13 +173,11 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 fn kept(kept: Kept<'_>, content_type: &str, headers: &HeaderMap, encoding: Encoding) -> Response {
     let etag = &format!("\"{}\"", kept.hash);
     let served = Served { etag, modified: kept.modified, content_type };
-    // Ranges count the bytes of the document, not of what it is packed in.
-    if encoding == Encoding::Identity || headers.contains_key(header::RANGE) {
-        return conditional(served, headers, || kept.length(), || kept.body());
+    if encoding == Encoding::Identity {
+        return conditional(served, headers, || kept.body());
     }
-    let mut response = conditional(served, headers, || kept.length(), || kept.gzip());
+    let mut response = conditional(served, headers, || kept.gzip());
     if response.status() == StatusCode::OK {
-        response.headers_mut().remove(header::ACCEPT_RANGES);
         set(&mut response, header::CONTENT_ENCODING, "gzip");
     }
     response
@@ -199,42 +195,18 @@ struct Served<'a> {
 fn conditional(
     Served { etag, modified, content_type }: Served<'_>,
     headers: &HeaderMap,
-    length: impl Fn() -> usize,
     body: impl FnOnce() -> Bytes,
 ) -> Response {
-    let mut response = match conditional::judge(headers, Validators { etag, modified }, &length) {
+    let mut response = match conditional::evaluate(headers, Validators { etag, modified }) {
         Verdict::NotModified => empty(StatusCode::NOT_MODIFIED),
-        Verdict::Failed => empty(StatusCode::PRECONDITION_FAILED),
-        Verdict::Unsatisfiable(why) => {
-            let mut response = response::plain_error(StatusCode::RANGE_NOT_SATISFIABLE, &why.to_string());
-            if why == Unsatisfiable::Beyond {
-                set(&mut response, header::CONTENT_RANGE, &format!("bytes */{}", length()));
-            }
-            return response;
-        }
-        Verdict::Parts(parts) => self::parts(&parts, &body(), content_type),
-        Verdict::Whole => typed(StatusCode::OK, content_type, body()),
+        Verdict::PreconditionFailed => empty(StatusCode::PRECONDITION_FAILED),
+        Verdict::Send => typed(StatusCode::OK, content_type, body()),
     };
     set(&mut response, header::ETAG, etag);
     if response.status() != StatusCode::NOT_MODIFIED {
         set(&mut response, header::LAST_MODIFIED, &httpdate::fmt_http_date(modified));
-        set(&mut response, header::ACCEPT_RANGES, "bytes");
     }
     response
-}
-
-/// One part is the body; several are written into one.
-fn parts(parts: &[Range<usize>], document: &Bytes, content_type: &str) -> Response {
-    if let [part] = parts {
-        let mut response = typed(StatusCode::PARTIAL_CONTENT, content_type, document.slice(part.clone()));
-        let range = byte_ranges::content_range(part, document.len());
-        set(&mut response, header::CONTENT_RANGE, &range);
-        return response;
-    }
-    // Nobody can have put it into the document.
-    let boundary = format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());
-    let Multipart { content_type, body } = Multipart::new(parts, document, content_type, &boundary);
-    typed(StatusCode::PARTIAL_CONTENT, &content_type, body.into())
 }
 
 fn typed(status: StatusCode, content_type: &str, body: Bytes) -> Response {

@@ -11,25 +11,25 @@ use jiff::Timestamp;
 
 use super::negotiate::{MetaVersion, Negotiated, Transform};
 use super::status::Failure;
-use super::table::{self, Columns, IncludeObject, Printer, RowOptions};
+use super::table;
+use super::table::{Columns, IncludeObject, RowOptions};
 use crate::api::Answer;
 use crate::api::error::Error;
 use crate::api::list::List;
+use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::api::resource::Resource;
 use crate::api::watch::WatchEvent;
 use crate::cache::event::{Event, EventType, FrameEncoding};
-use crate::codec::json_text::{write_indented, write_json};
 use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
+use crate::json::text::{write_indented, write_json};
+use crate::kinds::behavior::columns::{EmptyRows, Printer};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
 
 pub use protobuf::{Item, enveloped};
-
-/// The annotation that marks the end of a streaming list.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// The form that was negotiated for objects of a resource.
 pub struct Encoder {
@@ -59,8 +59,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let definition = &resource.definition;
-                let printer = table::printer_for(definition.group(), definition.kind_name());
+                let printer = resource.behavior.columns;
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -129,7 +128,7 @@ impl Encoder {
     /// What stands for the items of a list that has none.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == table::EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }

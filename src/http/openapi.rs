@@ -117,11 +117,6 @@ impl Kept<'_> {
     pub fn gzip(&self) -> Bytes {
         self.packed.gzip.clone()
     }
-
-    /// The length of the body.
-    pub fn length(&self) -> usize {
-        self.packed.length
-    }
 }
 
 impl Made {

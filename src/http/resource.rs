@@ -29,28 +29,32 @@ use super::response;
 use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
+use crate::api::Target;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
-use crate::api::gate::Write;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
+use crate::api::request::{Options, Request};
 use crate::api::resource::Resource;
-use crate::api::strictness::Warnings;
-use crate::api::warnings::of_resource;
 use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::user::User;
+use crate::warnings::Warnings;
 
 /// What is known of a request before its verb runs.
 struct Context<'a> {
     app: &'a App,
+    /// What is served while the request is answered, whatever comes next.
+    served: &'a Served,
     definition: &'a Arc<ResourceDefinition>,
     path: &'a ResourcePath,
     parts: &'a Parts,
     query: Query,
     user: Arc<User>,
+    action: Action,
     pretty: bool,
     warnings: &'a Warnings,
     /// Whether the body is so large that other requests should not wait for what is made of it.
@@ -61,8 +65,8 @@ struct Context<'a> {
 pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
     let started = Instant::now();
     let pretty = request::pretty(&parts);
-    let registry = app.api.resources.registry();
-    let Some(definition) = registry.lookup(&path.resource) else {
+    let served = app.api.catalog.served();
+    let Some(definition) = served.registry().lookup(&path.resource) else {
         return unknown(app, &path, &parts);
     };
     let query = request::query(&parts);
@@ -84,25 +88,25 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return response::too_many_requests();
     }
     let warnings = Warnings::default();
-    if let Some(text) = of_resource(&definition) {
+    let resource = app.api.resources.get(&definition.gvr());
+    if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
         warnings.add(text);
     }
     let context = Context {
         app,
+        served: &served,
         definition: &definition,
         path: &path,
         parts: &parts,
         query,
         user,
+        action,
         pretty,
         warnings: &warnings,
         is_long: AtomicBool::new(false),
     };
-    let answer = if action == Action::Watch {
-        context.watch(metrics.long_running())
-    } else {
-        context.run(action, body).await
-    };
+    let answer =
+        if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
         .unwrap_or_else(|error| (response::failure(&error, &parts), None));
@@ -123,7 +127,7 @@ fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error.into(), parts);
     }
-    if app.api.resources.registry().group(path.resource.group()).is_some() {
+    if app.api.catalog.served().registry().group(path.resource.group()).is_some() {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()
@@ -147,35 +151,30 @@ fn labels(action: Action, path: &ResourcePath, definition: &ResourceDefinition) 
 
 /// What a request wants to do, as authorizers know it.
 fn attributes<'a>(user: &'a User, path: &'a ResourcePath, verb: &'a str) -> Attributes<'a> {
-    let of_namespace = path.resource.group().is_empty() && path.resource.plural == "namespaces";
-    // A request to a namespace itself is made in it, as upstream's request info has it.
-    let namespace = match (&path.name, of_namespace) {
-        (Some(name), true) => name,
-        _ => path.namespace_text(),
-    };
-    Attributes {
+    let attributes = Attributes {
         user,
         verb,
         group: path.resource.group(),
         version: path.resource.version(),
         resource: &path.resource.plural,
         subresource: path.subresource.as_deref().unwrap_or_default(),
-        namespace,
+        namespace: "",
         name: path.name.as_deref().unwrap_or_default(),
         path: "",
-    }
+    };
+    attributes.within(path.namespace_text())
 }
 
 impl Context<'_> {
     /// Every verb but watch, within the time a request has, and until when that is.
-    async fn run(&self, action: Action, body: Body) -> Result<(Response, Instant), Error> {
-        self.authorize(action)?;
-        self.admit(action)?;
+    async fn run(&self, body: Body) -> Result<(Response, Instant), Error> {
+        self.authorize()?;
+        self.admit()?;
         let until = Instant::now() + request_timeout(&self.query, self.app.limits.request_time)?;
         let length = body.size_hint().exact();
         let work = pin!(async {
             let _room = self.app.bodies.reserve(length).await?;
-            match action {
+            match self.action {
                 Action::Get => self.get().await,
                 Action::List => self.list().await,
                 Action::Create => self.create(body).await,
@@ -202,26 +201,34 @@ impl Context<'_> {
     }
 
     /// Holds up what would be stored before this server may write.
-    fn admit(&self, action: Action) -> Result<(), Error> {
-        if action.is_reading() || self.is_virtual() {
+    fn admit(&self) -> Result<(), Error> {
+        if self.action.is_reading() || self.is_virtual() {
             return Ok(());
         }
-        let resource = self.definition.group_resource();
-        self.app.gate.admit(&Write {
-            resource: &resource,
-            namespace: self.path.namespace_text(),
-            creates: action == Action::Create,
-            user: &self.user,
-        })
+        self.app.gate.admit(&self.request(Options::None)?)
     }
 
-    fn authorize(&self, action: Action) -> Result<(), Error> {
-        Ok(self.app.door.authorizer.authorize(&attributes(&self.user, self.path, action.verb()))?)
+    fn authorize(&self) -> Result<(), Error> {
+        Ok(self.app.door.authorizer.authorize(&attributes(&self.user, self.path, self.action.verb()))?)
+    }
+
+    /// The request as verbs and admission see it.
+    fn request<'a>(&'a self, options: impl Into<Options<'a>>) -> Result<Request<'a>, Error> {
+        let name = self.path.name.as_deref().unwrap_or_default();
+        Ok(Request {
+            user: &self.user,
+            verb: self.action.as_verb(),
+            target: Target { resource: self.resource()?, namespace: self.path.namespace_text(), name },
+            subresource: self.path.subresource.as_deref().unwrap_or_default(),
+            options: options.into(),
+            warnings: self.warnings,
+            authorizer: &*self.app.door.authorizer,
+        })
     }
 
     /// The stored resource; reviews have none.
     fn resource(&self) -> Result<&Arc<Resource>, Error> {
-        self.app.api.resources.get(&self.path.resource).ok_or(Error::UnknownResource)
+        self.served.get(&self.path.resource).ok_or(Error::UnknownResource)
     }
 
     fn is_virtual(&self) -> bool {

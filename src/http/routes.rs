@@ -18,6 +18,7 @@ use super::health::{self, HealthChecks};
 use super::in_process::Caller;
 use super::negotiate::{ROUTE_TYPES, check_route};
 use super::openapi::OpenApi;
+use super::publications::Publication;
 use super::request::{AUDIT_ID, accept, new_audit_id, query, user};
 use super::request_path::{ApiPath, parse};
 use super::server::{ConnectionInfo, Responder};
@@ -206,42 +207,44 @@ async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Res
         return Err(Error::MethodNotAllowed);
     }
     let headers = &parts.headers;
+    let served = app.api.catalog.served();
+    let publication = app.publications.of(&served).await?;
+    let documents = &publication.documents;
     let answer = match path {
         Some(ApiPath::CoreVersions) => check_route(accept(headers), ROUTE_TYPES)
-            .and_then(|()| documents::discovery(&app.documents.api, parts)),
-        Some(ApiPath::Groups) => documents::discovery(&app.documents.apis, parts),
-        Some(ApiPath::Group { group }) => match app.documents.group(&group) {
+            .and_then(|()| documents::discovery(&documents.api, parts)),
+        Some(ApiPath::Groups) => documents::discovery(&documents.apis, parts),
+        Some(ApiPath::Group { group }) => match documents.group(&group) {
             Some(document) => documents::legacy(document, parts),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::GroupVersion(version)) => match app.documents.resources(&version) {
+        Some(ApiPath::GroupVersion(version)) => match documents.resources(&version) {
             Some(document) => documents::resources(document, parts),
-            None if app.api.resources.registry().group(version.group()).is_some() => {
-                Err(Error::UnknownResource)
-            }
+            None if served.registry().group(version.group()).is_some() => Err(Error::UnknownResource),
             None => Ok(response::not_found()),
         },
-        Some(ApiPath::Resource(_)) | None => return other_document(app, parts).await,
+        Some(ApiPath::Resource(_)) | None => return other_document(app, &publication, parts).await,
     };
     answer.map(|response| compress(headers, response))
 }
 
-async fn other_document(app: &App, parts: &Parts) -> Result<Response, Error> {
+async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> Result<Response, Error> {
     let headers = &parts.headers;
     let path = parts.uri.path();
     Ok(match path {
-        "/" | "/index.html" => documents::plain(&app.documents.index),
-        "/version" | "/version/" => documents::plain(&app.documents.version),
+        "/" | "/index.html" => documents::plain(&publication.documents.index),
+        "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(&app.metrics),
         "/openapi/v2" => {
             let headers = headers.clone();
-            openapi(app, move |openapi| documents::openapi_v2(openapi, &headers)).await?
+            openapi(publication, move |openapi| documents::openapi_v2(openapi, &headers)).await?
         }
         _ => match path.strip_prefix("/openapi/v3").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
             Some(rest) => {
                 let path = rest.strip_prefix('/').unwrap_or_default().to_owned();
                 let (query, headers) = (query(parts), headers.clone());
-                openapi(app, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers)).await?
+                openapi(publication, move |openapi| documents::openapi_v3(openapi, &path, &query, &headers))
+                    .await?
             }
             None if is_below_a_group(app, path) => return Err(Error::UnknownResource),
             None => response::not_found(),
@@ -257,10 +260,10 @@ fn metrics(metrics: &Metrics) -> Response {
 
 /// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.
 async fn openapi(
-    app: &App,
+    publication: &Publication,
     answer: impl FnOnce(&OpenApi) -> Response + Send + 'static,
 ) -> Result<Response, Error> {
-    let documents = app.openapi.clone();
+    let documents = publication.openapi.clone();
     let made = tokio::task::spawn_blocking(move || answer(&documents)).await;
     made.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -273,7 +276,7 @@ fn is_below_a_group(app: &App, path: &str) -> bool {
     let mut segments = path.split('/').skip(1);
     match (segments.next(), segments.next()) {
         (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => app.api.resources.registry().group(group).is_some(),
+        (Some("apis"), Some(group)) => app.api.catalog.served().registry().group(group).is_some(),
         _ => false,
     }
 }

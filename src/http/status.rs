@@ -1,6 +1,8 @@
 //! The one door from [`Error`] to HTTP: code, `Status` body and `Retry-After`.
 
-use crate::api::error::{Cause, CauseReason, Error, Exists, Refuser, Subject};
+use crate::api::error::{Error, Exists, Refuser, Subject};
+use crate::causes::Cause;
+use crate::causes::CauseReason;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::tree::{Map, Value, json};
 

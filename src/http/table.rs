@@ -4,54 +4,13 @@
 //! Rows hold every column, also those of priority 1; hiding them is the client's business.
 //! Custom resources with declared columns are not served from here.
 
-mod age;
-mod cell;
-mod kinds;
-mod text;
-
-use std::cmp::Ordering;
-
 use jiff::Timestamp;
 
-use super::negotiate::MetaVersion;
 use crate::api::error::Error;
+use crate::api::options::watch::INITIAL_EVENTS_END;
+use crate::http::negotiate::MetaVersion;
+use crate::kinds::behavior::columns::{Column, EmptyRows, Printer};
 use crate::tree::{Map, Value, json};
-
-/// The annotation of the bookmark that ends the initial events of a watch.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
-
-/// How the objects of a kind become rows.
-#[derive(Debug)]
-pub struct Printer {
-    pub columns: &'static [Column],
-    /// One cell per column, in their order.
-    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
-    /// The row's `conditions`, where the kind has any.
-    pub conditions: Option<fn(&Value) -> Option<Value>>,
-    /// The order of the rows of a list, where it is not the list's own.
-    pub order: Option<fn(&Value, &Value) -> Ordering>,
-    pub empty: EmptyRows,
-}
-
-/// One entry of `columnDefinitions`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    pub name: &'static str,
-    /// `string`, `integer`, `number`, `boolean` or `date`.
-    pub type_: &'static str,
-    /// `name` on the column that identifies the object, else empty.
-    pub format: &'static str,
-    pub description: &'static str,
-    /// 0 is always shown, 1 only in wide output.
-    pub priority: i32,
-}
-
-/// What `rows` says for a list without items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EmptyRows {
-    List,
-    Null,
-}
 
 /// Whether a Table carries its column definitions; a watch sends them in its first event only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +49,6 @@ pub struct RowOptions {
     pub include: IncludeObject,
     /// What ages are reckoned from.
     pub now: Timestamp,
-}
-
-/// The printer of a built-in kind; `Name` and `Created At` where upstream has none of its own.
-pub fn printer_for(group: &str, kind: &str) -> &'static Printer {
-    kinds::find(group, kind).unwrap_or(&kinds::DEFAULT)
 }
 
 /// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`] or [`rows`].

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_in_order() {
-        let text = |text: &str| crate::codec::json::parse_text(text).expect("JSON").value;
+        let text = |text: &str| crate::json::parse_text(text).expect("JSON").value;
         let before = text(r#"{"z":{"c":1,"b":{"y":1,"x":2}},"l":[{"b":1,"a":2}],"o":{"b":1,"a":2}}"#);
         let cases = [
             (r#"{"n":{"d":1,"c":[{"f":1,"e":2}]}}"#, r#""n":{"c":[{"e":2,"f":1}],"d":1}"#),

@@ -1,7 +1,12 @@
 //! Messages written from their ends to their beginnings, so that lengths are known when they are due.
 
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
 use super::{BYTES, FIXED64, VARINT};
 use crate::pieces;
+
+/// The bytes of the longest number.
+const MAX_VARINT: usize = 10;
 
 /// Builds one message. What is to stand last is written first.
 #[derive(Debug, Default)]
@@ -79,8 +84,9 @@ impl Writer {
         if value < 0x80 {
             return self.raw(&[value as u8]);
         }
-        let (bytes, length) = varint(value);
-        self.raw(&bytes[..length]);
+        let mut bytes = [0; MAX_VARINT];
+        encode_varint(value, &mut &mut bytes[..]);
+        self.raw(&bytes[..encoded_len_varint(value)]);
     }
 
     #[cold]
@@ -93,20 +99,6 @@ impl Writer {
     }
 }
 
-/// The bytes of a number and how many there are.
-pub fn varint(mut value: u64) -> ([u8; 10], usize) {
-    let mut bytes = [0; 10];
-    for index in 0.. {
-        if value < 0x80 {
-            bytes[index] = value as u8;
-            return (bytes, index + 1);
-        }
-        bytes[index] = value as u8 | 0x80;
-        value >>= 7;
-    }
-    unreachable!("64 bits are ten times seven at most")
-}
-
 /// Appends a field of bytes to what is written forwards.
 pub fn append_bytes(out: &mut Vec<u8>, number: i32, value: &[u8]) {
     append_head(out, number, value.len());
@@ -115,15 +107,13 @@ pub fn append_bytes(out: &mut Vec<u8>, number: i32, value: &[u8]) {
 
 /// Appends the tag and the length of a field of bytes.
 pub fn append_head(out: &mut Vec<u8>, number: i32, length: usize) {
-    for value in [(number as u64) << 3 | u64::from(BYTES), length as u64] {
-        let (bytes, length) = varint(value);
-        out.extend_from_slice(&bytes[..length]);
-    }
+    encode_key(number.unsigned_abs(), WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
 }
 
 /// How many bytes [`append_bytes`] appends.
 pub fn size_of_bytes(number: i32, length: usize) -> usize {
-    varint((number as u64) << 3).1 + varint(length as u64).1 + length
+    key_len(number.unsigned_abs()) + encoded_len_varint(length as u64) + length
 }
 
 #[cfg(test)]
@@ -147,9 +137,11 @@ mod tests {
     #[test]
     fn numbers_of_every_length() {
         for bits in 0..64 {
-            let (bytes, length) = varint(1 << bits);
-            assert_eq!(super::super::Reader::new(&bytes[..length]).varint(), Ok(1 << bits));
-            assert_eq!(length, bits / 7 + 1);
+            let mut writer = Writer::default();
+            writer.raw_varint(1 << bits);
+            let bytes = writer.finish();
+            assert_eq!(super::super::Reader::new(&bytes).varint(), Ok(1 << bits));
+            assert_eq!(bytes.len(), bits / 7 + 1);
         }
         let mut out = Vec::new();
         append_bytes(&mut out, 16, &[7; 200]);

@@ -129,12 +129,12 @@ fn own_work(types: &Types, message: &Message) -> bool {
 fn rules_of(types: &Types, message: &Message) -> Vec<Rule> {
     let lenders =
         message.members.iter().flat_map(|member| member.lenders.iter().map(|id| types.message(*id)));
-    let mut rules: Vec<Rule> = rules::of(&message.package, &message.name).into_iter().collect();
+    let mut rules: Vec<Rule> = rules::of(message.package, message.name).into_iter().collect();
     let mut known = Vec::new();
     for lender in lenders {
         if !known.contains(&&lender.name) {
             known.push(&lender.name);
-            rules.extend(rules::of(&lender.package, &lender.name));
+            rules.extend(rules::of(lender.package, lender.name));
         }
     }
     rules
@@ -161,9 +161,7 @@ fn constants(types: &Types, message: &Message) -> Vec<(Box<str>, Value, Zero)> {
         let changes = pointer || !set::is_zero_value(&value);
         changes.then(|| (name.into(), value, zero))
     };
-    fields
-        .filter_map(|field| constant((&*field.json_name, field.default.as_deref()?, field.pointer)))
-        .collect()
+    fields.filter_map(|field| constant((&*field.json_name, field.default?, field.pointer))).collect()
 }
 
 fn children<'a>(
@@ -179,7 +177,7 @@ fn children<'a>(
 
 /// Upstream rounds what is of its type `ResourceList`: the maps of quantities in the core group.
 fn resources(types: &Types, message: &Message) -> Vec<Box<str>> {
-    if &*message.package != "k8s.io.api.core.v1" {
+    if message.package != "k8s.io.api.core.v1" {
         return Vec::new();
     }
     let quantities = children(types, message).filter(|(_, cardinality, id)| {

@@ -7,8 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::names::Gvk;
+use super::structural::Structural;
 use super::types::{self, Fit, MessageId, Types};
-use crate::codec::json::Node;
+use crate::json::Node;
 use crate::tree::Map;
 
 /// A kind in one version. A copy shares the shape.
@@ -23,6 +24,8 @@ pub struct Kind {
 pub enum Shape {
     /// A struct of upstream's.
     Go(GoShape),
+    /// What a CustomResourceDefinition declares.
+    Structural(Arc<Structural>),
     /// Nothing is known but the metadata that every object has.
     Opaque,
 }
@@ -49,7 +52,7 @@ impl Kind {
     pub fn go(&self) -> Option<&GoShape> {
         match &self.shape {
             Shape::Go(shape) => Some(shape),
-            Shape::Opaque => None,
+            Shape::Structural(_) | Shape::Opaque => None,
         }
     }
 
@@ -63,6 +66,7 @@ impl Kind {
     pub fn conform(&self, object: &mut Map) -> Result<Fit, String> {
         match &self.shape {
             Shape::Go(shape) => types::conform(shape, None, object),
+            Shape::Structural(shape) => shape.conform(object),
             Shape::Opaque => Ok(Fit::default()),
         }
     }
@@ -72,6 +76,7 @@ impl Kind {
     pub fn conform_spelled(&self, text: &Node, object: &mut Map) -> Result<Fit, String> {
         match &self.shape {
             Shape::Go(shape) => types::conform(shape, Some(text), object),
+            Shape::Structural(shape) => shape.conform(object),
             Shape::Opaque => Ok(Fit::default()),
         }
     }
@@ -81,14 +86,16 @@ impl Kind {
     pub fn convert(&self, object: &mut Map) -> Result<(), String> {
         match &self.shape {
             Shape::Go(shape) => types::from_unstructured(shape, object),
-            Shape::Opaque => Ok(()),
+            Shape::Structural(_) | Shape::Opaque => Ok(()),
         }
     }
 
     /// Gives an object that conforms its defaults, in place and in the order of its kind.
     pub fn default(&self, object: &mut Map) {
-        if let Shape::Go(shape) = &self.shape {
-            shape.types.default(shape.message, object);
+        match &self.shape {
+            Shape::Go(shape) => shape.types.default(shape.message, object),
+            Shape::Structural(shape) => shape.default(object),
+            Shape::Opaque => {}
         }
     }
 
@@ -101,7 +108,10 @@ impl Kind {
 
     /// What strict decoding says of a text: members that are unknown, and members that are there twice.
     pub fn problems(&self, text: &Node) -> Vec<String> {
-        types::problems(self.go(), text)
+        match &self.shape {
+            Shape::Structural(shape) => shape.problems(text),
+            Shape::Go(_) | Shape::Opaque => types::problems(self.go(), text),
+        }
     }
 
     /// As [`Kind::problems`], of a text that upstream's converter reads: sorted, and without the keys of maps.

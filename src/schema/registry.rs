@@ -46,11 +46,15 @@ pub struct ServedVersion {
 }
 
 impl Registry {
-    /// Of two definitions with the same group, version and plural the first one counts.
     pub fn new(definitions: Vec<ResourceDefinition>) -> Self {
+        Self::of(definitions.into_iter().map(Arc::new))
+    }
+
+    /// Of two definitions with the same group, version and plural the first one counts.
+    pub fn of(definitions: impl IntoIterator<Item = Arc<ResourceDefinition>>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut by_storage: HashMap<GroupResource, Arc<ResourceDefinition>> = HashMap::new();
-        for definition in definitions.into_iter().map(Arc::new) {
+        for definition in definitions {
             if group_version(&mut groups, &definition).add(&definition) {
                 keep_stored_version(&mut by_storage, definition);
             }

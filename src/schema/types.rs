@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 mod conform;
-mod load;
-mod markers;
 mod strict;
+mod table;
 mod unstructured;
 
 pub use conform::Fit;
@@ -27,7 +26,7 @@ use crate::tree::Text;
 
 /// All messages, and which of them are kinds.
 pub struct Types {
-    messages: Vec<Message>,
+    messages: &'static [Message],
     kinds: HashMap<Gvk, MessageId>,
     /// The kinds that every API version has: `DeleteOptions`, `Status` and their like.
     shared_kinds: HashMap<Text, MessageId>,
@@ -49,23 +48,23 @@ impl MessageId {
 /// A struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
-    pub name: Box<str>,
+    pub name: &'static str,
     /// As in `k8s.io.api.apps.v1`.
-    pub package: Arc<str>,
+    pub package: &'static str,
     pub format: Format,
     pub role: Role,
     pub merging: Merging,
-    pub unions: Box<[Union]>,
+    pub unions: &'static [Union],
     /// In the order in which JSON prints them.
-    pub fields: Vec<Field>,
-    /// Those that are looked at though nothing was said of them: what is printed all the same, or lends its members.
+    pub fields: &'static [Field],
+    /// Fields to visit even where the message does not set them: Go prints them anyway, or they lend their members.
     pub unasked: FieldBits,
     /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
-    pub members: Box<[Member]>,
+    pub members: &'static [Member],
     /// Indices in `fields`, in the order of the numbers.
-    by_number: Box<[u16]>,
+    by_number: &'static [u16],
     /// By number, the index in `fields` and 1; 0 where there is no such field.
-    index: Box<[u16]>,
+    index: &'static [u16],
 }
 
 /// Some of the fields of a message, by their indices. No message has more than [`FieldBits::MAX`].
@@ -113,12 +112,12 @@ pub struct Member {
     pub message: MessageId,
     index: u16,
     /// The structs that lend it, from the outside.
-    pub lenders: Box<[MessageId]>,
+    pub lenders: &'static [MessageId],
 }
 
 #[derive(Debug)]
 pub struct Field {
-    pub name: Box<str>,
+    pub name: &'static str,
     pub json_name: Text,
     pub number: i32,
     /// Of the elements of a list and of the values of a map.
@@ -137,15 +136,15 @@ pub struct Field {
     /// Must be given, though zero will do.
     pub required: bool,
     /// What absence stands for, in JSON, where that is not zero.
-    pub default: Option<Box<str>>,
+    pub default: Option<&'static str>,
     pub merging: Merging,
-    pub strategic: Option<Box<Strategic>>,
+    pub strategic: Option<&'static Strategic>,
     /// The only values of a string or of the elements; empty where any will do.
-    pub allowed: Box<[Box<str>]>,
+    pub allowed: &'static [&'static str],
     /// Go's name of a scalar, or of the elements, where it has one of its own: `v1.PodPhase`. Errors show it.
-    pub go_type: Option<Box<str>>,
+    pub go_type: Option<&'static str>,
     /// Go's name of a list or map, where it does not follow from that of the elements: `v1.ResourceList`.
-    pub go_collection: Option<Box<str>>,
+    pub go_collection: Option<&'static str>,
 }
 
 /// What Go prints of a field that was never set.
@@ -168,25 +167,25 @@ pub enum Merging {
     Granular,
     Set,
     /// A list whose elements are told apart by these fields.
-    Map(Box<[Box<str>]>),
+    Map(&'static [&'static str]),
 }
 
 /// What strategic merge does to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategic {
     /// `merge`, `replace`, `retainKeys`, or two of them with a comma.
-    pub strategy: Box<str>,
+    pub strategy: &'static str,
     /// The field that tells elements apart; empty without one.
-    pub merge_key: Box<str>,
+    pub merge_key: &'static str,
 }
 
 /// Fields of a message of which one at most is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
     /// The field that tells which one.
-    pub discriminator: Option<Box<str>>,
+    pub discriminator: Option<&'static str>,
     /// Fields and what the discriminator says then.
-    pub members: Box<[(Box<str>, Box<str>)]>,
+    pub members: &'static [(&'static str, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,11 +228,24 @@ pub enum Format {
     SchemaOrStrings,
 }
 
-static BUILT_IN: LazyLock<Arc<Types>> =
-    LazyLock::new(|| Arc::new(load::load(include_bytes!(concat!(env!("OUT_DIR"), "/types.bin")))));
+static BUILT_IN: LazyLock<Arc<Types>> = LazyLock::new(|| Arc::new(Types::new(table::MESSAGES)));
 
 impl Types {
-    /// The types of the kinds in `proto/`, read on first use; a few milliseconds. All servers of a process share them.
+    fn new(messages: &'static [Message]) -> Self {
+        let (mut kinds, mut shared_kinds) = (HashMap::new(), HashMap::new());
+        for (index, message) in messages.iter().enumerate() {
+            let id = MessageId(index as u32);
+            let kind = Text::new_static(message.name);
+            match &message.role {
+                Role::Part => {}
+                Role::Kind(version) => drop(kinds.insert(version.with_kind(kind), id)),
+                Role::SharedKind => drop(shared_kinds.insert(kind, id)),
+            }
+        }
+        Self { messages, kinds, shared_kinds, defaults: OnceLock::new() }
+    }
+
+    /// The types of the kinds in `proto/`. All servers of a process share them.
     pub(super) fn built_in() -> Arc<Self> {
         BUILT_IN.clone()
     }
@@ -255,6 +267,14 @@ impl Types {
         self.defaults.get_or_init(|| Plan::of(self)).apply(self, message, object);
     }
 
+    /// A struct of apimachinery's `meta/v1`.
+    pub fn message_named(&self, name: &str) -> Option<MessageId> {
+        let found = self.messages().find(|(_, message)| {
+            *message.name == *name && &*message.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
+        });
+        found.map(|(id, _)| id)
+    }
+
     /// All messages with their ids.
     pub fn messages(&self) -> impl Iterator<Item = (MessageId, &Message)> {
         self.messages.iter().enumerate().map(|(index, message)| (MessageId(index as u32), message))
@@ -269,7 +289,7 @@ impl Types {
         match field.kind {
             FieldKind::Message(id) => self.message(id).go_name(),
             FieldKind::Bytes => "[]uint8".to_owned(),
-            kind => field.go_type.as_deref().unwrap_or(Self::go_kind(kind)).to_owned(),
+            kind => field.go_type.unwrap_or(Self::go_kind(kind)).to_owned(),
         }
     }
 
@@ -289,7 +309,7 @@ impl Types {
     /// Go's name of the type of a list or map.
     pub fn go_collection(&self, field: &Field) -> String {
         let prefix = if field.cardinality == Cardinality::Map { "map[string]" } else { "[]" };
-        field.go_collection.as_deref().map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
+        field.go_collection.map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
     }
 
     /// The field that is behind a member.

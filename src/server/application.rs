@@ -15,10 +15,11 @@ use super::datastore::Datastore;
 use super::error::Error;
 use super::replica::Replica;
 use super::start::{Application, BuildError, Environment};
+use crate::api::admission::Chain;
+use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
-use crate::api::resource::Resources;
 use crate::api::services::port_claims;
 use crate::api::unreadable::Unreadable;
 use crate::api::{self, Api};
@@ -29,16 +30,15 @@ use crate::controllers::leader::Election;
 use crate::controllers::migration::{self, Agreement};
 use crate::controllers::{self, IdentityLeases, Runner};
 use crate::http::app::{App, Limits};
-use crate::http::discovery::Documents;
 use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::limits::{BodyBudget, Printing};
-use crate::http::openapi::OpenApi;
+use crate::http::publications::Publications;
 use crate::http::routes::responder;
 use crate::identity::{Instance, ServerIdentity};
+use crate::kinds::built_in;
 use crate::long_work::Lanes;
 use crate::random::Random;
 use crate::revision::Revision;
-use crate::schema::builtin;
 use crate::schema::names::GroupResource;
 use crate::schema::registry::Registry;
 use crate::storage::memory;
@@ -69,12 +69,20 @@ pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
 ) -> Result<Application, BuildError> {
+    Ok(build_with_api(backend, environment).await?.0)
+}
+
+/// The same, for whoever works with the verbs, or changes what is served.
+pub async fn build_with_api(
+    backend: Arc<dyn Backend>,
+    environment: Environment,
+) -> Result<(Application, Arc<Api>), BuildError> {
     let Environment { config, address, door, identity, progress, mut health, runtime } = environment;
     let mark = Arc::new(mark_path(&config).map_or_else(HighWaterMark::default, HighWaterMark::load));
     backend.hold_to(&mark).await?;
     repair_clock(&*backend, &mark).await?;
 
-    let registry = Arc::new(Registry::new(builtin::definitions_stored_in(&config.storage_versions)));
+    let registry = Arc::new(Registry::new(built_in::definitions_stored_in(&config.storage_versions)));
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
@@ -84,10 +92,12 @@ pub async fn build_on(
     end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
+    let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let api = Arc::new(Api {
         store,
         cache,
-        resources: Resources::new(registry.clone(), &ids, config.storage_media_type),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
         unreadable: Unreadable::new(runtime.metrics.clone()),
@@ -97,6 +107,7 @@ pub async fn build_on(
             services: config.services.clone(),
             generate_name: names_from(runtime.random.clone()),
         },
+        admission: Chain::built_in(),
         lanes: Lanes::default(),
     });
     let advertised = advertised(&config, address);
@@ -134,8 +145,7 @@ pub async fn build_on(
         api: api.clone(),
         gate,
         door,
-        documents: Documents::build(&registry, &address.unwrap_or(NOWHERE).to_string()),
-        openapi: Arc::new(OpenApi::new(registry)),
+        publications: Publications::new(&api.catalog.served(), address.unwrap_or(NOWHERE).to_string()),
         metrics: runtime.metrics.clone(),
         limits: Limits {
             request_body: config.limits.max_request_body_bytes,
@@ -152,6 +162,7 @@ pub async fn build_on(
         lanes: Lanes::default(),
     };
     let responder = responder(Arc::new(app), health);
+    let shared = api.clone();
     let stopping = async move {
         controlling.tasks.stop();
         controlling.tasks.ended().await;
@@ -165,7 +176,7 @@ pub async fn build_on(
         save_once(&mark).await;
         backend.close().await;
     };
-    Ok(Application { responder, stop: Box::pin(stopping) })
+    Ok((Application { responder, stop: Box::pin(stopping) }, shared))
 }
 
 fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {

@@ -81,7 +81,7 @@ impl Replica {
         let (server, holder) = (claimed.identity.id().to_owned(), claimed.holder.clone());
         if self.registration == Registration::On {
             let incarnation = Uuid::new_v4().to_string();
-            let own = Arc::new(runner.api.registration(&server, &incarnation));
+            let own = Arc::new(OwnRegistration::new(&server, &incarnation));
             runner.api.store.set_fence(runner.api.fence(&own));
             let (own, holder) = self.own.get_or_init(|| (own, holder));
             runner.spawn_registration(own.clone(), holder.clone(), &self.gate, &self.election);

@@ -18,7 +18,6 @@ use super::data_dir::{self, Temporary};
 use super::error::Error;
 use super::startup::{Startup, Unfinished, health};
 use super::{Listening, Running, Server, open_files, private};
-use crate::api::meta::format;
 use crate::auth::authn::Authenticator;
 use crate::auth::authorizer::{AlwaysAllow, Authorizer, MastersOnly};
 use crate::auth::pki::{Pki, ServingNames, Sources, client_url};
@@ -31,6 +30,7 @@ use crate::http::routes::starting_router;
 use crate::http::server::{self as listener, Ending, Responder, Routes};
 use crate::http::tls::Tls;
 use crate::identity::ServerIdentity;
+use crate::kinds::behavior::format;
 use crate::runtime::Runtime;
 
 /// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Map, Number, Text, Value};
 
-/// What can be a value in [`json!`](crate::json!).
+/// What can be a value in [`json!`](crate::tree::json!).
 pub trait ToTree {
     fn to_tree(&self) -> Value;
 }

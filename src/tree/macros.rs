@@ -2,7 +2,7 @@
 
 /// A value in JSON's notation; names and values may be expressions, which are borrowed.
 #[macro_export]
-macro_rules! json {
+macro_rules! tree_json {
     (null) => { $crate::tree::Value::Null };
     ([ $($items:tt)* ]) => {{
         #[allow(unused_mut)]
@@ -19,7 +19,7 @@ macro_rules! json {
     ($value:expr) => { $crate::tree::ToTree::to_tree(&$value) };
 }
 
-/// The elements of a list in [`json!`].
+/// The elements of a list in [`json!`](crate::tree::json!).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_items {
@@ -29,20 +29,20 @@ macro_rules! json_items {
         $crate::json_items!($to, $($($rest)*)?);
     };
     ($to:ident, [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
-        $to.push($crate::json!([ $($inner)* ]));
+        $to.push($crate::tree_json!([ $($inner)* ]));
         $crate::json_items!($to, $($($rest)*)?);
     };
     ($to:ident, { $($inner:tt)* } $(, $($rest:tt)*)?) => {
-        $to.push($crate::json!({ $($inner)* }));
+        $to.push($crate::tree_json!({ $($inner)* }));
         $crate::json_items!($to, $($($rest)*)?);
     };
     ($to:ident, $value:expr $(, $($rest:tt)*)?) => {
-        $to.push($crate::json!($value));
+        $to.push($crate::tree_json!($value));
         $crate::json_items!($to, $($($rest)*)?);
     };
 }
 
-/// The members of an object in [`json!`].
+/// The members of an object in [`json!`](crate::tree::json!).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! json_members {
@@ -52,15 +52,15 @@ macro_rules! json_members {
         $crate::json_members!($to, $($($rest)*)?);
     };
     ($to:ident, $name:tt : [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
-        $to.insert($name, $crate::json!([ $($inner)* ]));
+        $to.insert($name, $crate::tree_json!([ $($inner)* ]));
         $crate::json_members!($to, $($($rest)*)?);
     };
     ($to:ident, $name:tt : { $($inner:tt)* } $(, $($rest:tt)*)?) => {
-        $to.insert($name, $crate::json!({ $($inner)* }));
+        $to.insert($name, $crate::tree_json!({ $($inner)* }));
         $crate::json_members!($to, $($($rest)*)?);
     };
     ($to:ident, $name:tt : $value:expr $(, $($rest:tt)*)?) => {
-        $to.insert($name, $crate::json!($value));
+        $to.insert($name, $crate::tree_json!($value));
         $crate::json_members!($to, $($($rest)*)?);
     };
 }

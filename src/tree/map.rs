@@ -285,7 +285,7 @@ impl<'a> Entry<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
+    use crate::tree::json;
 
     /// Against a list of pairs that is searched from end to end.
     #[test]

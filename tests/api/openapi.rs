@@ -135,14 +135,13 @@ async fn the_form_that_is_liked_best(setup: Setup) {
     }
 }
 
-/// As Go's `http.ServeContent` has it.
+/// As Go's `http.ServeContent` has it, but for ranges.
 async fn documents_are_fetched_once(setup: Setup) {
     let server = setup.start_empty().await;
     for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"] {
         let whole = server.get(path).await;
         let (etag, date) =
             (whole.header("etag").expect("an ETag"), whole.header("last-modified").expect("a date"));
-        assert_eq!(whole.header("accept-ranges"), Some("bytes"));
         for (name, value) in [("if-none-match", etag), ("if-modified-since", date)] {
             let known = server.get(path).header(name, value).await;
             assert_eq!((known.status, known.body.len()), (304, 0), "{path} {name}");
@@ -152,34 +151,13 @@ async fn documents_are_fetched_once(setup: Setup) {
         assert_eq!(other.status, 200, "a tag counts more than a date");
         let failed = server.get(path).header("if-match", "\"x\"").await;
         assert_eq!((failed.status, failed.body.len()), (412, 0), "{path}");
-        let part = server.get(path).header("range", "bytes=1-4").await;
-        assert_eq!((part.status, &part.body[..]), (206, &whole.body[1..5]), "{path}");
-        let range = format!("bytes 1-4/{}", whole.body.len());
-        assert_eq!(part.header("content-range"), Some(&*range));
-        let beyond = server.get(path).header("range", &format!("bytes={}-", whole.body.len())).await;
+        let ranged = server.get(path).header("range", "bytes=1-4").await;
         assert_eq!(
-            (beyond.status, &beyond.body[..]),
-            (416, &b"invalid range: failed to overlap\n"[..]),
-            "{path}"
+            (ranged.status, ranged.header("content-range")),
+            (200, None),
+            "{path}: ranges are not served"
         );
-        assert_eq!(
-            (beyond.header("content-type"), beyond.header("etag")),
-            (Some("text/plain; charset=utf-8"), None)
-        );
-        let several =
-            server.get(path).header("range", "bytes=0-1,-3").header("accept-encoding", "gzip").await;
-        assert_eq!((several.status, several.header("content-encoding")), (206, None), "{path}");
-        let content_type = several.header("content-type").expect("a type");
-        let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").expect(content_type);
-        let length = whole.body.len();
-        let part = |from: usize, to: usize| {
-            let bytes = String::from_utf8_lossy(&whole.body[from..to]).into_owned();
-            let range = format!("Content-Range: bytes {from}-{}/{length}", to - 1);
-            let content_type = whole.header("content-type").expect("a type");
-            format!("--{boundary}\r\n{range}\r\nContent-Type: {content_type}\r\n\r\n{bytes}\r\n")
-        };
-        let want = format!("{}{}--{boundary}--\r\n", part(0, 2), part(length - 3, length));
-        assert_eq!(String::from_utf8_lossy(&several.body), want, "{path}");
+        assert_eq!(ranged.body, whole.body, "{path}");
     }
 }
 

@@ -6,16 +6,16 @@ use std::task::Poll;
 
 use futures_util::future::{join_all, poll_fn};
 use futures_util::{StreamExt, TryStreamExt};
-use rowplane::api::Api;
+use rowplane::api::decode::Body;
 use rowplane::api::options::list::{Collection, ListOptions};
 use rowplane::api::options::query::Query;
 use rowplane::api::options::watch::{WatchOptions, WatchPath};
-use rowplane::api::options::write::WriteOptions;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::request::Request;
 use rowplane::api::watch::WatchEvent;
+use rowplane::api::{Api, Target};
 use rowplane::schema::names::{GroupVersion, Gvr};
+use rowplane::schema::resource::Verb;
 use rowplane::tree::{Value, json};
-use rowplane::user::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::database::Database;
@@ -28,8 +28,8 @@ const LEAST_TURNS: usize = 3;
 async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let Value::Object(object) = object else { unreachable!("an object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    api.create(resource, namespace, object, &WriteOptions::default(), requester).await.expect("created");
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    api.create(&request, Body::Object(&object)).await.expect("created");
 }
 
 async fn event(api: &Api, name: String, reason: &str) {
@@ -65,7 +65,7 @@ async fn scans_that_find_little_let_others_go_first() {
         namespaced: true,
         namespace: Some("t"),
         name: None,
-        fields: &events.fields,
+        fields: &events.behavior.fields,
     };
     // A page, all of a state, and all of it from the database.
     let exactly = format!("resourceVersion={}&resourceVersionMatch=Exact", api.cache.revision());
@@ -108,7 +108,7 @@ async fn pages_of_everything_take_one_turn() {
             namespaced: true,
             namespace,
             name: None,
-            fields: &events.fields,
+            fields: &events.behavior.fields,
         };
         let query = Query::parse(&format!("limit={limit}"));
         let options = ListOptions::parse(&query, collection, &keys).expect("options");

@@ -1,5 +1,6 @@
 //! Servers in this process, spoken to without a socket.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -10,6 +11,8 @@ use kube::{Api, Client, ResourceExt as _};
 use rowplane::Server;
 use rowplane::random::Random;
 use rowplane::server::Builder;
+use rowplane::server::application::build_on;
+use rowplane::storage::{Backend, memory};
 use rowplane::user::User;
 use tempfile::TempDir;
 
@@ -105,6 +108,34 @@ async fn a_drop_stops_everything() {
         tokio::task::yield_now().await;
     };
     assert!(config_maps(&server).list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+/// A server in memory, and its store.
+async fn observed() -> (Server, Weak<dyn Backend>) {
+    let store = memory::open();
+    let observer = Arc::downgrade(&store);
+    let start = Server::builder().start_with(async move |environment| build_on(store, environment).await);
+    (start.await.unwrap(), observer)
+}
+
+/// Though a client of it is still there.
+#[tokio::test]
+async fn nothing_of_a_server_stays_in_memory() {
+    let (server, store) = observed().await;
+    let api = config_maps(&server);
+    api.create(&PostParams::default(), &configmap("a", 1)).await.unwrap();
+    server.stop().await;
+    assert_eq!(store.strong_count(), 0);
+
+    let (server, store) = observed().await;
+    let api = config_maps(&server);
+    let watch = api.watch(&WatchParams::default(), "0").await.unwrap();
+    drop(server);
+    // The answer itself is the client's.
+    drop(watch);
+    while store.strong_count() > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

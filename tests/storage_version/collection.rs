@@ -1,6 +1,6 @@
 //! Servers that are gone are taken out of StorageVersions.
 
-use rowplane::api::registration::Extent;
+use rowplane::api::registration::{Extent, OwnRegistration};
 use rowplane::controllers::create_system_namespaces;
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ async fn an_empty_object_stays(mut setup: Setup) {
 async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");
-    let (old, new) = (api.registration("old", "1"), api.registration("new", "1"));
+    let (old, new) = (OwnRegistration::new("old", "1"), OwnRegistration::new("new", "1"));
     for _ in 0..10 {
         api.register(&old, Extent::Whole).await.expect("register");
         let collect = async || api.withdraw(None, |_, server| server == "old").await.expect("collect");

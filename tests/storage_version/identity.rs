@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowplane::api::Target;
+use rowplane::api::decode::Body;
 use rowplane::api::error::Error;
-use rowplane::api::options::write::WriteOptions;
 use rowplane::api::options::{GetOptions, ReadAt};
-use rowplane::api::part::Part;
-use rowplane::api::strictness::{Requester, Warnings};
+use rowplane::api::request::Request;
 use rowplane::controllers::{create_system_namespaces, identity_lease_gc};
 use rowplane::identity::ServerIdentity;
 use rowplane::schema::names::Gvr;
-use rowplane::user::User;
 use serde_json::{Value, json};
 
 use crate::support::client::Watch;
@@ -20,6 +18,7 @@ use crate::support::database::Database;
 use crate::support::server::{Setup, TestServer, names, rv};
 use crate::support::verbs::api_on;
 use crate::{LEASES, NEVER, OF_SERVERS, OFTEN, identified, on_host};
+use rowplane::schema::resource::Verb;
 
 on_both_databases! {
     s17_a_restart_keeps_the_lease,
@@ -215,11 +214,10 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     create_system_namespaces(&api).await.expect("namespaces");
     let leases = api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases")).expect("leases").clone();
     let target = Target { resource: &leases, namespace: "kube-system", name: "late" };
-    let options = WriteOptions::default();
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
     let create = async || {
         let lease = serde_json::from_value(lease("late", expired())).expect("an object");
-        api.create(&leases, "kube-system", lease, &options, requester).await.expect("create");
+        let request = Request::own(Verb::Create, Target { name: "", ..target });
+        api.create(&request, Body::Object(&lease)).await.expect("create");
     };
     let read = async || api.get(target, GetOptions { at: ReadAt::Latest }).await;
 
@@ -227,7 +225,7 @@ async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let stale = read().await.expect("there");
     let mut renewed = stale.to_map().expect("an object");
     renewed["spec"]["renewTime"] = now().into();
-    api.update(target, Part::Main, || Ok(renewed.clone()), &options, requester).await.expect("renew");
+    api.update(&Request::own(Verb::Update, target), Body::Object(&renewed)).await.expect("renew");
     identity_lease_gc::delete(&api, &stale).await.expect("no error");
     let current = read().await.expect("it survives");
     assert!(current.revision() > stale.revision());

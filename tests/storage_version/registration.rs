@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rowplane::api::registration::Extent;
+use rowplane::api::registration::{Extent, OwnRegistration};
 use rowplane::controllers::create_system_namespaces;
 use serde_json::{Value, json};
 
@@ -97,11 +97,11 @@ async fn s09_the_same_registration_again_writes_nothing(setup: Setup) {
     create_system_namespaces(&api).await.expect("namespaces");
     let revision = async || api.cache.clock().await.expect("clock").revision.0;
     let before = revision().await;
-    let own = api.registration("apiserver-a", "one");
+    let own = OwnRegistration::new("apiserver-a", "one");
     api.register(&own, Extent::Whole).await.expect("register");
     let after = revision().await;
     assert!(after > before + 50, "each object has a revision of its own");
-    let again = api.registration("apiserver-a", "two");
+    let again = OwnRegistration::new("apiserver-a", "two");
     for extent in [Extent::Whole, Extent::Repair] {
         api.register(&again, extent).await.expect("register");
     }
@@ -356,7 +356,7 @@ mod rolling {
         create_system_namespaces(&first).await.expect("namespaces");
         let others = [api_on(&database).await, api_on(&database).await];
         let register = async |n: usize, api: &rowplane::api::Api| {
-            let own = api.registration(&format!("apiserver-{n}"), "one");
+            let own = OwnRegistration::new(&format!("apiserver-{n}"), "one");
             api.register(&own, Extent::Whole).await.expect("register");
         };
         tokio::join!(register(0, &first), register(1, &others[0]), register(2, &others[1]));

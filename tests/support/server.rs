@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kube::config::Kubeconfig;
+use rowplane::api::Api;
 use rowplane::auth::pki::Overrides;
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::controllers::IdentityLeases;
 use rowplane::http;
 use rowplane::revision::Revision;
 use rowplane::schema::names::{GroupResource, GroupVersion};
-use rowplane::server::application::{build_on, open};
+use rowplane::server::application::{build_with_api, open};
 use rowplane::server::config::{ApiLimits, Config, Https, IdentityConfig, Registration};
 use rowplane::server::datastore::Datastore;
 use rowplane::server::{Builder, Server};
@@ -90,18 +91,19 @@ impl Setup {
 
     /// A server with nothing but what it makes itself.
     pub async fn start_empty(&self) -> TestServer {
-        let opened: Arc<OnceLock<Arc<dyn Backend>>> = Arc::default();
+        let opened: Arc<OnceLock<(Arc<dyn Backend>, Arc<Api>)>> = Arc::default();
         let slot = opened.clone();
         let server = self.builder().start_with(async move |environment| {
             let backend = open(&environment.config.datastore).await?;
-            assert!(slot.set(backend.clone()).is_ok(), "built once");
-            build_on(backend, environment).await
+            let (application, api) = build_with_api(backend.clone(), environment).await?;
+            assert!(slot.set((backend, api)).is_ok(), "built once");
+            Ok(application)
         });
         let server = server.await.unwrap_or_else(|error| panic!("start: {}", error.one_line()));
         let kubeconfig = self.kubeconfig();
-        let backend = opened.get().expect("opened").clone();
+        let (backend, api) = opened.get().expect("opened").clone();
         let admin = Client::of_certificate(&kubeconfig, Protocol::Any);
-        TestServer { admin, kubeconfig, backend, server }
+        TestServer { admin, kubeconfig, backend, api, server }
     }
 
     /// A server that also has the namespace `t`.
@@ -155,6 +157,7 @@ pub struct TestServer {
     pub admin: Client,
     pub kubeconfig: Kubeconfig,
     pub backend: Arc<dyn Backend>,
+    pub api: Arc<Api>,
     server: Server,
 }
 
@@ -168,7 +171,9 @@ impl Deref for TestServer {
 
 impl TestServer {
     pub async fn stop(self) {
-        self.server.stop().await;
+        let Self { api, server, .. } = self;
+        drop(api);
+        server.stop().await;
     }
 
     /// Reads the files of certificates and tokens again, as the server does from time to time.

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use rowplane::api::admission::Chain;
+use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
 use rowplane::api::meta::generate_name;
-use rowplane::api::resource::Resources;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
 use rowplane::cache::Cache;
 use rowplane::codec::at_rest::StorageMediaType;
+use rowplane::kinds::built_in;
 use rowplane::runtime::Runtime;
-use rowplane::schema::builtin;
 use rowplane::schema::registry::Registry;
 use rowplane::storage::{Backend, HighWaterMark, Store};
 
@@ -30,7 +31,16 @@ pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> Stri
 
 /// The same over any store.
 pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    api_of(backend, generate_name, Chain::built_in()).await
+}
+
+/// The same with other plugins.
+pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc<Api> {
+    api_of(backend, |prefix| generate_name(prefix, &mut rand::rng()), admission).await
+}
+
+async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");
@@ -40,19 +50,19 @@ pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> Stri
     let runtime = Runtime::default();
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
     Arc::new(Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        resources: Resources::new(
-            registry,
-            &names.into_iter().zip(ids).collect(),
-            StorageMediaType::default(),
-        ),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },
             Vec::new(),
         )),
         port_claims,
+        admission,
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,

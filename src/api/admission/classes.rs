@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::view::View;
+use super::view::{self, View};
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::schema::names::Gvr;
 use crate::tree::Value;
@@ -13,13 +15,37 @@ const STORAGE_MARKS: [&str; 2] =
 const INGRESS: Gvr = Gvr::fixed("networking.k8s.io/v1", "ingressclasses");
 const INGRESS_MARKS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-pub(super) fn of_claim(view: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
+pub(super) struct DefaultStorageClass;
+
+impl Admission for DefaultStorageClass {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create && of_kind(request, "", "PersistentVolumeClaim")
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        view::complete(attempt, of_claim)
+    }
+}
+
+pub(super) struct DefaultIngressClass;
+
+impl Admission for DefaultIngressClass {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create && of_kind(request, "networking.k8s.io", "Ingress")
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        view::complete(attempt, of_ingress)
+    }
+}
+
+fn of_claim(view: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
     let annotated = annotation(claim, "volume.beta.kubernetes.io/storage-class").is_some();
     complete(view, claim, annotated, "storageClassName", (&STORAGE, &STORAGE_MARKS));
     Ok(())
 }
 
-pub(super) fn of_ingress(view: &View<'_>, ingress: &mut ObjectMap) -> Result<(), String> {
+fn of_ingress(view: &View<'_>, ingress: &mut ObjectMap) -> Result<(), String> {
     let annotated = annotation(ingress, "kubernetes.io/ingress.class").is_some();
     complete(view, ingress, annotated, "ingressClassName", (&INGRESS, &INGRESS_MARKS));
     Ok(())

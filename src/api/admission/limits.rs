@@ -2,7 +2,9 @@
 //! (`plugin/pkg/admission/limitranger`).
 
 use super::usage::{self, Amounts};
-use super::view::View;
+use super::view::{self, View};
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, fields, metadata_mut};
 use crate::quantity::{nanos, units};
 use crate::schema::names::Gvr;
@@ -14,8 +16,31 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const MAX_MILLI: i64 = i64::MAX / 1000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
+pub(super) struct LimitRanger;
+
+impl Admission for LimitRanger {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create
+            && (of_kind(request, "", "Pod") || of_kind(request, "", "PersistentVolumeClaim"))
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        match of_kind(attempt.request, "", "Pod") {
+            true => view::complete(attempt, complete_pod),
+            false => Verdict::Now(Ok(())),
+        }
+    }
+
+    fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        match of_kind(attempt.request, "", "Pod") {
+            true => view::check(attempt, check_pod),
+            false => view::check(attempt, check_claim),
+        }
+    }
+}
+
 /// Fills in the defaults of every range of the namespace.
-pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     for range in view.beside(&RANGES) {
         let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
         for limit in of_type(&range, "Container") {
@@ -47,7 +72,7 @@ pub(super) fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), S
     Ok(())
 }
 
-pub(super) fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
+fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
     for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "Container") {
@@ -71,7 +96,7 @@ pub(super) fn check_pod(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> 
     Ok(())
 }
 
-pub(super) fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
+fn check_claim(view: &View<'_>, claim: &ObjectMap) -> Result<(), String> {
     for range in view.beside(&RANGES) {
         let mut wrong = Vec::new();
         for limit in of_type(&range, "PersistentVolumeClaim") {

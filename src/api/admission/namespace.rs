@@ -1,53 +1,74 @@
-//! New objects need a namespace that exists and is not going away, up to the moment at which they are committed.
+//! NamespaceLifecycle: new objects need a namespace that exists and is not going away, up to the moment at which they are
+//! committed, and some namespaces stay.
 //!
-//! Admission judges the namespace as this server sees it, and the write then requires the very version that was judged.
+//! The plugin judges the namespace as this server sees it, and the write then requires the very version that was judged.
 //! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
 
-use crate::api::error::{Cause, CauseReason, Error};
-use crate::api::{Api, Target, meta, metadata};
+use super::{Admission, Attempt, Operation, Verdict};
+use crate::api::error::Error;
+use crate::api::request::Request;
+use crate::api::{Target, meta, metadata};
 use crate::cache::State;
+use crate::causes::{Cause, CauseReason};
 use crate::codec::object::Object;
 use crate::schema::names::{GroupResource, Gvr};
-use crate::storage::{Expect, Key, Mutation, Requirement, ResourceId, Written};
+use crate::storage::{Expect, Key, Requirement, ResourceId};
 
-/// How often a write is tried whose namespace has changed in the meantime, though it may still be written to. Somebody
-/// who labels the namespace in every batch wins about half of these races.
-const ATTEMPTS: usize = 16;
+/// Namespaces that may not be deleted (upstream's immortal namespaces).
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// May an object be created here? Returns what the write then has to require; nothing in the cluster scope.
-pub async fn admit_create(api: &Api, target: Target<'_>) -> Result<Option<Requirement>, Error> {
-    let Some(namespaces) = namespaces(api, target) else { return Ok(None) };
-    // Another replica may have created the namespace a moment ago, so "not there" needs a fresh state. A namespace that
-    // is there in an old state may be gone or terminating by now: that is why its version is required.
-    let mut state = api.cache.any();
-    if state.get(namespaces, "", target.namespace).is_none() {
-        state = api.cache.fresh().await?;
+pub(super) struct NamespaceLifecycle;
+
+impl Admission for NamespaceLifecycle {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        match operation {
+            Operation::Create => {
+                request.subresource.is_empty() && request.target.resource.definition.namespaced()
+            }
+            Operation::Delete => is_namespace(request),
+            Operation::Update => false,
+        }
     }
-    judge(namespaces, target, &state).map(Some)
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        let (api, target) = (attempt.api, attempt.target);
+        if attempt.operation == Operation::Delete {
+            return Verdict::Now(check_immortal(target));
+        }
+        let Some(namespaces) = api.resources.get(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id)
+        else {
+            return Verdict::Now(Ok(()));
+        };
+        // Another replica may have created the namespace a moment ago, so "not there" needs a fresh state. A namespace
+        // that is there in an old state may be gone or terminating by now: that is why its version is required.
+        let state = api.cache.any();
+        if state.get(namespaces, "", target.namespace).is_some() {
+            return Verdict::Now(admit(namespaces, attempt, &state));
+        }
+        Verdict::Later(Box::pin(async move { admit(namespaces, attempt, &*api.cache.fresh().await?) }))
+    }
 }
 
-/// A PUT or a patch that may create: the namespace counts only if there is no object yet.
-pub async fn admit_update_or_create(api: &Api, target: Target<'_>) -> Result<(), Error> {
-    if api.cache.any().get(target.resource.id, target.namespace, target.name).is_some() {
+fn is_namespace(request: &Request<'_>) -> bool {
+    let definition = &request.target.resource.definition;
+    definition.group().is_empty() && &*definition.plural == "namespaces"
+}
+
+fn check_immortal(target: Target<'_>) -> Result<(), Error> {
+    if !IMMORTAL.contains(&target.name) {
         return Ok(());
     }
-    admit_create(api, target).await.map(drop)
+    Err(Error::Forbidden {
+        resource: target.resource.group_resource(),
+        name: target.name.to_owned(),
+        reason: "this namespace may not be deleted".to_owned(),
+    })
 }
 
-/// Writes a new object. Where its namespace has changed since it was admitted, judges that again; what is answered is
-/// whether the object could be written, and never [`Written::Unmet`].
-pub async fn write_admitted(api: &Api, target: Target<'_>, mutation: Mutation) -> Result<Written, Error> {
-    let mut mutation = mutation;
-    for _ in 0..ATTEMPTS {
-        let (lost, judged_at) = match api.store.write(mutation).await? {
-            Written::Unmet { mutation, judged_at, .. } => (mutation, judged_at),
-            written => return Ok(written),
-        };
-        let state = api.cache.at_least(judged_at).await?;
-        let requires = namespaces(api, target).map(|namespaces| judge(namespaces, target, &state));
-        mutation = Mutation { requires: requires.transpose()?.into_iter().collect(), ..*lost };
-    }
-    Err(Error::ServerTimeout { resource: target.resource.group_resource(), operation: "create" })
+fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Result<(), Error> {
+    let requirement = judge(namespaces, attempt.target, state)?;
+    attempt.require(requirement);
+    Ok(())
 }
 
 /// The namespace in which the object is to be created, at the version that allows it.
@@ -69,12 +90,6 @@ fn is_terminating(namespace: &Object) -> Result<bool, Error> {
     namespace.json()?;
     Ok(namespace.mentions("deletionTimestamp")
         && metadata(&namespace.to_map()?).is_some_and(meta::is_terminating))
-}
-
-/// The resource of the namespace of `target`, if it is in one.
-fn namespaces(api: &Api, target: Target<'_>) -> Option<ResourceId> {
-    let resource = || api.resources.get(&Gvr::fixed("v1", "namespaces")).map(|resource| resource.id);
-    target.resource.definition.namespaced().then(resource).flatten()
 }
 
 fn refused(Target { resource, namespace, name }: Target<'_>) -> Error {

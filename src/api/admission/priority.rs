@@ -1,6 +1,8 @@
 //! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
 
-use super::view::View;
+use super::view::{self, View};
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::schema::names::Gvr;
 use crate::tree::Value;
@@ -8,7 +10,36 @@ use crate::tree::Value;
 const CLASSES: Gvr = Gvr::fixed("scheduling.k8s.io/v1", "priorityclasses");
 const PREEMPTS: &str = "PreemptLowerPriority";
 
-pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+pub(super) struct Priority;
+
+impl Admission for Priority {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        match operation {
+            Operation::Create => {
+                of_kind(request, "", "Pod") || of_kind(request, "scheduling.k8s.io", "PriorityClass")
+            }
+            Operation::Update => of_kind(request, "", "Pod"),
+            Operation::Delete => false,
+        }
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        match (attempt.old, attempt.operation) {
+            (Some(old), Operation::Update) => Verdict::Now(attempt.object_mut().map(|pod| keep(pod, old))),
+            _ if of_kind(attempt.request, "", "Pod") => view::complete(attempt, complete),
+            _ => Verdict::Now(Ok(())),
+        }
+    }
+
+    fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        match of_kind(attempt.request, "", "Pod") {
+            true => Verdict::Now(Ok(())),
+            false => view::check(attempt, only_default),
+        }
+    }
+}
+
+fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     let spec = fields::object_mut(pod, "spec");
     let class = match fields::text(spec, &["priorityClassName"]) {
         "" => default_class(view),
@@ -46,7 +77,7 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
 }
 
 /// What was filled in stays, though the writer does not say it.
-pub(super) fn keep(new: &mut ObjectMap, old: &ObjectMap) {
+fn keep(new: &mut ObjectMap, old: &ObjectMap) {
     let (spec, old) = (fields::object_mut(new, "spec"), fields::object(old, "spec"));
     for name in ["priority", "preemptionPolicy"] {
         if spec.get(name).is_none_or(Value::is_null)
@@ -58,7 +89,7 @@ pub(super) fn keep(new: &mut ObjectMap, old: &ObjectMap) {
 }
 
 /// One class at most is that of Pods which name none.
-pub(super) fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
+fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     if class.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
     }

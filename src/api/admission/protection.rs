@@ -2,26 +2,40 @@
 //! kube-controller-manager.
 
 use super::tolerations::list_mut;
-use super::view::View;
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, metadata_mut};
 use crate::tree::Value;
 
-pub(super) fn volume(_: &View<'_>, volume: &mut ObjectMap) -> Result<(), String> {
-    protect(volume, "kubernetes.io/pv-protection")
+pub(super) struct StorageObjectInUseProtection;
+
+impl Admission for StorageObjectInUseProtection {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create && finalizer(request).is_some()
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        let Some(finalizer) = finalizer(attempt.request) else { return Verdict::Now(Ok(())) };
+        Verdict::Now(attempt.object_mut().map(|object| protect(object, finalizer)))
+    }
 }
 
-pub(super) fn claim(_: &View<'_>, claim: &mut ObjectMap) -> Result<(), String> {
-    protect(claim, "kubernetes.io/pvc-protection")
+/// What keeps an object of this kind for as long as somebody uses it.
+fn finalizer(request: &Request<'_>) -> Option<&'static str> {
+    let protected = [
+        ("", "PersistentVolume", "kubernetes.io/pv-protection"),
+        ("", "PersistentVolumeClaim", "kubernetes.io/pvc-protection"),
+        ("storage.k8s.io", "VolumeAttributesClass", "kubernetes.io/vac-protection"),
+    ];
+    protected
+        .into_iter()
+        .find(|(group, kind, _)| of_kind(request, group, kind))
+        .map(|(.., finalizer)| finalizer)
 }
 
-pub(super) fn attributes(_: &View<'_>, class: &mut ObjectMap) -> Result<(), String> {
-    protect(class, "kubernetes.io/vac-protection")
-}
-
-fn protect(object: &mut ObjectMap, finalizer: &str) -> Result<(), String> {
+fn protect(object: &mut ObjectMap, finalizer: &str) {
     let finalizers = list_mut(metadata_mut(object), "finalizers");
     if !finalizers.iter().any(|own| own == finalizer) {
         finalizers.push(Value::from(finalizer));
     }
-    Ok(())
 }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::tolerations::list_mut;
-use super::view::View;
+use super::view::{self, View};
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::gotext::quote;
 use crate::quantity;
@@ -12,7 +14,23 @@ use crate::tree::Value;
 
 const CLASSES: Gvr = Gvr::fixed("node.k8s.io/v1", "runtimeclasses");
 
-pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
+pub(super) struct RuntimeClass;
+
+impl Admission for RuntimeClass {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create && of_kind(request, "", "Pod")
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        view::complete(attempt, complete)
+    }
+
+    fn validate<'a>(&'a self, attempt: &'a Attempt<'_>) -> Verdict<'a> {
+        view::check(attempt, check)
+    }
+}
+
+fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     let spec = fields::object_mut(pod, "spec");
     let class = class_of(view, spec)?;
     let overhead = class.as_ref().and_then(|class| fields::object(class, "overhead"));
@@ -35,7 +53,7 @@ pub(super) fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), Strin
 }
 
 /// Refuses an overhead that no class explains.
-pub(super) fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
+fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
     let Some(spec) = fields::object(pod, "spec").filter(|spec| fields::object(spec, "overhead").is_some())
     else {
         return Ok(());

@@ -1,7 +1,8 @@
 //! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and nothing
 //! goes to a Node before it is ready.
 
-use super::view::View;
+use super::{Admission, Attempt, Operation, Verdict, of_kind};
+use crate::api::request::Request;
 use crate::api::{ObjectMap, fields};
 use crate::tree::{Value, json};
 
@@ -9,13 +10,32 @@ const SECONDS: i64 = 300;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-pub(super) fn complete(_: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
-    add(pod);
-    Ok(())
+pub(super) struct DefaultTolerationSeconds;
+
+impl Admission for DefaultTolerationSeconds {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation != Operation::Delete && of_kind(request, "", "Pod")
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        Verdict::Now(attempt.object_mut().map(add))
+    }
+}
+
+pub(super) struct TaintNodesByCondition;
+
+impl Admission for TaintNodesByCondition {
+    fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
+        operation == Operation::Create && of_kind(request, "", "Node")
+    }
+
+    fn mutate<'a>(&'a self, attempt: &'a mut Attempt<'_>) -> Verdict<'a> {
+        Verdict::Now(attempt.object_mut().map(taint))
+    }
 }
 
 /// What the Pod does not say of lost Nodes.
-pub(super) fn add(pod: &mut ObjectMap) {
+fn add(pod: &mut ObjectMap) {
     let spec = fields::object_mut(pod, "spec");
     let said = fields::items(spec, &["tolerations"]);
     let tolerated = |key: &str| {
@@ -34,13 +54,12 @@ pub(super) fn add(pod: &mut ObjectMap) {
     list_mut(spec, "tolerations").extend(missing);
 }
 
-pub(super) fn taint(_: &View<'_>, node: &mut ObjectMap) -> Result<(), String> {
+fn taint(node: &mut ObjectMap) {
     let spec = fields::object_mut(node, "spec");
     let said = fields::items(spec, &["taints"]);
     if !said.iter().any(|taint| text(taint, "key") == NOT_READY && text(taint, "effect") == "NoSchedule") {
         list_mut(spec, "taints").push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
     }
-    Ok(())
 }
 
 fn text<'a>(item: &'a Value, name: &str) -> &'a str {

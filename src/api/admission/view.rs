@@ -3,9 +3,10 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use super::{Attempt, Verdict};
 use crate::api::error::Error;
 use crate::api::resource::Resource;
-use crate::api::{Api, ObjectMap};
+use crate::api::{Api, ObjectMap, Target};
 use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::schema::names::Gvr;
@@ -73,4 +74,61 @@ impl<'a> View<'a> {
     fn resource(&self, name: &Gvr) -> Option<&Arc<Resource>> {
         self.api.resources.get(name)
     }
+}
+
+/// What a plugin makes of a new object, or why there may be none.
+type Complete = fn(&View<'_>, &mut ObjectMap) -> Result<(), String>;
+
+/// Why a plugin does not want an object, which is valid.
+type Check = fn(&View<'_>, &ObjectMap) -> Result<(), String>;
+
+/// Completes an object by what this replica knows. A refusal is looked at again in the newest state, where others may have
+/// made what was missed.
+pub(super) fn complete<'a>(attempt: &'a mut Attempt<'_>, complete: Complete) -> Verdict<'a> {
+    let api = attempt.api;
+    match complete_in(&api.cache.any(), attempt, complete) {
+        Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
+            let fresh = api.cache.fresh().await?;
+            complete_in(&fresh, attempt, complete)
+        })),
+        verdict => Verdict::Now(verdict),
+    }
+}
+
+/// Looks at an object by what this replica knows, and again as [`complete`] does.
+pub(super) fn check<'a>(attempt: &'a Attempt<'_>, check: Check) -> Verdict<'a> {
+    let api = attempt.api;
+    match check_in(&api.cache.any(), attempt, check) {
+        Err(_) if api.store.backend().shared() => Verdict::Later(Box::pin(async move {
+            let fresh = api.cache.fresh().await?;
+            check_in(&fresh, attempt, check)
+        })),
+        verdict => Verdict::Now(verdict),
+    }
+}
+
+fn complete_in(state: &State, attempt: &mut Attempt<'_>, complete: Complete) -> Result<(), Error> {
+    let view = View::new(attempt.api, state, attempt.target.namespace);
+    let verdict = complete(&view, attempt.object_mut()?);
+    concluded(attempt, view, verdict)
+}
+
+fn check_in(state: &State, attempt: &Attempt<'_>, check: Check) -> Result<(), Error> {
+    let Some(object) = &attempt.object else { return Ok(()) };
+    let view = View::new(attempt.api, state, attempt.target.namespace);
+    let verdict = check(&view, object);
+    concluded(attempt, view, verdict)
+}
+
+/// What a plugin says, if it could see all that it asked for.
+fn concluded(attempt: &Attempt<'_>, view: View<'_>, verdict: Result<(), String>) -> Result<(), Error> {
+    if let Some(failure) = view.failure() {
+        return Err(failure);
+    }
+    let Target { resource, name, .. } = attempt.target;
+    verdict.map_err(|reason| Error::Forbidden {
+        resource: resource.group_resource(),
+        name: name.to_owned(),
+        reason,
+    })
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::tree::json;
 
 const NOW: &str = "2026-07-01T10:00:00Z";
 
 fn definition(kind: &str) -> ResourceDefinition {
-    builtin::definitions().into_iter().find(|definition| definition.kind_name().as_str() == kind).unwrap()
+    built_in::definitions().into_iter().find(|definition| definition.kind_name().as_str() == kind).unwrap()
 }
 
 fn options(dependents: Dependents) -> DeleteOptions {
@@ -18,7 +18,7 @@ fn grace_of(seconds: Option<i64>) -> DeleteOptions {
 
 fn planned(kind: &str, object: &Value, options: &DeleteOptions) -> Plan {
     let definition = definition(kind);
-    let strategy = Strategy::of(&definition);
+    let strategy = built_in::behavior(&definition).strategy;
     let rules = Rules { strategy: &strategy, behavior: definition.behavior };
     plan(object.as_object().unwrap(), options, rules, NOW.parse().unwrap())
 }
@@ -207,9 +207,14 @@ fn preconditions() {
         let object = json!({"metadata": {"name": "n", "uid": "B", "resourceVersion": "2"}});
         let wanted = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let preconditions = Preconditions { uid: wanted(uid), resource_version: wanted(version) };
-        check(object.as_object().unwrap(), &preconditions, &definition, &Strategy::of(&definition))
-            .err()
-            .map(|error| error.to_string())
+        check(
+            object.as_object().unwrap(),
+            &preconditions,
+            &definition,
+            &built_in::behavior(&definition).strategy,
+        )
+        .err()
+        .map(|error| error.to_string())
     };
     assert_eq!(refusal("Pod", "B", "2"), None);
     assert_eq!(refusal("Pod", "", ""), None);

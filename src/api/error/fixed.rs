@@ -1,6 +1,7 @@
 //! The failures whose whole text is fixed by upstream.
 
-use super::{Cause, Error, Subject};
+use super::{Error, Subject};
+use crate::causes::Cause;
 use crate::gotext;
 use crate::revision::Revision;
 use crate::schema::names::{GroupKind, GroupResource};

@@ -1,11 +1,13 @@
 //! What a PodDisruptionBudget says to an eviction.
 
 use super::still_processed;
-use crate::api::error::{Cause, CauseReason, Error};
+use crate::api::error::Error;
 use crate::api::resource::Resource;
 use crate::api::selector::label::LabelSelector;
 use crate::api::{ObjectMap, fields};
 use crate::cache::{Range, State};
+use crate::causes::Cause;
+use crate::causes::CauseReason;
 use crate::schema::names::GroupResource;
 use crate::tree::{Value, json};
 

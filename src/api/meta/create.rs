@@ -1,8 +1,11 @@
 //! Metadata of an object about to be created.
 
-use super::{Metadata, NameFormat, refuse, text, validate_common};
-use crate::api::error::{Cause, Causes, Error};
+use super::{Metadata, refuse, text, validate_common};
+use crate::api::error::Error;
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::gotext;
+use crate::kinds::behavior::names::NameFormat;
 use crate::schema::resource::Scope;
 
 /// What the server gives to each new object.

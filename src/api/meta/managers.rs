@@ -2,8 +2,9 @@
 //! all have been dropped before.
 
 use super::{Metadata, text};
-use crate::api::error::{Cause, Causes};
 use crate::api::options::write::validate_manager;
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::tree::Value;
 
 const SUBRESOURCE_MAX: usize = 256;

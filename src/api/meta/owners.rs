@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::{Metadata, text};
-use crate::api::error::{Cause, Causes};
-use crate::api::strictness::Warnings;
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::gotext;
 use crate::tree::Value;
+use crate::warnings::Warnings;
 
 const FIELD: &str = "metadata.ownerReferences";
 

@@ -1,6 +1,7 @@
 use rand::SeedableRng;
 
 use super::*;
+use crate::kinds::behavior::names::NameFormat;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::tree::json;

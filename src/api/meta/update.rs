@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Metadata, NameFormat, finalizers, is_set, is_terminating, refuse, text, validate_common};
-use crate::api::error::{Cause, Causes, Error, Subject};
+use super::{Metadata, finalizers, is_set, is_terminating, refuse, text, validate_common};
+use crate::api::error::{Error, Subject};
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::gotext;
+use crate::kinds::behavior::names::NameFormat;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Scope;

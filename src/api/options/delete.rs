@@ -2,8 +2,10 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::tree::{Map, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,24 +17,6 @@ pub struct DeleteOptions {
     pub preconditions: Preconditions,
 }
 
-/// What shall become of the objects that name this one as their owner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dependents {
-    /// The object's finalizers decide, else the kind.
-    #[default]
-    Unspecified,
-    Policy(Propagation),
-    /// The deprecated `orphanDependents`: true as `Orphan`; false as `Background`, but answered with 202.
-    Orphan(bool),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    Foreground,
-    Background,
-    Orphan,
-}
-
 /// What must hold of the object, compared as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
@@ -41,6 +25,14 @@ pub struct Preconditions {
 }
 
 impl DeleteOptions {
+    /// Those of a request that sends none.
+    pub const NONE: Self = Self {
+        dry_run: DryRun::No,
+        grace_period: None,
+        dependents: Dependents::Unspecified,
+        preconditions: Preconditions { uid: None, resource_version: None },
+    };
+
     /// `body` is the decoded body, `None` if that was empty. A body beats the query entirely.
     pub fn parse(body: Option<&Value>, query: &Query) -> Result<Self, Error> {
         match body {

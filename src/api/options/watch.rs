@@ -5,9 +5,13 @@ use std::time::Duration;
 use super::ReadAt;
 use super::list::{Collection, Raw, Selection, is_watch, refuse, watch_after};
 use super::query::Query;
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
 use crate::gotext;
 use crate::revision::Revision;
+
+/// The annotation of the bookmark that ends the initial events of a watch.
+pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +31,10 @@ impl WatchStart {
     }
 }
 
-/// How the end of the synthetic events is told.
+/// How the end of the synthetic events is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEnd {
-    /// By a bookmark with the annotation `k8s.io/initial-events-end`.
+    /// By a bookmark with the annotation [`INITIAL_EVENTS_END`].
     Bookmark,
     Silent,
 }
@@ -134,12 +138,12 @@ impl Raw<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::selector::selectable::SelectableFields;
+    use crate::kinds::behavior::selectable::SelectableFields;
     use crate::schema::names::GroupResource;
 
     fn parse(query: &str, path: WatchPath) -> Result<WatchOptions, Error> {
         let resource = GroupResource::new("", "configmaps");
-        let fields = SelectableFields::built_in("", "ConfigMap");
+        let fields = SelectableFields::metadata();
         let collection = Collection {
             resource: &resource,
             namespaced: true,

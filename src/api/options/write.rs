@@ -2,7 +2,9 @@
 
 use super::DryRun;
 use super::query::Query;
-use crate::api::error::{Cause, Causes, Error};
+use crate::api::error::Error;
+use crate::causes::Cause;
+use crate::causes::Causes;
 use crate::gotext;
 use crate::patch::PatchKind;
 use crate::patch::apply::ownership::Conflicts;
@@ -10,13 +12,15 @@ use crate::patch::apply::ownership::Conflicts;
 /// The longest field manager, in bytes.
 pub const FIELD_MANAGER_MAX: usize = 128;
 
-/// What all writes of an object share; create and update have nothing else.
+/// `CreateOptions`, `UpdateOptions` or `PatchOptions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// As sent; see [`WriteOptions::or_agent`].
     pub field_manager: Option<String>,
     pub field_validation: FieldValidation,
     pub dry_run: DryRun,
+    /// Always [`Conflicts::Refuse`] unless the write is an apply.
+    pub conflicts: Conflicts,
 }
 
 /// What becomes of unknown and duplicate fields.
@@ -26,13 +30,6 @@ pub enum FieldValidation {
     #[default]
     Warn,
     Strict,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatchOptions {
-    pub write: WriteOptions,
-    /// Always [`Conflicts::Refuse`] unless the patch is an apply.
-    pub conflicts: Conflicts,
 }
 
 impl WriteOptions {
@@ -76,12 +73,12 @@ impl WriteOptions {
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
             dry_run: DryRun::validate(&dry_run, causes),
             field_validation: validation(query.text("fieldValidation"), causes),
+            conflicts: Conflicts::Refuse,
         }
     }
-}
 
-impl PatchOptions {
-    pub fn parse(query: &Query, patch: PatchKind) -> Result<Self, Error> {
+    /// For PATCH: `PatchOptions`.
+    pub fn parse_patch(query: &Query, patch: PatchKind) -> Result<Self, Error> {
         let mut causes = Vec::new();
         let force = query.flag("force");
         if patch == PatchKind::Apply {
@@ -91,17 +88,12 @@ impl PatchOptions {
         } else if force.is_some() {
             causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
         }
-        let write = WriteOptions::validate(query, &mut causes);
+        let options = Self::validate(query, &mut causes);
         if !causes.is_empty() {
             return Err(Error::invalid_options("PatchOptions", causes));
         }
         let conflicts = if force == Some(true) { Conflicts::Force } else { Conflicts::Refuse };
-        Ok(Self { write, conflicts })
-    }
-
-    /// As [`WriteOptions::or_agent`].
-    pub fn or_agent(self, user_agent: Option<&str>) -> Self {
-        Self { write: self.write.or_agent(user_agent), ..self }
+        Ok(Self { conflicts, ..options })
     }
 }
 
@@ -146,7 +138,7 @@ mod tests {
     use super::*;
 
     fn text(query: &str, patch: PatchKind) -> String {
-        PatchOptions::parse(&Query::parse(query), patch).unwrap_err().to_string()
+        WriteOptions::parse_patch(&Query::parse(query), patch).unwrap_err().to_string()
     }
 
     #[test]
@@ -182,11 +174,11 @@ mod tests {
     #[test]
     fn options() {
         let query = Query::parse("fieldManager=m&force&dryRun=All&dryRun=All&fieldValidation=Strict");
-        let options = PatchOptions::parse(&query, PatchKind::Apply).unwrap();
+        let options = WriteOptions::parse_patch(&query, PatchKind::Apply).unwrap();
         assert_eq!(options.conflicts, Conflicts::Force);
-        assert_eq!(options.write.field_validation, FieldValidation::Strict);
-        assert_eq!(options.write.dry_run, DryRun::Yes);
-        assert_eq!(options.write.or_agent(Some("kubectl/v1.37")).manager(), "m");
+        assert_eq!(options.field_validation, FieldValidation::Strict);
+        assert_eq!(options.dry_run, DryRun::Yes);
+        assert_eq!(options.or_agent(Some("kubectl/v1.37")).manager(), "m");
         let create = WriteOptions::parse_create(&Query::parse("force=1")).unwrap();
         assert_eq!(create, WriteOptions::default());
         assert_eq!(create.or_agent(Some("kube\x01ctl/v1.37 (linux)")).manager(), "kubectl");

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::Tracking;
-use crate::api::apply::first_managers;
+use super::{Tracking, first_managers};
+use crate::api::decode::configuration;
 use crate::api::error::Error;
-use crate::api::part::Part;
 use crate::api::resource::Resource;
 use crate::api::scale::{self, GVK};
 use crate::api::{ObjectMap, now};
+use crate::kinds::behavior::part::Part;
 use crate::patch::apply::fields::{FieldSet, field_paths};
 use crate::patch::apply::filter::Filter;
 use crate::patch::apply::managers::{Identity, Manager, Managers, Operation};
@@ -96,7 +96,7 @@ fn zero() -> ObjectMap {
 
 /// What an apply of a Scale says of itself in errors.
 pub fn unfit(config: &ObjectMap, why: &str) -> Error {
-    super::super::apply::unfit(config, &GVK, why)
+    configuration::unfit(config, &GVK, why)
 }
 
 fn acting(manager: &str, operation: Operation) -> Acting {

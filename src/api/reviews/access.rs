@@ -1,9 +1,10 @@
 //! May they? (`pkg/registry/authorization/*`, `pkg/apis/authorization/validation`)
 
 use super::{Sources, like};
-use crate::api::error::{Cause, Error};
+use crate::api::error::Error;
 use crate::api::{ObjectMap, fields};
 use crate::auth::authorizer::{Attributes, Authorizer, Decision};
+use crate::causes::Cause;
 use crate::gotext;
 use crate::schema::names::GroupKind;
 use crate::tree::{Map, Value, json};

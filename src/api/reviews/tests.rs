@@ -181,7 +181,7 @@ fn through_the_door() {
     let reviewer =
         Reviewer { user: &me, authorizer: &MastersOnly, authenticator: &Authenticator::new(tokens) };
     let ask = |kind: &str, namespace, question: Value| {
-        let definitions = crate::schema::builtin::definitions();
+        let definitions = crate::kinds::built_in::definitions();
         let definition =
             definitions.iter().find(|definition| definition.kind_name().as_str() == kind).unwrap();
         reviewer.answer(definition, namespace, question.as_object().unwrap().clone())

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::selectable::SelectableFields;
 use crate::api::error::Error;
+use crate::kinds::behavior::selectable::SelectableFields;
 use crate::tree::Value;
 
 /// All terms must hold; none means everything matches.

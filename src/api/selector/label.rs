@@ -3,9 +3,10 @@
 mod lexer;
 mod structured;
 
-use crate::api::error::{Cause, aggregate};
-use crate::api::meta::format;
+use crate::causes::Cause;
+use crate::causes::aggregate;
 use crate::gotext;
+use crate::kinds::behavior::format;
 
 use lexer::{Token, tokens};
 

@@ -5,18 +5,18 @@ use std::net::IpAddr;
 use super::ranges::{Family, candidate_ports};
 use super::wants::Want;
 use super::{Claim, is_service};
+use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::DryRun;
-use crate::api::options::write::WriteOptions;
-use crate::api::strictness::{Requester, Warnings};
+use crate::api::request::Request;
 use crate::api::{Api, ObjectMap, Target, fields, now};
 use crate::cache::{Range, State};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::{Draft, Object, Undecodable};
 use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use crate::tree::{Value, json};
-use crate::user::User;
 
 /// Under what the store keeps claims of node ports: nobody serves them.
 pub const PORT_CLAIMS: (&str, &str) = ("internal.rowplane.dev", "nodeports");
@@ -202,10 +202,9 @@ impl Api {
             "spec": {"parentRef": parent_of(target)},
         });
         let Value::Object(object) = object else { return Ok(false) };
-        let options = WriteOptions::default();
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
+        let request = Request::own(Verb::Create, Target { resource: addresses, namespace: "", name: "" });
         // An address is no Service: this goes no deeper.
-        match Box::pin(self.create(addresses, "", object, &options, requester)).await {
+        match Box::pin(self.create(&request, Body::Object(&object))).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. }) => Ok(false),
             Err(error) => Err(error),

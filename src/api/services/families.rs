@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use super::Config;
 use super::ranges::Family;
-use crate::api::error::Cause;
-use crate::api::strategy::service::has_addresses;
 use crate::api::{ObjectMap, fields};
+use crate::causes::Cause;
 use crate::gotext::quote;
+use crate::kinds::core::service::normal_form::has_addresses;
 use crate::tree::{Value, json};
 
 const NONE: &str = "None";

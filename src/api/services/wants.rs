@@ -5,8 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::families::{families, texts};
 use super::ranges::Family;
 use super::{Claim, Reason};
-use crate::api::strategy::service::{checks_health, has_addresses, has_node_ports, ports_mut};
 use crate::api::{ObjectMap, fields};
+use crate::kinds::core::service::normal_form::checks_health;
+use crate::kinds::core::service::normal_form::has_addresses;
+use crate::kinds::core::service::normal_form::has_node_ports;
+use crate::kinds::core::service::normal_form::ports_mut;
 use crate::tree::{Value, json};
 
 /// Something to claim.

@@ -2,7 +2,7 @@
 
 use super::kept::{Kept, keep};
 use super::tree::BEFORE_VERSION;
-use crate::codec::scan::{self, Members, key_is, raw_string};
+use crate::json::scan::{self, Members, key_is, raw_string};
 use crate::revision::Revision;
 
 /// Offsets into the JSON of an object. 32 bits suffice: bodies are limited to a few MiB.

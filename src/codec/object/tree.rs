@@ -1,6 +1,6 @@
 //! Objects of kinds without types as JSON: their trees in the order in which upstream prints objects.
 
-use crate::codec::json_text::{write_json, write_string};
+use crate::json::text::{write_json, write_string};
 use crate::tree::{Map, Value};
 
 /// `metadata` members that stand before `resourceVersion`, in upstream's declaration order.

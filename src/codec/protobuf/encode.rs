@@ -171,7 +171,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
                 Ok(())
             }
             // Of an object that is closed.
-            (Format::Raw, Value::String(text)) if &*message.name == "FieldsV1" => {
+            (Format::Raw, Value::String(text)) if message.name == "FieldsV1" => {
                 self.out.bytes(1, text.as_bytes());
                 Ok(())
             }

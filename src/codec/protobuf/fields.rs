@@ -108,13 +108,13 @@ impl<'m> Fields<'m> {
         let mut reader = Reader::new(bytes);
         while let Some(tag) = reader.tag()? {
             let Some(index) = message.index_of(tag.number()) else {
-                check(tag, &message.name)?;
+                check(tag, message.name)?;
                 reader.skip(tag)?;
                 continue;
             };
             let field = &message.fields[index];
             if !suits(field, tag.wire()) {
-                check(tag, &message.name)?;
+                check(tag, message.name)?;
                 return Err(wrong_type(field, tag));
             }
             let wire = Wire::read(&mut reader, tag.wire())?;

@@ -11,8 +11,8 @@ use super::decode::Decoder;
 use super::envelope::Envelope;
 use super::fields::{Frame, Wire};
 use super::{Error, MAX_DEPTH};
-use crate::codec::json;
 use crate::gotext::utf8;
+use crate::json;
 use crate::quantity;
 use crate::schema::types::{Cardinality, FieldKind, Format, Message};
 use crate::tree::{Number, Value};
@@ -62,7 +62,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
             },
             Format::Raw => {
                 let raw = octets(0).unwrap_or_default();
-                match self.closed && &*message.name == "FieldsV1" {
+                match self.closed && message.name == "FieldsV1" {
                     true => self.set(raw),
                     false => self.raw(raw, depth),
                 }

@@ -15,9 +15,9 @@ use super::envelope::Envelope;
 use super::fields::{Fields, Slot, Wire};
 use super::format;
 use super::{Error, MAX_DEPTH, MAX_VALUES};
-use crate::codec::json_text::{write_json, write_string};
-use crate::codec::scan;
 use crate::gotext::utf8;
+use crate::json::scan;
+use crate::json::text::{write_json, write_string};
 use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::quantity;
 use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Role, Types};
@@ -197,7 +197,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         let message = self.types.message(id);
         match (&holder.role, &message.role) {
             (Role::Part, Role::Kind(version)) => {
-                Some(Kind { id, name: &message.name, api_version: version.api_version() })
+                Some(Kind { id, name: message.name, api_version: version.api_version() })
             }
             _ => None,
         }

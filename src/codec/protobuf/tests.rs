@@ -5,8 +5,9 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::codec::at_rest::StorageMediaType;
-use crate::codec::json_text::write_json;
 use crate::codec::object::Draft;
+use crate::json::text::write_json;
+use crate::kinds::built_in;
 use crate::revision::Revision;
 use crate::schema::builtin;
 use crate::schema::resource::Storage;
@@ -97,7 +98,7 @@ fn there_and_back_is_identity() {
         assert_eq!(again, envelope.raw, "{text}");
         kinds.insert(envelope.gvk().expect("a name"));
     }
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         let Storage::Table { version, .. } = &definition.storage else { continue };
         let kind = version.with_kind(definition.kind_name().clone());
         assert!(kinds.contains(&kind), "no vector of {kind}");
@@ -109,7 +110,7 @@ fn there_and_back_is_identity() {
 fn every_kind_is_the_same_out_of_every_form_at_rest() {
     const MEDIA: [StorageMediaType; 3] =
         [StorageMediaType::Protobuf, StorageMediaType::Json, StorageMediaType::Yaml];
-    let definitions = builtin::definitions();
+    let definitions = built_in::definitions();
     let is_stored = |object: &Value| {
         let mut definitions = definitions.iter();
         definitions.any(|each| {

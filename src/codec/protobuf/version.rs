@@ -61,6 +61,7 @@ mod tests {
 
     use super::super::{decode, encode};
     use super::*;
+    use crate::kinds::built_in;
     use crate::schema::builtin;
     use crate::schema::names::Gvk;
     use crate::schema::resource::Storage;
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn every_stored_kind_takes_a_version() {
         let mut seen = 0;
-        for definition in builtin::definitions() {
+        for definition in built_in::definitions() {
             let Storage::Table { version, .. } = &definition.storage else { continue };
             let stored = version.with_kind(definition.kind_name().clone());
             let kind = definition.kind.sibling(&stored).expect("a kind");

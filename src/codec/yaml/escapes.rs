@@ -2,7 +2,7 @@
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
 
-use crate::codec::json::first_surrogate;
+use crate::json::first_surrogate;
 
 const WHY: &str = "found invalid Unicode character escape code";
 

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use super::NAME;
 use super::graph::{Facts, Graph, Node, OwnerReference};
 use crate::api::error::Error;
-use crate::api::options::delete::{DeleteOptions, Dependents, Preconditions, Propagation};
-use crate::api::options::write::{PatchOptions, WriteOptions};
-use crate::api::part::Part;
+use crate::api::options::delete::{DeleteOptions, Preconditions};
+use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::patch::PatchKind;
-use crate::patch::apply::ownership::Conflicts;
 use crate::schema::names::Gvk;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 /// Set by a foreground deletion: the owner waits for its blocking dependents.
 const FOREGROUND: &str = "foregroundDeletion";
@@ -115,7 +113,7 @@ impl Collector<'_> {
             preconditions,
             ..DeleteOptions::default()
         };
-        match self.api.delete(target, &options).await {
+        match self.api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
             // It changed under our hands; its new version is on its way to us.
             Err(Error::Conflict { .. }) => Ok(Verdict::Later),
@@ -138,7 +136,7 @@ impl Collector<'_> {
 
     fn owner(&self, dependent: Target<'_>, owner: &OwnerReference) -> Owner {
         let gvk = Gvk::parse(&owner.api_version, &owner.kind).ok();
-        let Some(resource) = gvk.and_then(|gvk| self.api.resources.by_kind(&gvk)) else {
+        let Some(resource) = gvk.and_then(|gvk| self.api.catalog.served().by_kind(&gvk).cloned()) else {
             return Owner::Unknown;
         };
         let namespaced = resource.definition.namespaced();
@@ -146,9 +144,12 @@ impl Collector<'_> {
             return Owner::Unknown;
         }
         let namespace = if namespaced { dependent.namespace } else { "" };
-        let Some(found) = self.api.cache.any().get(resource.id, namespace, &owner.name) else {
-            return Owner::Dangling;
-        };
+        let state = self.api.cache.any();
+        // A resource that is not held has not lost its objects.
+        if !state.holds(resource.id) {
+            return Owner::Unknown;
+        }
+        let Some(found) = state.get(resource.id, namespace, &owner.name) else { return Owner::Dangling };
         match self.facts(&found) {
             None => Owner::Unknown,
             Some(facts) if facts.uid != owner.uid => Owner::Dangling,
@@ -170,7 +171,7 @@ impl Collector<'_> {
         owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
-        let mut waits = false;
+        let mut waits = !self.knows_all(graph);
         for node in graph.dependents(&facts.uid) {
             let Some(resource) = self.resource(node) else { continue };
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
@@ -210,7 +211,8 @@ impl Collector<'_> {
     ) -> Result<Verdict, Error> {
         // A dependent that is overlooked here would be collected once its owner is gone: so the graph has to hold all
         // that was there when the owner was deleted, and nothing of which it is not known whose it is.
-        if !graph.covers(owner.revision(), &self.api.cache.any())
+        if !self.knows_all(graph)
+            || !graph.covers(owner.revision(), &self.api.cache.any())
             || graph.may_hide_dependents(target.namespace)
         {
             return Ok(Verdict::Later);
@@ -294,19 +296,20 @@ impl Collector<'_> {
     }
 
     async fn merge(&self, target: Target<'_>, patch: &Value) -> Result<(), Error> {
-        let options = PatchOptions { write: WriteOptions::default(), conflicts: Conflicts::Refuse };
-        let body = patch.to_string();
-        let user = User::apiserver();
-        let requester = Requester { user: &user, warnings: &Warnings::default() };
-        match self.api.patch(target, Part::Main, PatchKind::Merge, body.as_bytes(), &options, requester).await
-        {
+        let (request, body) = (Request::own(Verb::Patch, target), patch.to_string());
+        match self.api.patch(&request, PatchKind::Merge, body.as_bytes()).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
+    /// Whether no dependent can be missing in the graph because its resource is served only since a moment ago.
+    fn knows_all(&self, graph: &Graph) -> bool {
+        self.api.catalog.served().stored().all(|resource| graph.holds(resource.id))
+    }
+
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
-        self.api.resources.stored().find(|resource| resource.id == node.resource).cloned()
+        self.api.catalog.served().stored().find(|resource| resource.id == node.resource).cloned()
     }
 }
 

@@ -133,6 +133,22 @@ impl Graph {
         self.unreadable.iter().any(|node| namespace.is_empty() || node.namespace() == namespace)
     }
 
+    /// Whether the objects of a resource have been taken in.
+    pub fn holds(&self, resource: ResourceId) -> bool {
+        self.reached.contains_key(&resource)
+    }
+
+    /// Takes out all objects of a resource that is not served any more. Those that they own stay: nobody can say of them
+    /// that their owners are gone.
+    pub fn forget(&mut self, resource: ResourceId) {
+        self.reached.remove(&resource);
+        self.unreadable.retain(|node| node.resource != resource);
+        let gone: Vec<Node> = self.owners.keys().filter(|node| node.resource == resource).cloned().collect();
+        for node in gone {
+            self.unlink(&node);
+        }
+    }
+
     /// From now on the graph holds everything of the resource up to `at`.
     pub fn reach(&mut self, resource: ResourceId, at: Revision) {
         self.reached.insert(resource, at);
@@ -201,6 +217,21 @@ mod tests {
         graph.remove(&node, &other);
         assert_eq!(graph.dependents("9").count(), 0);
         assert!(graph.owners.is_empty());
+    }
+
+    #[test]
+    fn a_resource_that_is_removed_is_forgotten_and_those_it_owned_are_not() {
+        let mut graph = Graph::default();
+        let (node, owned) = object("d", "2", &["1"]);
+        let other = Node { resource: ResourceId(2), key: node.key.clone() };
+        for (node, resource) in [(&node, 1), (&other, 2)] {
+            graph.put(node, &owned).expect("readable");
+            graph.reach(ResourceId(resource), Revision(7));
+        }
+        assert_eq!(graph.dependents("1").collect::<Vec<_>>(), [&node, &other]);
+        graph.forget(ResourceId(1));
+        assert_eq!(graph.dependents("1").collect::<Vec<_>>(), [&other]);
+        assert!(!graph.holds(ResourceId(1)) && graph.holds(ResourceId(2)));
     }
 
     #[test]

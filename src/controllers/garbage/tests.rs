@@ -3,26 +3,28 @@
 use arc_swap::ArcSwap;
 
 use super::*;
+use crate::api::admission::Chain;
+use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
-use crate::api::options::delete::{DeleteOptions, Dependents, Propagation};
-use crate::api::options::write::WriteOptions;
-use crate::api::resource::Resources;
+use crate::api::decode::Body;
+use crate::api::options::delete::DeleteOptions;
+use crate::api::request::Request;
 use crate::api::services::port_claims;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Answer, Target};
 use crate::cache::Cache;
+use crate::kinds::behavior::deletion::{Dependents, Propagation};
+use crate::kinds::built_in;
 use crate::runtime::Runtime;
-use crate::schema::builtin;
 use crate::schema::names::{GroupVersion, Gvr};
 use crate::schema::registry::Registry;
+use crate::schema::resource::Verb;
 use crate::storage::sqlite::Sqlite;
 use crate::storage::{Backend, HighWaterMark, Store};
 use crate::tree::{Value, json};
-use crate::user::User;
 
 async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
-    let registry = Arc::new(Registry::new(builtin::definitions()));
+    let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
     names.push(port_claims());
     let ids = backend.resource_ids(&names).await.expect("ids");
@@ -32,12 +34,16 @@ async fn api(directory: &std::path::Path) -> Api {
     let (cache, sink) =
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let key = TokenKey { id: 1, secret: vec![0; 32] };
+    let ids = names.into_iter().zip(ids).collect();
+    let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
     Api {
         store: Store::start(backend, sink, mark, &runtime),
         cache,
-        resources: Resources::new(registry, &names.into_iter().zip(ids).collect(), Default::default()),
+        resources: built_in.clone(),
+        catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,
+        admission: Chain::built_in(),
         lanes: Default::default(),
         unreadable: Default::default(),
         runtime,
@@ -53,8 +59,8 @@ async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
     let resource = api.resources.get(&GroupVersion::fixed("v1").with_plural(plural)).expect(plural);
     let namespace = if resource.definition.namespaced() { "t" } else { "" };
     let Value::Object(object) = object else { unreachable!("an object") };
-    let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-    match api.create(resource, namespace, object, &WriteOptions::default(), requester).await {
+    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
+    match api.create(&request, Body::Object(&object)).await {
         Ok(Answer::Stored(object)) => object,
         _ => panic!("not created"),
     }
@@ -67,7 +73,8 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let api = api(directory.path()).await;
     create(&api, "namespaces", json!({"metadata": {"name": "t"}})).await;
     let mut graph = Graph::default();
-    assert!(load(&api, &api.cache.any(), &mut graph).is_empty());
+    let all: Vec<_> = api.catalog.served().stored().cloned().collect();
+    assert!(load(&api, &api.cache.any(), &all, &mut graph).is_empty());
 
     let owner = create(&api, "configmaps", json!({"metadata": {"name": "owner"}})).await;
     let uid = owner.to_map().expect("readable")["metadata"]["uid"].clone();
@@ -80,7 +87,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let target = Target { resource, namespace: "t", name: "owner" };
     let policy = Dependents::Policy(Propagation::Orphan);
     let options = DeleteOptions { dependents: policy, ..DeleteOptions::default() };
-    api.delete(target, &options).await.map(drop).expect("deleted");
+    api.delete(&Request::own(Verb::Delete, target).with(&options)).await.map(drop).expect("deleted");
 
     let node = Node { resource: configmaps, key: owner.key().into() };
     let current = api.cache.any().get(configmaps, "t", "owner");
@@ -96,7 +103,7 @@ async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let known = Node { resource: secrets, key: dependent.key().into() };
     let report = Report::Change { node: known, current: Some(dependent), previous: None };
     take_in(&api, &mut graph, report, &mut queue);
-    for resource in api.resources.stored() {
+    for resource in &all {
         take_in(&api, &mut graph, Report::Reached(resource.id, at), &mut queue);
     }
     assert!(matches!(collector.collect(&graph, &node).await, Ok(Verdict::Done)));

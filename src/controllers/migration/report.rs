@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::svm::{self, Step};
+use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
 use crate::api::options::{GetOptions, ReadAt};
-use crate::api::part::Part;
+use crate::api::request::Request;
 use crate::api::resource::Resource;
-use crate::api::strictness::{Requester, Warnings};
 use crate::api::{Api, ObjectMap, Target, meta, metadata, now};
+use crate::kinds::behavior::part::Part;
 use crate::schema::names::Gvr;
+use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
-use crate::user::User;
 
 const MANAGER: &str = "storage-version-migrator-controller";
 /// Events about cluster-scoped objects are here.
@@ -39,8 +40,8 @@ impl Reporter {
             svm::take(&mut object, step, &now());
             let event = event(&object, step);
             let options = options();
-            let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-            match self.api.update(target, Part::Status, || Ok(object.clone()), &options, requester).await {
+            let request = Request::own(Verb::Update, target).on(Part::Status).with(&options);
+            match self.api.update(&request, Body::Object(&object)).await {
                 Ok(_) => {
                     if let Some(event) = event {
                         self.tell(event).await;
@@ -62,8 +63,9 @@ impl Reporter {
 
     async fn tell(&self, event: ObjectMap) {
         let Some(events) = self.api.resources.get(&Gvr::fixed("v1", "events")) else { return };
-        let requester = Requester { user: &User::apiserver(), warnings: &Warnings::default() };
-        if let Err(error) = self.api.create(events, NAMESPACE, event, &options(), requester).await {
+        let (options, target) = (options(), Target { resource: events, namespace: NAMESPACE, name: "" });
+        let request = Request::own(Verb::Create, target).with(&options);
+        if let Err(error) = self.api.create(&request, Body::Object(&event)).await {
             tracing::debug!(%error, "cannot create an event about a migration");
         }
     }

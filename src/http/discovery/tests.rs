@@ -1,9 +1,9 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::registry::Registry;
 
 fn registry() -> Registry {
-    Registry::new(builtin::definitions())
+    Registry::new(built_in::definitions())
 }
 
 fn documents() -> Documents {

@@ -1,184 +1,201 @@
-//! The protobuf forms of OpenAPI: gnostic's `openapi.v2.Document` and `openapi.v3.Document`.
+//! The protobuf forms of OpenAPI: gnostic's `openapi.v2.Document` and `openapi.v3.Document`, made of the JSON forms.
 //!
-//! What the JSON form says is encoded by tables: for each message, which member is which field. A member that no
-//! table knows would be lost without a word, so a test looks for such members. Everything is written from its end, see
+//! `build/gnostic/*.proto` say which field a member is. Everything is written from its end, see
 //! [`crate::protowire::write`].
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-mod form;
-mod v2;
-mod v3;
+use crate::protowire::write::Writer;
+use crate::tree::{Text, Value};
 
-use crate::protowire::write::{Mark, Writer};
-use crate::tree::{Map, Text, Value};
-use form::{Form, Member, Message};
+/// A message of gnostic's, by how it is made of JSON.
+enum Message {
+    /// Any value, as text.
+    Any,
+    /// The elements of a list; what is no list is the only element.
+    List(Field),
+    /// One of several forms: the first that fits the value.
+    OneOf(&'static [(When, Field)]),
+    /// An object's members, in the order of the fields' numbers.
+    Object(&'static [Field]),
+}
+
+#[derive(Clone, Copy)]
+struct Field {
+    number: i32,
+    members: Members,
+    repeated: bool,
+    kind: Kind,
+}
+
+/// Which members of an object a field holds.
+#[derive(Clone, Copy)]
+enum Members {
+    One(&'static str),
+    /// All that begin with `x-`, each with its name.
+    Extensions,
+    /// All that no other field holds, each with its name.
+    Others,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    String,
+    Bool,
+    Double,
+    /// A place in the table.
+    Message(usize),
+}
+
+/// When a value has a form.
+enum When {
+    Has(&'static str),
+    /// Where a parameter stands.
+    IsIn(&'static str),
+    Number,
+    Boolean,
+    String,
+    Always,
+}
+
+static V2: &[Message] = &include!(concat!(env!("OUT_DIR"), "/gnostic_v2.rs"));
+static V3: &[Message] = &include!(concat!(env!("OUT_DIR"), "/gnostic_v3.rs"));
 
 /// Encodes the JSON form of a document of v2.
 pub(super) fn encode_v2(document: &[u8]) -> Vec<u8> {
-    encode(&v2::DOCUMENT, document)
+    Encoder { messages: V2, out: Writer::with_capacity(document.len()) }.document(document)
 }
 
 /// Encodes the JSON form of a document of v3.
 pub(super) fn encode_v3(document: &[u8]) -> Vec<u8> {
-    encode(&v3::DOCUMENT, document)
-}
-
-fn encode(message: &Message, document: &[u8]) -> Vec<u8> {
-    let mut out = Writer::with_capacity(document.len());
-    put_text(&mut out, message, serde_json::from_slice(document).expect(JSON));
-    out.finish()
+    Encoder { messages: V3, out: Writer::with_capacity(document.len()) }.document(document)
 }
 
 const JSON: &str = "what was encoded here can be read";
 
-fn members(text: &RawValue) -> BTreeMap<String, &RawValue> {
-    serde_json::from_str(text.get()).expect(JSON)
+struct Encoder {
+    messages: &'static [Message],
+    out: Writer,
 }
 
-/// Writes what may be large: of maps one entry is decoded at a time.
-fn put_text(out: &mut Writer, message: &Message, text: &RawValue) {
-    let members = members(text);
-    for member in message.members.iter().rev() {
-        let Some(text) = members.get(member.name) else { continue };
-        let end = out.close();
-        match member.form {
-            Form::Entries(number, path, message) => {
-                for (name, text) in self::members(text).iter().rev() {
-                    put_named(out, number, name, |out| {
-                        put_nested(out, path, message, &serde_json::from_str(text.get()).expect(JSON));
-                    });
+impl Encoder {
+    fn document(mut self, text: &[u8]) -> Vec<u8> {
+        const DOCUMENT: usize = 0;
+        self.put_large(DOCUMENT, serde_json::from_slice(text).expect(JSON));
+        self.out.finish()
+    }
+
+    /// Writes what may be large: of the named members of an object one is decoded at a time.
+    fn put_large(&mut self, id: usize, text: &RawValue) {
+        let decode = |text: &RawValue| -> Value { serde_json::from_str(text.get()).expect(JSON) };
+        let Message::Object(fields) = self.messages[id] else { return self.put(id, &decode(text)) };
+        let members: BTreeMap<Text, &RawValue> = serde_json::from_str(text.get()).expect(JSON);
+        check(fields, members.keys());
+        for field in fields.iter().rev() {
+            for (name, text) in members.iter().rev().filter(|(name, _)| field.holds(fields, name)) {
+                match field {
+                    Field { members: Members::One(_), kind: Kind::Message(id), repeated: false, number } => {
+                        self.within(*number, |encoder| encoder.put_large(*id, text));
+                    }
+                    _ => self.put_member(field, name, &decode(text)),
                 }
-                out.open(member.number.into(), end);
             }
-            Form::One([], message) if message.reference.is_none() => {
-                put_text(out, message, text);
-                out.open(member.number.into(), end);
+        }
+    }
+
+    fn put(&mut self, id: usize, value: &Value) {
+        match &self.messages[id] {
+            // JSON is YAML.
+            Message::Any => self.out.bytes(2, value.to_string().as_bytes()),
+            Message::List(field) => self.put_each(field, value),
+            Message::OneOf(forms) => {
+                if let Some((_, field)) = forms.iter().find(|(when, _)| when.fits(value)) {
+                    self.put_one(field, value);
+                }
             }
-            _ => put_member(out, member, &serde_json::from_str(text.get()).expect(JSON)),
-        }
-    }
-}
-
-fn put_message(out: &mut Writer, message: &Message, value: &Value) {
-    if let (Some(number), Some(fields)) = (message.extensions, value.as_object()) {
-        for (name, value) in fields.iter().rev().filter(|(name, _)| name.starts_with("x-")) {
-            put_named(out, number, name, |out| put_any(out, value));
-        }
-    }
-    for member in message.members.iter().rev() {
-        if let Some(value) = value.get(member.name) {
-            put_member(out, member, value);
-        }
-    }
-}
-
-fn put_member(out: &mut Writer, member: &Member, value: &Value) {
-    let number = i32::from(member.number);
-    let end = out.close();
-    match member.form {
-        Form::Text => out.bytes(number, text(value)),
-        // Proto3 writes no false.
-        Form::Flag if value.as_bool() == Some(true) => out.varint(number, 1),
-        Form::Flag => {}
-        Form::Texts => list(value).rev().for_each(|each| out.bytes(number, text(each))),
-        Form::Anys => list(value).rev().for_each(|each| put_within(out, number, |out| put_any(out, each))),
-        Form::One(path, message) => put_within(out, number, |out| put_nested(out, path, message, value)),
-        Form::Many(path, message) => list(value)
-            .rev()
-            .for_each(|each| put_within(out, number, |out| put_nested(out, path, message, each))),
-        Form::Entries(entry, path, message) => {
-            for (name, each) in fields(value).rev() {
-                put_named(out, entry, name, |out| put_nested(out, path, message, each));
+            Message::Object(fields) => {
+                let Some(members) = value.as_object() else { return };
+                check(fields, members.iter().map(|(name, _)| name));
+                for field in fields.iter().rev() {
+                    for (name, value) in members.iter().rev().filter(|(name, _)| field.holds(fields, name)) {
+                        self.put_member(field, name, value);
+                    }
+                }
             }
-            out.open(number, end);
         }
-        Form::TextMaps => {
-            list(value).rev().for_each(|each| put_within(out, number, |out| put_texts(out, each)))
+    }
+
+    fn put_member(&mut self, field: &Field, name: &str, value: &Value) {
+        match field.members {
+            // Proto3 writes no false.
+            Members::One(_) if *value == Value::Bool(false) => {}
+            Members::One(_) => self.put_each(field, value),
+            Members::Extensions | Members::Others => self.within(field.number, |encoder| {
+                encoder.put_one(&Field { number: 2, ..*field }, value);
+                encoder.out.bytes(1, name.as_bytes());
+            }),
         }
-        Form::Parameters => list(value).rev().for_each(|each| {
-            let (path, message) = v2::item(each);
-            put_within(out, number, |out| put_nested(out, path, message, each));
-        }),
-        Form::NamedParameters => {
-            for (name, each) in fields(value).rev() {
-                let (path, message) = v2::parameter(each);
-                put_named(out, 1, name, |out| put_nested(out, path, message, each));
+    }
+
+    fn put_each(&mut self, field: &Field, value: &Value) {
+        match value {
+            Value::Array(elements) if field.repeated => {
+                elements.iter().rev().for_each(|element| self.put_one(field, element));
             }
-            out.open(number, end);
-        }
-        Form::Default => put_within(out, number, |out| put_default(out, value)),
-    }
-}
-
-/// A message inside of messages of one field each, as a `oneof` is written.
-fn put_nested(out: &mut Writer, path: &[u8], message: &Message, value: &Value) {
-    let end = out.close();
-    match (message.shorthand, message.reference) {
-        // A type is a word in JSON and a list of words here.
-        (Some(number), _) => out.bytes(number.into(), text(value)),
-        (None, None) => put_message(out, message, value),
-        (None, Some(reference)) => {
-            let (number, message) = if value.get("$ref").is_some() { (2, reference) } else { (1, message) };
-            put_message(out, message, value);
-            out.open(number, end);
+            value => self.put_one(field, value),
         }
     }
-    for &number in path.iter().rev() {
-        out.open(number.into(), end);
+
+    fn put_one(&mut self, field: &Field, value: &Value) {
+        match field.kind {
+            Kind::String => self.out.bytes(field.number, value.as_str().unwrap_or_default().as_bytes()),
+            Kind::Bool => self.out.varint(field.number, u64::from(*value == Value::Bool(true))),
+            Kind::Double => {
+                let number = value.as_f64().unwrap_or_default();
+                self.out.fixed64(field.number, number.to_bits());
+            }
+            Kind::Message(id) => self.within(field.number, |encoder| encoder.put(id, value)),
+        }
+    }
+
+    /// A message in this field.
+    fn within(&mut self, number: i32, content: impl FnOnce(&mut Self)) {
+        let end = self.out.close();
+        content(self);
+        self.out.open(number, end);
     }
 }
 
-/// JSON is YAML.
-fn put_any(out: &mut Writer, value: &Value) {
-    const YAML: i32 = 2;
-    out.bytes(YAML, value.to_string().as_bytes());
-}
-
-/// An object of lists of strings.
-fn put_texts(out: &mut Writer, value: &Value) {
-    for (name, texts) in fields(value).rev() {
-        put_named(out, 1, name, |out| list(texts).rev().for_each(|each| out.bytes(1, text(each))));
+impl Field {
+    /// Whether the field is that of a member. `fields` are those of the message.
+    fn holds(&self, fields: &[Field], name: &str) -> bool {
+        let is = |field: &Field| matches!(field.members, Members::One(own) if own == name);
+        match self.members {
+            Members::One(_) => is(self),
+            Members::Extensions => name.starts_with("x-"),
+            Members::Others => !fields.iter().any(is),
+        }
     }
 }
 
-/// One of three fields, written also where it is zero.
-fn put_default(out: &mut Writer, value: &Value) {
-    match value {
-        Value::Number(number) => out.fixed64(1, number.as_f64().unwrap_or_default().to_bits()),
-        Value::Bool(flag) => out.varint(2, u64::from(*flag)),
-        Value::String(text) => out.bytes(3, text.as_bytes()),
-        _ => {}
+impl When {
+    fn fits(&self, value: &Value) -> bool {
+        match self {
+            Self::Has(name) => value.get(*name).is_some(),
+            Self::IsIn(place) => value["in"] == *place,
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::String => value.is_string(),
+            Self::Always => true,
+        }
     }
 }
 
-/// A message of a name and a value, in this field.
-fn put_named(out: &mut Writer, number: u8, name: &str, value: impl FnOnce(&mut Writer)) {
-    let end = out.close();
-    put_within(out, 2, value);
-    out.bytes(1, name.as_bytes());
-    out.open(number.into(), end);
-}
-
-/// A message in this field.
-fn put_within(out: &mut Writer, number: i32, content: impl FnOnce(&mut Writer)) {
-    let end: Mark = out.close();
-    content(out);
-    out.open(number, end);
-}
-
-fn text(value: &Value) -> &[u8] {
-    value.as_str().unwrap_or_default().as_bytes()
-}
-
-fn list(value: &Value) -> std::slice::Iter<'_, Value> {
-    value.as_array().map_or(&[][..], Vec::as_slice).iter()
-}
-
-fn fields(value: &Value) -> impl DoubleEndedIterator<Item = (&Text, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
+/// A member without a field would be lost: gnostic's files have to be told of it.
+fn check<'a>(fields: &[Field], mut names: impl Iterator<Item = &'a Text>) {
+    debug_assert_eq!(names.find(|name| !fields.iter().any(|field| field.holds(fields, name))), None);
 }
 
 #[cfg(test)]

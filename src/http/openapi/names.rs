@@ -34,7 +34,7 @@ pub(super) fn untyped(gvk: &Gvk) -> String {
 
 /// The Go package of a type, turned around as far as its host goes.
 pub(super) fn message(message: &Message) -> String {
-    let package = message.package.strip_prefix("k8s.io.").unwrap_or(&message.package);
+    let package = message.package.strip_prefix("k8s.io.").unwrap_or(message.package);
     format!("io.k8s.{}.{}", package.replace('_', "-"), message.name)
 }
 

@@ -137,7 +137,7 @@ impl<'a> Schemas<'a> {
 
     /// The list of kinds that goes with a schema; those that every version has are told of the document's own.
     fn kinds(&self, message: &Message) -> Option<Value> {
-        let kind = &*message.name;
+        let kind = message.name;
         let of = |version: &GroupVersion| gvk(&version.with_kind(kind));
         match &message.role {
             Role::Part => None,

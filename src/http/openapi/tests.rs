@@ -1,10 +1,10 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 fn openapi() -> OpenApi {
-    OpenApi::new(Arc::new(Registry::new(builtin::definitions())))
+    OpenApi::new(Arc::new(Registry::new(built_in::definitions())))
 }
 
 fn parse(document: Kept<'_>) -> Value {

@@ -56,12 +56,12 @@ impl Texts {
 mod tests {
     use super::*;
     use crate::http::openapi::names;
-    use crate::schema::builtin;
+    use crate::kinds::built_in;
 
     #[test]
     fn every_kind_and_its_fields_are_described() {
         let texts = Texts::load();
-        for kind in builtin::definitions() {
+        for kind in built_in::definitions() {
             let schema = names::schema(&kind.kind);
             assert!(texts.of_type(&schema).is_some(), "{schema}");
             for field in ["apiVersion", "kind"] {

@@ -33,11 +33,11 @@ fn with_article(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builtin;
+    use crate::kinds::built_in;
 
     #[test]
     fn what_upstream_says() {
-        let definitions = builtin::definitions();
+        let definitions = built_in::definitions();
         let cases = [
             ("Pod", Verb::Get, "", "read the specified Pod"),
             ("Pod", Verb::Create, "", "create a Pod"),

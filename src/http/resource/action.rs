@@ -72,7 +72,7 @@ impl Action {
         }
     }
 
-    fn as_verb(self) -> Verb {
+    pub fn as_verb(self) -> Verb {
         match self {
             Self::Get => Verb::Get,
             Self::List => Verb::List,

@@ -48,7 +48,7 @@ impl Context<'_> {
 
     /// The watch, and when its time is up even if nobody reads it.
     pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
-        self.authorize(super::Action::Watch)?;
+        self.authorize()?;
         let accept = accept(&self.parts.headers);
         negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
         let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
@@ -88,7 +88,7 @@ impl Context<'_> {
             namespaced: self.definition.namespaced(),
             namespace: self.path.namespace.as_deref(),
             name: self.path.name.as_deref(),
-            fields: &resource.fields,
+            fields: &resource.behavior.fields,
         }
     }
 

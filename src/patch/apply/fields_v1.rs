@@ -12,8 +12,8 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visi
 use super::fields::{Entry, FieldSet};
 use super::items::Step;
 use super::path::{PathElement, Plain};
-use crate::codec::scan;
 use crate::gotext;
+use crate::json::scan;
 use crate::tree::{Map, Value};
 
 const SELF: &str = ".";

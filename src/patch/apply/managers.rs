@@ -300,8 +300,7 @@ fn decode_entry(at: usize, entry: &Value) -> Result<Manager, Undecodable> {
 }
 
 fn time(text: &str) -> Option<String> {
-    let time: jiff::Timestamp = text.parse().ok()?;
-    Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    text.parse().ok().map(gotext::time)
 }
 
 /// An entry that is closed, with the JSON of its set.

@@ -51,8 +51,9 @@ pub enum Refusal {
 }
 
 /// What apply does about the fields of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
+    #[default]
     Refuse,
     Force,
 }

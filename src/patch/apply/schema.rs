@@ -2,12 +2,14 @@
 //!
 //! A value is a scalar, a list or a map; a type says which of these it may be, and how lists and maps are taken apart.
 
+mod structural;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::path::PathElement;
 use crate::gotext;
-use crate::schema::kind::{GoShape, Kind};
+use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Merging, MessageId, Role, Types};
 use crate::tree::Value;
 
@@ -84,9 +86,19 @@ pub enum Form<'a> {
 impl Schema {
     /// The types below a kind; `None` if nothing is known of them.
     pub fn of(kind: &Kind) -> Option<Self> {
-        let GoShape { types, message } = kind.go()?;
-        let mut builder = Builder { types, atoms: vec![deduced(), atomic()], by_message: HashMap::new() };
-        let root = builder.message(*message);
+        let (builder, root) = match &kind.shape {
+            Shape::Go(shape) => {
+                let mut builder = Builder::new(&shape.types);
+                let root = builder.message(shape.message);
+                (builder, root)
+            }
+            Shape::Structural(shape) => {
+                let mut builder = Builder::new(&shape.metadata.types);
+                let root = builder.structural(shape);
+                (builder, root)
+            }
+            Shape::Opaque => return None,
+        };
         Some(Self { atoms: builder.atoms, root })
     }
 
@@ -161,6 +173,12 @@ struct Builder<'a> {
     by_message: HashMap<MessageId, TypeId>,
 }
 
+impl<'a> Builder<'a> {
+    fn new(types: &'a Types) -> Self {
+        Self { types, atoms: vec![deduced(), atomic()], by_message: HashMap::new() }
+    }
+}
+
 impl Builder<'_> {
     fn add(&mut self, atom: Atom) -> TypeId {
         let id = TypeId(u32::try_from(self.atoms.len()).unwrap_or(u32::MAX));
@@ -182,7 +200,7 @@ impl Builder<'_> {
             Format::Time | Format::MicroTime | Format::Quantity | Format::IntOrString => {
                 self.scalar(Scalar::Untyped)
             }
-            Format::Raw if &*message.name == "RawExtension" => ATOMIC,
+            Format::Raw if message.name == "RawExtension" => ATOMIC,
             Format::List => match message.fields.first() {
                 Some(field) => self.field(field),
                 None => DEDUCED,
@@ -216,7 +234,7 @@ impl Builder<'_> {
 
     fn members(&mut self, id: MessageId, fields: &mut HashMap<Arc<str>, FieldType>) {
         let types = self.types;
-        for field in &types.message(id).fields {
+        for field in types.message(id).fields {
             match field.kind {
                 FieldKind::Message(inner) if field.inline => self.members(inner, fields),
                 _ => {
@@ -268,11 +286,11 @@ impl Builder<'_> {
 
 /// Lists that do not say how they are merged are read off their strategic merge (kube-openapi `schemaconv`).
 fn relation(field: &Field) -> Relation {
-    match (&field.merging, field.strategic.as_deref()) {
+    match (&field.merging, field.strategic) {
         (Merging::Map(keys), _) => Relation::Keyed(keys.iter().map(|key| Arc::from(&**key)).collect()),
         (Merging::Set, _) => Relation::Set,
         (Merging::Unsaid, Some(strategic)) if strategic.strategy.split(',').any(|word| word == "merge") => {
-            match &*strategic.merge_key {
+            match strategic.merge_key {
                 "" => Relation::Set,
                 key => Relation::Keyed([key.into()].into()),
             }

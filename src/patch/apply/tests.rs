@@ -16,8 +16,9 @@ use super::ownership::{self, Acting, Conflicts, Refusal, Update, Versions};
 use super::path::PathElement;
 use super::schema::Schema;
 use crate::codec::protobuf;
+use crate::schema::builtin;
+use crate::schema::kind;
 use crate::schema::names::Gvk;
-use crate::schema::{builtin, kind};
 use crate::tree::{Map, Value, work};
 
 mod first;

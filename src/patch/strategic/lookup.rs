@@ -32,7 +32,7 @@ impl<'a> Shape<'a> {
             Cardinality::List => Self::Other("slice"),
             Cardinality::Map => Self::Other("map"),
         };
-        Ok(Found { shape, strategic: field.strategic.as_deref() })
+        Ok(Found { shape, strategic: field.strategic })
     }
 
     /// The field that a list stands in.
@@ -45,7 +45,7 @@ impl<'a> Shape<'a> {
             };
             return Err(PatchError::Failed(format!("expected slice or array type, but got: {kind}")));
         }
-        Ok(Found { shape: Self::of_kind(field.kind, types), strategic: field.strategic.as_deref() })
+        Ok(Found { shape: Self::of_kind(field.kind, types), strategic: field.strategic })
     }
 
     /// Go's name of the type, as messages have it.
@@ -99,7 +99,7 @@ fn search<'a>(message: &'a Message, types: &'a Types, wanted: &impl Fn(&Field) -
 impl<'a> Found<'a> {
     /// What is to be done with a field of both sides; empty where nothing is said.
     pub fn strategy(&self) -> Result<&'a str, PatchError> {
-        let words = self.strategic.map_or("", |strategic| &*strategic.strategy);
+        let words = self.strategic.map_or("", |strategic| strategic.strategy);
         match words.split(',').collect::<Vec<_>>()[..] {
             [""] | ["retainKeys"] => Ok(""),
             [one] => Ok(one),
@@ -110,6 +110,6 @@ impl<'a> Found<'a> {
 
     /// The field that tells elements apart; empty without one.
     pub fn merge_key(&self) -> &'a str {
-        self.strategic.map_or("", |strategic| &*strategic.merge_key)
+        self.strategic.map_or("", |strategic| strategic.merge_key)
     }
 }

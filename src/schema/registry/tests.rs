@@ -1,10 +1,10 @@
 use super::*;
-use crate::schema::builtin;
+use crate::kinds::built_in;
 use crate::schema::kind::Kind;
 use crate::schema::resource::Scope;
 
 fn built_in() -> Registry {
-    Registry::new(builtin::definitions())
+    Registry::new(built_in::definitions())
 }
 
 fn custom(gvk: Gvk, plural: &str) -> ResourceDefinition {
@@ -58,7 +58,7 @@ fn lookups_agree() {
         registry.version(&GroupVersion::fixed("apps/v1")).is_some()
             && registry.version(&GroupVersion::fixed("apps/v2")).is_none()
     );
-    assert_eq!(registry.definitions().count(), builtin::definitions().len());
+    assert_eq!(registry.definitions().count(), built_in::definitions().len());
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn shared_storage_yields_the_stored_version() {
 
 #[test]
 fn custom_resources_come_last_and_cannot_replace() {
-    let mut definitions = builtin::definitions();
+    let mut definitions = built_in::definitions();
     definitions.push(custom(Gvk::fixed("example.com/v1beta1", "Widget"), "widgets"));
     definitions.push(custom(Gvk::fixed("example.com/v1", "Widget"), "widgets"));
     definitions.push(custom(Gvk::fixed("v1", "Impostor"), "pods"));
@@ -81,7 +81,7 @@ fn custom_resources_come_last_and_cannot_replace() {
     let last = registry.groups().last().unwrap();
     assert_eq!((&*last.name, last.origin), ("example.com", Origin::Custom));
     assert_eq!(last.versions[0].version(), "v1");
-    assert_eq!(&*registry.lookup(&Gvr::fixed("v1", "pods")).unwrap().kind_name(), "Pod");
+    assert_eq!(registry.lookup(&Gvr::fixed("v1", "pods")).unwrap().kind_name(), "Pod");
     let stored = registry.for_storage(&GroupResource::new("example.com", "widgets")).unwrap();
     assert_eq!(stored.version(), "v1");
 }

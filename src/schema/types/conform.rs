@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use super::{Absence, Cardinality, Field, FieldKind, Format, Member, MessageId, Types};
-use crate::codec::json::{Node, whole};
 use crate::gotext::{encode_base64, json_kind};
+use crate::json::{Node, whole};
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Number, Text, Value};
 
@@ -135,9 +135,9 @@ impl<'a, 't> Conformer<'a, 't> {
         let member = &message.members[index];
         let field = self.types.field(member);
         let depth = self.path.len();
-        self.path.extend(member.lenders.iter().map(|lender| &*self.types.message(*lender).name));
+        self.path.extend(member.lenders.iter().map(|lender| self.types.message(*lender).name));
         self.path.push(&field.json_name);
-        self.field(field, &message.name, value)?;
+        self.field(field, message.name, value)?;
         self.path.truncate(depth);
         Ok(!value.is_null() && (self.misfit.is_some() || self.is_printed(field, value)))
     }

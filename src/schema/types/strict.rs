@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 
 use super::{Cardinality, Field, FieldKind, Format, MessageId, Types};
-use crate::codec::json::Node;
 use crate::gotext::quote;
+use crate::json::Node;
 use crate::schema::kind::GoShape;
 use crate::tree::Text;
 

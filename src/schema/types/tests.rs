@@ -1,5 +1,6 @@
 use super::*;
-use crate::codec::json::Node;
+use crate::json::Node;
+use crate::kinds::built_in;
 use crate::schema::builtin;
 use crate::tree::Value;
 
@@ -19,9 +20,9 @@ fn field(message: &'static Message, name: &str) -> &'static Field {
 
 #[test]
 fn every_served_kind_has_a_type() {
-    for definition in builtin::definitions() {
+    for definition in built_in::definitions() {
         let message = message(definition.gvk());
-        assert_eq!(*message.name, **definition.kind_name());
+        assert_eq!(message.name, &**definition.kind_name());
         assert_eq!(&*message.fields[0].json_name, "metadata", "{}", definition.gvk());
         assert!(
             definition
@@ -51,7 +52,7 @@ fn fields_know_how_they_are_printed() {
 
 #[test]
 fn options_are_kinds_of_every_version() {
-    assert_eq!(&*message(&Gvk::fixed("apps/v1", "DeleteOptions")).name, "DeleteOptions");
+    assert_eq!(message(&Gvk::fixed("apps/v1", "DeleteOptions")).name, "DeleteOptions");
     assert!(TYPES.kind(&Gvk::fixed("v1", "Nonsense")).is_none());
 }
 
@@ -235,18 +236,15 @@ fn fields_know_how_they_are_merged() {
     let pod = sub(sub(deployment, "template"), "spec");
     let containers = field(pod, "containers");
     assert!(containers.required);
-    assert_eq!(containers.merging, Merging::Map(["name".into()].into()));
-    assert_eq!(
-        containers.strategic.as_deref(),
-        Some(&Strategic { strategy: "merge".into(), merge_key: "name".into() })
-    );
+    assert_eq!(containers.merging, Merging::Map(&["name"]));
+    assert_eq!(containers.strategic, Some(&Strategic { strategy: "merge", merge_key: "name" }));
     let port = sub(sub(pod, "containers"), "ports");
     let protocol = field(port, "protocol");
-    assert_eq!(protocol.default.as_deref(), Some("\"TCP\""));
-    assert_eq!(&*protocol.allowed, ["SCTP", "TCP", "UDP"].map(Box::from));
+    assert_eq!(protocol.default, Some("\"TCP\""));
+    assert_eq!(*protocol.allowed, ["SCTP", "TCP", "UDP"]);
     assert_eq!(field(pod, "nodeSelector").merging, Merging::Atomic);
     assert_eq!(sub(deployment, "selector").merging, Merging::Atomic);
     let seccomp = sub(sub(pod, "securityContext"), "seccompProfile");
-    assert_eq!(seccomp.unions[0].discriminator.as_deref(), Some("type"));
-    assert_eq!(&*seccomp.unions[0].members, [("localhostProfile".into(), "LocalhostProfile".into())]);
+    assert_eq!(seccomp.unions[0].discriminator, Some("type"));
+    assert_eq!(seccomp.unions[0].members, [("localhostProfile", "LocalhostProfile")]);
 }

@@ -7,8 +7,8 @@
 
 use super::conform::form;
 use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
-use crate::codec::json::{whole, whole_numbers};
 use crate::gotext::{decode_base64, json_kind};
+use crate::json::{whole, whole_numbers};
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Value};
 

@@ -7,7 +7,7 @@ fn keys() -> TokenKeys {
 
 fn parse(query: &str) -> Result<ListOptions, Error> {
     let resource = GroupResource::new("", "configmaps");
-    let fields = SelectableFields::built_in("", "ConfigMap");
+    let fields = SelectableFields::metadata();
     let collection = Collection {
         resource: &resource,
         namespaced: true,
@@ -121,7 +121,7 @@ fn validation() {
 #[test]
 fn selectors_narrow_the_range() {
     let resource = GroupResource::new("", "configmaps");
-    let fields = SelectableFields::built_in("", "ConfigMap");
+    let fields = SelectableFields::metadata();
     let all =
         Collection { resource: &resource, namespaced: true, namespace: None, name: None, fields: &fields };
     let parse = |query: &str, collection| ListOptions::parse(&Query::parse(query), collection, &keys());

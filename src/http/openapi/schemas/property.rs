@@ -36,7 +36,7 @@ impl Schemas<'_> {
         let mut properties: Map =
             members.iter().map(|field| described(&field.json_name, self.property(field))).collect();
         // To upstream, an event is no object.
-        if message.role != Role::Part && &*message.name != "WatchEvent" {
+        if message.role != Role::Part && message.name != "WatchEvent" {
             properties.extend(["apiVersion", "kind"].map(|name| described(name, json!({"type": "string"}))));
         }
         properties.sort_keys();
@@ -74,7 +74,7 @@ impl Schemas<'_> {
                 json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
             }
             (Format::IntOrString, Dialect::V2) => json!({"type": "string", "format": "int-or-string"}),
-            (Format::Raw, _) if &*message.name != "JSON" => json!({"type": "object"}),
+            (Format::Raw, _) if message.name != "JSON" => json!({"type": "object"}),
             _ => json!({}),
         };
         schema.extend(said.as_object().cloned().unwrap_or_default());
@@ -83,7 +83,7 @@ impl Schemas<'_> {
     /// The fields of a message, those of its inlined parts among them.
     pub(super) fn members<'m>(&'m self, message: &'m Message) -> Vec<&'m Field> {
         let mut members = Vec::with_capacity(message.fields.len());
-        for field in &message.fields {
+        for field in message.fields {
             match field.kind {
                 FieldKind::Message(id) if field.inline => {
                     members.extend(self.members(self.types.message(id)))
@@ -123,9 +123,9 @@ impl Schemas<'_> {
             let list = field.cardinality == Cardinality::List || field.kind == FieldKind::Bytes;
             put_merging(schema, &field.merging, if list { LIST_TYPE } else { MAP_TYPE });
             if let Some(strategic) = &field.strategic {
-                schema.insert("x-kubernetes-patch-strategy", json!(&*strategic.strategy));
+                schema.insert("x-kubernetes-patch-strategy", json!(strategic.strategy));
                 if !strategic.merge_key.is_empty() {
-                    schema.insert("x-kubernetes-patch-merge-key", json!(&*strategic.merge_key));
+                    schema.insert("x-kubernetes-patch-merge-key", json!(strategic.merge_key));
                 }
             }
         }

@@ -266,19 +266,4 @@ fn counted_and_named() {
             json!(["x", "cpu: 0/1, pods: 3/10", "limits.cpu: 0/2", "60m"]),
         )],
     );
-    assert_cells(
-        "",
-        "ComponentStatus",
-        &[
-            (json!({}), json!(["x", "Unknown", "", ""])),
-            (
-                json!({"conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]}),
-                json!(["x", "Healthy", "ok", ""]),
-            ),
-            (
-                json!({"conditions": [{"type": "Healthy", "status": "False", "error": "e"}]}),
-                json!(["x", "Unhealthy", "", "e"]),
-            ),
-        ],
-    );
 }

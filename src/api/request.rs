@@ -1,0 +1,136 @@
+//! A request as verbs and admission see it: made once, at the door, and handed down to the store.
+
+use std::sync::LazyLock;
+
+use super::Target;
+use super::error::Error;
+use super::options::DryRun;
+use super::options::delete::DeleteOptions;
+use super::options::write::{FieldValidation, WriteOptions};
+use super::strictness::Strictness;
+use crate::auth::authorizer::{Attributes, Authorizer, MastersOnly};
+use crate::kinds::behavior::part::Part;
+use crate::patch::apply::ownership::Conflicts;
+use crate::schema::resource::Verb;
+use crate::user::User;
+use crate::warnings::Warnings;
+
+/// Who wants what of which object, and how. A copy for another object differs in its target alone.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub user: &'a User,
+    /// As authorizers know it.
+    pub verb: Verb,
+    /// Its name is empty where the URL names no object.
+    pub target: Target<'a>,
+    /// As URLs have it; empty for the object itself.
+    pub subresource: &'a str,
+    pub options: Options<'a>,
+    /// Takes what the client should know.
+    pub warnings: &'a Warnings,
+    /// Answers what else the user may do: a PATCH that creates needs the right to create.
+    pub authorizer: &'a dyn Authorizer,
+}
+
+/// Options of the verb, parsed.
+#[derive(Clone, Copy)]
+pub enum Options<'a> {
+    /// The verb has none, or they are not known yet.
+    None,
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
+}
+
+static NO_WRITE_OPTIONS: WriteOptions = WriteOptions {
+    field_manager: None,
+    field_validation: FieldValidation::Warn,
+    dry_run: DryRun::No,
+    conflicts: Conflicts::Refuse,
+};
+static NO_DELETE_OPTIONS: DeleteOptions = DeleteOptions::NONE;
+static SERVER: LazyLock<User> = LazyLock::new(User::apiserver);
+
+impl<'a> Request<'a> {
+    /// A request that the server makes of itself: it may do everything, and nobody reads warnings.
+    pub fn own(verb: Verb, target: Target<'a>) -> Self {
+        Self {
+            user: &SERVER,
+            verb,
+            target,
+            subresource: "",
+            options: Options::None,
+            warnings: &Warnings::UNREAD,
+            authorizer: &MastersOnly,
+        }
+    }
+
+    pub fn with(self, options: impl Into<Options<'a>>) -> Self {
+        Self { options: options.into(), ..self }
+    }
+
+    pub fn on(self, part: Part) -> Self {
+        Self { subresource: part.subresource(), ..self }
+    }
+
+    /// The part of the object that the request changes. Subresources that are none have verbs of their own.
+    pub fn part(&self) -> Part {
+        Part::of(Some(self.subresource).filter(|name| !name.is_empty())).unwrap_or(Part::Main)
+    }
+
+    /// How strictly bodies are decoded.
+    pub fn strictness(&self) -> Strictness<'a> {
+        Strictness { validation: self.options.write().field_validation, warnings: self.warnings }
+    }
+
+    /// 403 unless the user may do this, too, to the object.
+    pub fn authorize(&self, verb: Verb) -> Result<(), Error> {
+        let definition = &self.target.resource.definition;
+        let attributes = Attributes {
+            group: definition.group(),
+            version: definition.version(),
+            resource: &definition.plural,
+            subresource: self.subresource,
+            name: self.target.name,
+            ..Attributes::of_path(self.user, verb.as_str(), "")
+        };
+        Ok(self.authorizer.authorize(&attributes.within(self.target.namespace))?)
+    }
+}
+
+impl<'a> Options<'a> {
+    pub fn dry_run(self) -> DryRun {
+        match self {
+            Options::None => DryRun::No,
+            Options::Write(options) => options.dry_run,
+            Options::Delete(options) => options.dry_run,
+        }
+    }
+
+    /// Those of a write. The defaults, where the verb has others: a DELETE that marks an object writes it, too.
+    pub fn write(self) -> &'a WriteOptions {
+        match self {
+            Options::Write(options) => options,
+            Options::None | Options::Delete(_) => &NO_WRITE_OPTIONS,
+        }
+    }
+
+    /// Those of a DELETE. The defaults, where the verb has others.
+    pub fn delete(self) -> &'a DeleteOptions {
+        match self {
+            Options::Delete(options) => options,
+            Options::None | Options::Write(_) => &NO_DELETE_OPTIONS,
+        }
+    }
+}
+
+impl<'a> From<&'a WriteOptions> for Options<'a> {
+    fn from(options: &'a WriteOptions) -> Self {
+        Self::Write(options)
+    }
+}
+
+impl<'a> From<&'a DeleteOptions> for Options<'a> {
+    fn from(options: &'a DeleteOptions) -> Self {
+        Self::Delete(options)
+    }
+}

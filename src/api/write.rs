@@ -1,0 +1,284 @@
+//! The one way of every write: decode, default, mutate, prepare, validate, admit, claim, put.
+//!
+//! A verb brings a [`Write`], which says how, and a function that makes a [`Proposal`] of the object it finds: the body,
+//! decoded and with its defaults. [`Api::attempt`] does the rest up to admission, [`Api::put`] what follows, and
+//! [`Api::modify`] does both again where somebody else was faster.
+
+pub(super) mod create;
+mod put;
+pub(super) mod rescale;
+mod update;
+
+use std::sync::Arc;
+
+use super::admission::{Attempt, Operation};
+use super::error::Error;
+use super::ownership::{self, Tracking};
+use super::request::Request;
+use super::{Api, ObjectMap, meta, metadata, metadata_mut, now, scale};
+use crate::codec::object::Object;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
+use crate::schema::resource::Verb;
+use crate::storage::Requirement;
+
+use create::Naming;
+use rescale::{Owners, Rescale};
+
+pub(super) use put::{Placed, put_mutation};
+
+/// How a verb writes.
+#[derive(Clone, Copy)]
+pub(super) struct Write<'a> {
+    pub request: &'a Request<'a>,
+    pub part: Part,
+    pub uid: UidRule,
+    /// Who comes to own the fields that change; `None` if the proposal has its managers already.
+    pub manager: Option<&'a str>,
+    pub existing: Existing,
+    pub admission: Admitted,
+    /// What the admission of the action relied on that this write is a part of.
+    pub relies_on: &'a [Requirement],
+}
+
+/// What a write may do about the stored uid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UidRule {
+    /// A PUT names the object it means: another uid is a conflict.
+    Precondition,
+    /// A patch changes the object it found: another uid is a change of an immutable field.
+    Immutable,
+}
+
+/// What a write does about an object that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    Change,
+    /// 409, unless another name can be generated. A POST does not even look.
+    Refuse,
+}
+
+/// Whether admission plugins have seen the write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    NotYet,
+    /// As the action that it is a part of.
+    AsAction,
+}
+
+/// An object as it was found, in the version of the request and [closed](crate::codec::managed).
+pub(super) struct Current {
+    pub object: ObjectMap,
+    pub stored: Arc<Object>,
+}
+
+/// What a verb wants to make of the object it found.
+pub(super) enum Proposal {
+    /// The object becomes this, in the version of the request, decoded and with its defaults.
+    Object(ObjectMap),
+    /// The object gets the replicas of a Scale.
+    Scale(Rescale),
+    /// No rule of the kind has a say in this: a deletion, or a binding.
+    Decided(Next),
+}
+
+/// Makes a proposal; may run several times.
+pub(super) type Propose<'a> = dyn FnMut(Option<&Current>) -> Result<Proposal, Error> + Send + 'a;
+
+/// What a write makes of the object it found.
+pub(super) enum Next {
+    /// Nothing changes.
+    Unchanged,
+    /// The object becomes this (in the version of the request).
+    Put(ObjectMap),
+    /// The object goes; the answer is this, or the object as it was last stored.
+    Delete(Option<ObjectMap>),
+}
+
+/// A write that may be put.
+pub(super) struct Ready {
+    pub next: Next,
+    /// What admission relied on.
+    pub requires: Vec<Requirement>,
+    /// Of a new object.
+    pub naming: Option<Naming>,
+    /// Whether the kind has something to say of the object that it is.
+    pub advised: bool,
+}
+
+impl<'a> Write<'a> {
+    /// A write of a part of an object that is there.
+    pub fn change(request: &'a Request<'a>, part: Part, manager: Option<&'a str>) -> Self {
+        let (uid, existing) = (UidRule::Immutable, Existing::Change);
+        Self { request, part, uid, manager, existing, admission: Admitted::NotYet, relies_on: &[] }
+    }
+
+    /// A write of the object to which an action is done, when plugins have seen the action.
+    pub fn part_of_action(request: &'a Request<'a>) -> Self {
+        Self { admission: Admitted::AsAction, ..Self::change(request, Part::Main, None) }
+    }
+
+    /// Gives the proposed object its managers, and a new one its uid and its name.
+    fn begin(
+        &self,
+        api: &Api,
+        mut object: ObjectMap,
+        found: Option<&Current>,
+        now: &str,
+    ) -> Result<(ObjectMap, Option<Naming>), Error> {
+        let resource = self.request.target.resource;
+        match (self.manager, found) {
+            (Some(manager), Some(found)) => {
+                let tracking = Tracking { manager, part: self.part };
+                ownership::track_update(resource, &found.object, &mut object, tracking);
+            }
+            (Some(manager), None) => ownership::track_create(resource, &mut object, manager),
+            (None, _) => {}
+        }
+        self.check_uid(&mut object, found)?;
+        let naming = match found {
+            Some(_) => None,
+            None => Some(create::stamp(resource, &mut object, &*api.config.generate_name, now)),
+        };
+        Ok((object, naming))
+    }
+
+    fn check_uid(&self, object: &mut ObjectMap, found: Option<&Current>) -> Result<(), Error> {
+        if self.uid == UidRule::Immutable {
+            return Ok(());
+        }
+        let (empty, target) = (ObjectMap::new(), self.request.target);
+        let stored = found.and_then(|found| metadata(&found.object)).unwrap_or(&empty);
+        let resource = target.resource.group_resource();
+        meta::update::check_uid(metadata_mut(object), stored, &resource, target.name)
+    }
+
+    /// Lets plugins complete the object, unless they have seen the action that it is a part of.
+    async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
+        match self.admission {
+            Admitted::NotYet => attempt.api.admission.mutate(attempt).await,
+            Admitted::AsAction => Ok(()),
+        }
+    }
+
+    /// Asks plugins about the object, complete and valid.
+    async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
+        match self.admission {
+            Admitted::NotYet => attempt.api.admission.validate(attempt).await,
+            Admitted::AsAction => Ok(()),
+        }
+    }
+
+    /// Lets the kind have its part in the object.
+    fn prepare(&self, object: &mut ObjectMap, found: Option<&Current>, now: &str) -> Result<(), Error> {
+        let Request { user, warnings, target, .. } = *self.request;
+        let writer = Writer { user, now, warnings };
+        match found {
+            Some(found) => update::prepare(target, self.part, object, found, &writer),
+            None => {
+                create::prepare(target.resource, object, &writer);
+                Ok(())
+            }
+        }
+    }
+
+    /// 422 for what the rules do not allow.
+    fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
+        let resource = self.request.target.resource;
+        let causes = match found {
+            Some(found) => update::causes(resource, self.part, object, &found.object)?,
+            None => create::causes(resource, object)?,
+        };
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Invalid { kind: resource.group_kind(), name: name.to_owned(), causes: causes.into_vec() })
+    }
+}
+
+impl Api {
+    /// Everything before the store, in the one order there is.
+    pub(super) async fn attempt(
+        &self,
+        write: Write<'_>,
+        propose: &mut Propose<'_>,
+        found: Option<&Current>,
+    ) -> Result<Ready, Error> {
+        match propose(found)? {
+            Proposal::Object(object) => self.attempt_object(write, object, None, found).await,
+            Proposal::Scale(Rescale { scale, owners }) => {
+                self.attempt_object(write, scale, Some(owners), found).await
+            }
+            Proposal::Decided(next) => {
+                let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
+                Ok(Ready { next, requires, naming: None, advised: false })
+            }
+        }
+    }
+
+    /// `owners` are there if the object is a Scale: plugins see the Scale, the kind's rules its parent.
+    async fn attempt_object(
+        &self,
+        write: Write<'_>,
+        object: ObjectMap,
+        owners: Option<Owners>,
+        found: Option<&Current>,
+    ) -> Result<Ready, Error> {
+        let (request, now) = (write.request, now());
+        let (object, naming) = write.begin(self, object, found, &now)?;
+        let operation = if found.is_some() { Operation::Update } else { Operation::Create };
+        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(&found.object));
+        let old = old_scale.as_ref().or(found.map(|found| &found.object));
+        let mut attempt = Attempt::new(self, request, operation, old).with(object);
+        attempt.target = write.target(naming.as_ref());
+        write.mutate(&mut attempt).await?;
+        let mut object = attempt.take_object()?;
+        let is_scale = owners.is_some();
+        if let (Some(owners), Some(found)) = (owners, found) {
+            object = owners.parent(request.target, &object, &found.object)?;
+        }
+        write.prepare(&mut object, found, &now)?;
+        write.validate(attempt.target.name, &object, found)?;
+        if found.is_none() && request.verb != Verb::Create {
+            request.authorize(Verb::Create)?;
+        }
+        let parent;
+        (attempt.object, parent) = match is_scale {
+            true => (Some(scale::of(&object)), Some(object)),
+            false => (Some(object), None),
+        };
+        write.admit(&attempt).await?;
+        let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let mut requires = attempt.requires;
+        requires.extend_from_slice(write.relies_on);
+        let next = match found {
+            Some(found) => update::next(request.target.resource, object, &found.object),
+            None => Next::Put(object),
+        };
+        Ok(Ready { next, requires, naming, advised: true })
+    }
+
+    /// What plugins say of a deletion; `old` is `None` if the object cannot be read.
+    pub(super) async fn admit_deletion(
+        &self,
+        write: Write<'_>,
+        old: Option<&ObjectMap>,
+    ) -> Result<Vec<Requirement>, Error> {
+        let mut attempt = Attempt::new(self, write.request, Operation::Delete, old);
+        write.mutate(&mut attempt).await?;
+        write.admit(&attempt).await?;
+        attempt.requires.extend_from_slice(write.relies_on);
+        Ok(attempt.requires)
+    }
+
+    /// Lets plugins complete an action on an object, which `object` describes; no rule of a kind looks at it.
+    pub(super) async fn complete_action<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        object: ObjectMap,
+    ) -> Result<Attempt<'a>, Error> {
+        let mut attempt = Attempt::new(self, request, Operation::Create, None).with(object);
+        self.admission.mutate(&mut attempt).await?;
+        Ok(attempt)
+    }
+}

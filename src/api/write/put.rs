@@ -1,0 +1,221 @@
+//! What admission has let pass goes to the store: claim, advise, put.
+
+use super::create::Naming;
+use super::{Current, Existing, Next, Ready, Write};
+use crate::api::error::{Error, Exists};
+use crate::api::modify::{Modified, Outcome};
+use crate::api::options::DryRun;
+use crate::api::{Answer, Api, ObjectMap, Target, meta, metadata, metadata_mut};
+use crate::codec::depth::MAX_DEPTH;
+use crate::codec::managed;
+use crate::codec::object::Draft;
+use crate::revision::Revision;
+use crate::storage::{Change, Expect, Mutation, Requirement, Written};
+
+/// What became of a write at the store.
+pub(in crate::api) enum Placed {
+    Done(Modified),
+    /// Somebody else was faster; seen at this revision.
+    Lost {
+        judged_at: Revision,
+        naming: Option<Naming>,
+    },
+    /// What admission relied on is not so any more; seen at this revision.
+    Unmet {
+        judged_at: Revision,
+    },
+}
+
+impl Api {
+    pub(in crate::api) async fn put(
+        &self,
+        write: Write<'_>,
+        ready: Ready,
+        current: Option<Current>,
+    ) -> Result<Placed, Error> {
+        let Ready { next, requires, naming, advised } = ready;
+        let advise = |new: &ObjectMap, old| match advised {
+            true => advise(write, new, old),
+            false => {}
+        };
+        match (next, current) {
+            (Next::Unchanged | Next::Delete(_), None) => Err(write.request.target.not_found()),
+            (Next::Unchanged, Some(Current { object, stored })) => {
+                advise(&object, Some(&object));
+                Ok(Placed::done(Answer::Stored(stored), Outcome::Unchanged))
+            }
+            (Next::Delete(shown), Some(current)) => {
+                if let Some(shown) = &shown {
+                    advise(shown, Some(&current.object));
+                }
+                self.remove(write, requires, current, shown).await
+            }
+            (Next::Put(mut object), current) => {
+                let target = write.target(naming.as_ref());
+                let dry_run = write.request.options.dry_run();
+                let old = current.as_ref().map(|current| &current.object);
+                let allocation = self.allocate(target, &mut object, old, dry_run).await?;
+                advise(&object, old);
+                if dry_run == DryRun::Yes {
+                    return self.pretend(write, naming.as_ref(), object, old.is_some()).await;
+                }
+                let expect =
+                    current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
+                let size = current.as_ref().map_or(0, |current| current.stored.size());
+                // While this write waits, others are worked on in the memory of its trees, which is near the processor now.
+                drop(current);
+                let encode = || {
+                    write.refuse_version(naming.as_ref())?;
+                    put_mutation(target, expect, object)
+                };
+                let mutation = match self.lanes.run(size, encode).await {
+                    Ok(mutation) => Mutation { requires, ..mutation },
+                    Err(error) => {
+                        self.give_back(target, allocation).await;
+                        return Err(error);
+                    }
+                };
+                let written = self.store.write(mutation).await;
+                self.settle(target, allocation, &written).await;
+                let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
+                Ok(match written? {
+                    Written::Committed { object: Some(object), .. } => {
+                        Placed::done(Answer::Stored(object), outcome)
+                    }
+                    Written::Committed { object: None, .. } => {
+                        return Err(Error::Internal("a write came back without its object".to_owned()));
+                    }
+                    Written::Conflict { judged_at, .. } => Placed::Lost { judged_at, naming },
+                    Written::Unmet { judged_at, .. } => Placed::Unmet { judged_at },
+                })
+            }
+        }
+    }
+
+    async fn remove(
+        &self,
+        write: Write<'_>,
+        requires: Vec<Requirement>,
+        current: Current,
+        shown: Option<ObjectMap>,
+    ) -> Result<Placed, Error> {
+        let (target, found) = (write.request.target, current.stored.revision());
+        if write.request.options.dry_run() == DryRun::Yes {
+            let answer = unstored(shown.unwrap_or(current.object));
+            return Ok(Placed::done(answer, Outcome::Deleted(found)));
+        }
+        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
+        Ok(match self.store.write(Mutation { requires, ..mutation }).await? {
+            Written::Committed { revision, .. } => {
+                self.release_all(target, &current.object).await;
+                let last = shown.unwrap_or_else(|| {
+                    let mut last = current.object;
+                    metadata_mut(&mut last).insert("resourceVersion", revision.to_string().into());
+                    last
+                });
+                Placed::done(unstored(last), Outcome::Deleted(revision))
+            }
+            Written::Conflict { judged_at, .. } => Placed::Lost { judged_at, naming: None },
+            Written::Unmet { judged_at, .. } => Placed::Unmet { judged_at },
+        })
+    }
+
+    /// A dry run: everything but the write.
+    async fn pretend(
+        &self,
+        write: Write<'_>,
+        naming: Option<&Naming>,
+        mut object: ObjectMap,
+        exists: bool,
+    ) -> Result<Placed, Error> {
+        let outcome = if exists { Outcome::Updated } else { Outcome::Created };
+        if write.existing == Existing::Refuse {
+            let target = write.target(naming);
+            let state = self.cache.fresh().await?;
+            if state.get(target.resource.id, target.namespace, target.name).is_some() {
+                return Err(self.already_exists(target, false));
+            }
+            // Nobody takes away what was sent.
+            if let Some(Naming { version, .. }) = naming.filter(|naming| !naming.version.is_empty()) {
+                metadata_mut(&mut object).insert("resourceVersion", version.as_str().into());
+            }
+        }
+        Ok(Placed::done(unstored(object), outcome))
+    }
+
+    /// 409 of a new object whose name is taken, or of which `prefixed` names all are.
+    pub(in crate::api) fn already_exists(&self, target: Target<'_>, prefixed: bool) -> Error {
+        let state = self.cache.any();
+        let found = state.get(target.resource.id, target.namespace, target.name);
+        let terminating = found
+            .filter(|object| object.mentions("deletionTimestamp"))
+            .and_then(|object| object.to_map().ok())
+            .is_some_and(|object| metadata(&object).is_some_and(meta::is_terminating));
+        let cause = match (terminating, prefixed) {
+            (true, _) => Exists::Terminating,
+            (false, true) => Exists::Generated,
+            (false, false) => Exists::Plain,
+        };
+        let (resource, name) = (target.resource.group_resource(), target.name.to_owned());
+        Error::AlreadyExists { resource, name, cause }
+    }
+}
+
+impl Placed {
+    fn done(answer: Answer, outcome: Outcome) -> Self {
+        Self::Done(Modified { answer, outcome })
+    }
+}
+
+impl<'a> Write<'a> {
+    /// The object that is written, also where it was named on the way.
+    pub fn target<'b>(&self, naming: Option<&'b Naming>) -> Target<'b>
+    where
+        'a: 'b,
+    {
+        let target = self.request.target;
+        Target { name: naming.map_or(target.name, |naming| &naming.name), ..target }
+    }
+
+    fn refuse_version(&self, naming: Option<&Naming>) -> Result<(), Error> {
+        match (self.existing, naming) {
+            (Existing::Refuse, Some(naming)) => meta::create::refuse_version(&naming.version),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the kind has to say of an object that is valid all the same.
+fn advise(write: Write<'_>, new: &ObjectMap, old: Option<&ObjectMap>) {
+    let (advice, warnings) = (&write.request.target.resource.behavior.warnings, write.request.warnings);
+    match old {
+        Some(old) => advice.update(write.part, new, old, warnings),
+        None => advice.create(new, warnings),
+    }
+}
+
+/// An answer that was [closed](managed).
+fn unstored(mut object: ObjectMap) -> Answer {
+    managed::open(&mut object);
+    Answer::Unstored(object)
+}
+
+/// A write of an object in the request's version; 400 for one that could not be read again.
+pub(in crate::api) fn put_mutation(
+    target: Target<'_>,
+    expect: Expect,
+    object: ObjectMap,
+) -> Result<Mutation, Error> {
+    let resource = target.resource;
+    let uid = metadata(&object).map_or("", |metadata| meta::text(metadata, "uid")).into();
+    let stored = resource.to_stored(object)?;
+    if managed::depth(&stored) > MAX_DEPTH {
+        return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
+    }
+    let mut draft = Draft::encode(target.namespace, target.name, stored, resource.storage_media_type);
+    if !resource.is_read_in_protobuf() {
+        draft = draft.without_message();
+    }
+    let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
+    Ok(Mutation::new(target.key(), expect, change))
+}

@@ -1,0 +1,49 @@
+//! What a write of a Scale does to its parent.
+
+use crate::api::error::Error;
+use crate::api::ownership::{self, Tracking};
+use crate::api::{ObjectMap, Target, metadata, metadata_mut, scale};
+use crate::kinds::behavior::part::Part;
+use crate::tree::Value;
+
+/// A Scale that its parent is to get, decoded.
+pub(in crate::api) struct Rescale {
+    pub scale: ObjectMap,
+    pub owners: Owners,
+}
+
+/// How the parent comes to its managers.
+pub(in crate::api) enum Owners {
+    /// The manager of an update comes to own the replicas.
+    Update { manager: String },
+    /// An apply has found out.
+    Applied(Option<Value>),
+}
+
+impl Owners {
+    /// The parent with the replicas of a Scale, under the Scale's preconditions.
+    pub fn parent(
+        self,
+        target: Target<'_>,
+        scale: &ObjectMap,
+        current: &ObjectMap,
+    ) -> Result<ObjectMap, Error> {
+        let mut parent = current.clone();
+        scale::apply(&mut parent, scale, target.name)?;
+        match self {
+            Self::Applied(managers) => ownership::put(&mut parent, managers),
+            Self::Update { manager } => {
+                let scales = (&scale::of(current), &scale::of(&parent));
+                let tracking = Tracking { manager: &manager, part: Part::Scale };
+                ownership::scale::track(target.resource, &mut parent, scales, tracking);
+            }
+        }
+        for field in ["resourceVersion", "uid"] {
+            match metadata(scale).and_then(|metadata| metadata.get(field)).cloned() {
+                Some(wanted) => metadata_mut(&mut parent).insert(field, wanted),
+                None => metadata_mut(&mut parent).shift_remove(field),
+            };
+        }
+        Ok(parent)
+    }
+}

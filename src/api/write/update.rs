@@ -1,0 +1,94 @@
+//! What a new version of an object goes through beside the one it replaces, as pure functions: upstream's `BeforeUpdate`
+//! and the checks around it.
+
+use super::{Current, Next};
+use crate::api::error::Error;
+use crate::api::resource::Resource;
+use crate::api::{ObjectMap, Target, meta, metadata, metadata_mut, ownership};
+use crate::causes::Causes;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::Writer;
+use crate::tree::Value;
+
+/// Checks that it replaces the version it means, puts back what does not change, and lets the kind add its part.
+pub(super) fn prepare(
+    target: Target<'_>,
+    part: Part,
+    new: &mut ObjectMap,
+    current: &Current,
+    writer: &Writer<'_>,
+) -> Result<(), Error> {
+    let (empty, old, strategy) = (ObjectMap::new(), &current.object, &target.resource.behavior.strategy);
+    let own = metadata_mut(new);
+    check_revision(target, own, current)?;
+    meta::drop_empty(own);
+    meta::update::prepare(own, metadata(old).unwrap_or(&empty));
+    // Metadata of the new version says what it was made from; the store replaces it.
+    own.insert("resourceVersion", current.stored.revision().to_string().into());
+    match part {
+        Part::Main => {
+            strategy.hooks.begin_update(new, old);
+            strategy.prepare_update(new, old);
+        }
+        Part::Scale => strategy.prepare_update(new, old),
+        Part::Status => strategy.prepare_status_update(new, old, writer),
+        part => strategy.prepare_part_update(part, new, old, writer),
+    }
+    Ok(())
+}
+
+fn check_revision(target: Target<'_>, new: &meta::Metadata, current: &Current) -> Result<(), Error> {
+    let resource = target.resource;
+    match meta::update::expected_revision(new)? {
+        Some(expected) if expected != current.stored.revision() => {
+            Err(Error::modified(resource.group_resource(), target.name))
+        }
+        None if !resource.definition.behavior.unconditional_update => {
+            Err(Error::revision_required(&resource.group_resource(), target.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the rules do not allow.
+pub(super) fn causes(
+    resource: &Resource,
+    part: Part,
+    new: &ObjectMap,
+    old: &ObjectMap,
+) -> Result<Causes, Error> {
+    let empty = ObjectMap::new();
+    let (own, stored) = (metadata(new).unwrap_or(&empty), metadata(old).unwrap_or(&empty));
+    let mut causes = meta::update::validate(own, stored, resource.definition.scope);
+    causes.append(match part {
+        Part::Main | Part::Scale => resource.behavior.rules.update(new, old),
+        Part::Status => resource.behavior.rules.status(new, old),
+        Part::EphemeralContainers | Part::Resize | Part::Finalize => resource.behavior.rules.part(new),
+        Part::Approval => Ok(Causes::default()),
+    }?);
+    causes.extend(resource.behavior.strategy.part_causes(part, new, old));
+    Ok(causes)
+}
+
+/// What becomes of the old object.
+pub(super) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> Next {
+    if completes_deletion(resource, &new, old) {
+        return Next::Delete(Some(new));
+    }
+    ownership::restore_times(old, &mut new, same);
+    if same(&new, old) { Next::Unchanged } else { Next::Put(new) }
+}
+
+/// An update that removes the last thing a terminating object waits for deletes it.
+fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> bool {
+    let terminating = metadata(old).is_some_and(meta::is_terminating);
+    let released = metadata(new).is_some_and(meta::update::completes_deletion);
+    terminating && released && resource.behavior.strategy.finalized(new)
+}
+
+fn same(new: &ObjectMap, old: &ObjectMap) -> bool {
+    // Absent and null mean the same; comparing maps does not depend on the order of members.
+    let absent = |object: &ObjectMap, name: &str| object.get(name).is_none_or(Value::is_null);
+    let names = new.keys().chain(old.keys());
+    names.into_iter().all(|name| new.get(name) == old.get(name) || (absent(new, name) && absent(old, name)))
+}

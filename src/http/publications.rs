@@ -1,0 +1,68 @@
+//! Discovery and OpenAPI of each generation of what is served.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::Mutex;
+
+use super::discovery::Documents;
+use super::openapi::OpenApi;
+use crate::api::catalog::Served;
+use crate::api::error::Error;
+
+/// The documents of one generation.
+pub struct Publication {
+    generation: u64,
+    pub documents: Documents,
+    /// Made when it is first asked for.
+    pub openapi: Arc<OpenApi>,
+}
+
+/// The newest publication. The next one is made when somebody asks for a document of a newer generation.
+pub struct Publications {
+    /// `host:port`, which discovery recommends to clients.
+    address: String,
+    newest: ArcSwap<Publication>,
+    /// Held by whoever makes the next one.
+    turn: Mutex<()>,
+}
+
+impl Publication {
+    fn new(served: &Served, address: &str) -> Self {
+        let registry = served.registry();
+        Self {
+            generation: served.generation,
+            documents: Documents::build(registry, address),
+            openapi: Arc::new(OpenApi::new(registry.clone())),
+        }
+    }
+}
+
+impl Publications {
+    pub fn new(served: &Served, address: String) -> Self {
+        let first = Publication::new(served, &address);
+        Self { address, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
+    }
+
+    /// The documents of this generation, or of a newer one.
+    pub async fn of(&self, served: &Arc<Served>) -> Result<Arc<Publication>, Error> {
+        if let Some(found) = self.kept(served) {
+            return Ok(found);
+        }
+        let _turn = self.turn.lock().await;
+        if let Some(found) = self.kept(served) {
+            return Ok(found);
+        }
+        // It takes some milliseconds, for which other requests need not wait.
+        let (served, address) = (served.clone(), self.address.clone());
+        let made = tokio::task::spawn_blocking(move || Publication::new(&served, &address)).await;
+        let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
+        self.newest.store(made.clone());
+        Ok(made)
+    }
+
+    fn kept(&self, served: &Served) -> Option<Arc<Publication>> {
+        let newest = self.newest.load_full();
+        (newest.generation >= served.generation).then_some(newest)
+    }
+}

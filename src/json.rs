@@ -1,0 +1,150 @@
+//! JSON as it comes in: one pass that also notices members that are there twice.
+
+use std::cell::Cell;
+
+use serde::de::DeserializeSeed;
+
+mod exact;
+mod node;
+pub(crate) mod plain;
+pub mod scan;
+mod surrogates;
+pub mod text;
+mod whole;
+
+pub use exact::complaint;
+pub use node::Node;
+pub use surrogates::first as first_surrogate;
+pub use whole::{whole, whole_numbers};
+
+use self::plain::Place;
+use crate::gotext;
+use crate::tree::{Reader, Repetition, Value};
+
+/// A value, and whether something of it was lost.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Of a member that is there twice the last one counts.
+    pub value: Value,
+    /// Whether any object has a member twice.
+    pub repeated: bool,
+}
+
+/// Reads a value, with Go's leniency about text that is not Unicode: each byte that is not UTF-8 becomes U+FFFD, and so
+/// does an escape of half a surrogate pair.
+pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let text = gotext::utf8(body);
+    plain::read(&text, Place::Anywhere).map_or_else(|| parse_slowly(&text), Ok)
+}
+
+/// As [`parse`], of what is not [`plain`].
+fn parse_slowly(text: &str) -> Result<Parsed, serde_json::Error> {
+    let repeated = Cell::new(false);
+    let seed = Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
+    let value = leniently(text, |text| read(text, seed))?;
+    Ok(Parsed { value, repeated: repeated.get() })
+}
+
+/// Reads a value as Go reads one into structs: a member that is there twice is read over what was there before. Where
+/// Go keeps raw JSON, or has a map of structs, the last one would count.
+pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
+    let seed = Reader { repeated: None, repetition: Repetition::Merges };
+    leniently(&gotext::utf8(body), |text| read(text, seed))
+}
+
+/// As [`parse`], of what is text already, and without leniency.
+pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
+    if let Some(parsed) = plain::read(text, Place::Anywhere) {
+        return Ok(parsed);
+    }
+    let repeated = Cell::new(false);
+    let value = read(text, Reader { repeated: Some(&repeated), repetition: Repetition::Replaces })?;
+    Ok(Parsed { value, repeated: repeated.get() })
+}
+
+fn leniently<T>(
+    text: &str,
+    read: impl Fn(&str) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
+    read(text).or_else(|error| match surrogates::replaced(text) {
+        Some(text) => read(&text),
+        None => Err(error),
+    })
+}
+
+fn read<T>(text: &str, seed: impl for<'de> DeserializeSeed<'de, Value = T>) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_serde_json_reads_and_whether_a_member_came_twice() {
+        let cases = [
+            (r#"{"a":[1,-2,0.5,1e3,true,null,"x\n",{}],"b":18446744073709551615}"#, false),
+            (r#"{"a":1,"b":{"a":2}}"#, false),
+            (r#"{"a":1,"a":2}"#, true),
+            (r#"[{"a":{"b":null,"b":null}}]"#, true),
+            ("3", false),
+        ];
+        for (text, repeated) in cases {
+            let parsed = parse(text.as_bytes()).expect(text);
+            assert_eq!(parsed.value, serde_json::from_str::<Value>(text).expect(text), "{text}");
+            assert_eq!(parsed.repeated, repeated, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_read_over() {
+        for (text, want) in [
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#"{"a":{"b":1,"c":{"d":1}},"a":{"c":{"e":2}}}"#, r#"{"a":{"b":1,"c":{"d":1,"e":2}}}"#),
+            (r#"{"a":[{"b":1},{"b":2}],"a":[{"c":3}]}"#, r#"{"a":[{"b":1,"c":3}]}"#),
+            (r#"{"a":[1],"a":[{"c":3},4]}"#, r#"{"a":[{"c":3},4]}"#),
+            (r#"{"a":{"b":1},"a":null}"#, r#"{"a":null}"#),
+            (r#"{"a":{"b":1},"a":[2]}"#, r#"{"a":[2]}"#),
+        ] {
+            assert_eq!(merged(text.as_bytes()).expect(text).to_string(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_unicode() {
+        let cases: [(&[u8], &str); 4] = [
+            (b"\"a\xffb\"", "a\u{fffd}b"),
+            (b"\"\xe2\x82(\"", "\u{fffd}\u{fffd}("),
+            (br#""\ud800""#, "\u{fffd}"),
+            (b"\"\xc3\\udc00\"", "\u{fffd}\u{fffd}"),
+        ];
+        for (body, want) in cases {
+            assert_eq!(parse(body).expect(want).value, want);
+        }
+        let error = parse(br#"{"a":"\ud800",}"#).expect_err("is no JSON");
+        assert_eq!((error.line(), error.column()), (1, 15));
+    }
+
+    #[test]
+    fn numbers_come_back_to_the_bit() {
+        let mut bits: u64 = 1;
+        for _ in 0..10_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = f64::from_bits(bits);
+            if number.is_finite() {
+                let parsed = parse(format!("{number:e}").as_bytes()).expect("a number").value;
+                assert_eq!(parsed.as_f64().map(f64::to_bits), Some(bits), "{number:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_and_bad_utf8_is_replaced() {
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        assert_eq!(parse(b"\"a\xff\"").expect("lenient").value, Value::from("a\u{fffd}"));
+        assert!(parse(b"{} {}").is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! JSON as it stands in a text: members in their order, each as often as it is there.
+
+use serde::de::Error as _;
+
+use super::exact::{self, Container, Tokens};
+use crate::gotext;
+use crate::tree::{Text, Value};
+
+/// As many levels as `serde_json` reads.
+const MAX_DEPTH: usize = 127;
+
+/// The shape of a value. Scalars are without their content, but for numbers that can be spelled in several ways.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Node {
+    Object(Vec<(Text, Node)>),
+    Array(Vec<Node>),
+    /// A number that is no plain integer of 64 bits, as it is spelled.
+    Number(Box<str>),
+    Scalar,
+}
+
+impl Node {
+    /// Reads a text that [`super::parse`] reads.
+    pub fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut builder = Builder::default();
+        exact::scan(gotext::utf8(body).as_bytes(), MAX_DEPTH, &mut builder)
+            .map_err(serde_json::Error::custom)?;
+        Ok(builder.value.unwrap_or(Self::Scalar))
+    }
+
+    /// The value that counts of a member that may be there several times.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => {
+                members.iter().rev().find(|(each, _)| each == name).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    pub fn item(&self, index: usize) -> Option<&Self> {
+        match self {
+            Self::Array(items) => items.get(index),
+            _ => None,
+        }
+    }
+
+    /// The members of every object sorted, as Go prints maps.
+    pub fn sorted(value: &Value) -> Self {
+        Self::ordered(value, None)
+    }
+
+    /// As Go prints what a JSON patch has made of `before`: objects that were there are printed as maps, sorted; new
+    /// ones stand as they were sent.
+    pub fn patched(value: &Value, before: &Value) -> Self {
+        Self::ordered(value, Some(before))
+    }
+
+    fn ordered(value: &Value, before: Option<&Value>) -> Self {
+        match value {
+            Value::Object(members) => {
+                let node = |(name, value): (&Text, &Value)| {
+                    let before = before.map(|before| before.get(name).unwrap_or(&Value::Null));
+                    (name.clone(), Self::ordered(value, before))
+                };
+                let mut members: Vec<_> = members.iter().map(node).collect();
+                if before.is_none_or(Value::is_object) {
+                    members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+                }
+                Self::Object(members)
+            }
+            Value::Array(items) => {
+                let at = |index: usize| before.map(|before| before.get(index).unwrap_or(&Value::Null));
+                let items = items.iter().enumerate();
+                Self::Array(items.map(|(index, item)| Self::ordered(item, at(index))).collect())
+            }
+            _ => Self::Scalar,
+        }
+    }
+}
+
+/// A value of which some containers have not ended yet.
+#[derive(Default)]
+struct Builder {
+    open: Vec<Node>,
+    /// Of the members in open objects whose values are still to come.
+    names: Vec<Text>,
+    value: Option<Node>,
+}
+
+impl Builder {
+    fn add(&mut self, node: Node) {
+        match self.open.last_mut() {
+            Some(Node::Object(members)) => members.push((self.names.pop().unwrap_or_default(), node)),
+            Some(Node::Array(items)) => items.push(node),
+            _ => self.value = Some(node),
+        }
+    }
+}
+
+impl Tokens for Builder {
+    fn begin(&mut self, container: Container) {
+        self.open.push(match container {
+            Container::Object => Node::Object(Vec::new()),
+            Container::Array => Node::Array(Vec::new()),
+        });
+    }
+
+    fn key(&mut self, spelling: &[u8]) {
+        let spelling = std::str::from_utf8(spelling).unwrap_or_default();
+        self.names.push(super::leniently(spelling, |text| serde_json::from_str(text)).unwrap_or_default());
+    }
+
+    fn scalar(&mut self, spelling: &[u8]) {
+        self.add(match std::str::from_utf8(spelling) {
+            Ok(number)
+                if number.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+                    && !is_plain_integer(number) =>
+            {
+                Node::Number(number.into())
+            }
+            _ => Node::Scalar,
+        });
+    }
+
+    fn end(&mut self) {
+        if let Some(ended) = self.open.pop() {
+            self.add(ended);
+        }
+    }
+}
+
+/// Whether a number is one of 64 bits; minus zero is none.
+fn is_plain_integer(number: &str) -> bool {
+    number != "-0" && (number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_spelling() {
+        let text = br#"{"1e1":[-1,1E3,"2e2\"3e3",{"a":-0,"a":1.50}],"b":18446744073709551615,"c":-1e-2,
+            "d":99999999999999999999,"e":null,"f":0.0}"#;
+        let node = Node::parse(text).expect("JSON");
+        let spelled = |node: Option<&Node>| match node {
+            Some(Node::Number(spelling)) => spelling.to_string(),
+            other => format!("{other:?}"),
+        };
+        let list = node.member("1e1").expect("a list");
+        assert_eq!(list.item(0), Some(&Node::Scalar));
+        assert_eq!(spelled(list.item(1)), "1E3");
+        assert_eq!(list.item(2), Some(&Node::Scalar));
+        assert_eq!(spelled(list.item(3).and_then(|object| object.member("a"))), "1.50");
+        assert_eq!(node.member("b"), Some(&Node::Scalar));
+        for (name, want) in [("c", "-1e-2"), ("d", "99999999999999999999"), ("f", "0.0")] {
+            assert_eq!(spelled(node.member(name)), want);
+        }
+        assert_eq!(spelled(Node::parse(b"-0").ok().as_ref()), "-0");
+        let escaped = Node::parse(br#"{"\u0061\ud800":[{}]}"#).expect("JSON");
+        assert_eq!(escaped.member("a\u{fffd}"), Some(&Node::Array(vec![Node::Object(Vec::new())])));
+        for nested in [127, 128] {
+            let text = "[".repeat(nested) + &"]".repeat(nested);
+            assert_eq!(Node::parse(text.as_bytes()).is_ok(), super::super::parse(text.as_bytes()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the server knows about each built-in kind, in one place per kind: `kinds/<group>/<kind>.rs`, and a folder of the
+//! same name where that is long. The value `KIND` at its top is the table of contents.
+//!
+//! A kind that is not in its group's list does not exist, and one that is in it is served: discovery, OpenAPI, storage and
+//! all verbs follow [`GROUPS`]. `behavior` holds what kinds are described with.
+
+pub mod admissionregistration;
+pub mod apiextensions;
+pub mod apiregistration;
+pub mod apiserverinternal;
+pub mod apps;
+pub mod authentication;
+pub mod authorization;
+pub mod autoscaling;
+pub mod batch;
+pub mod behavior;
+pub mod built_in;
+pub mod certificates;
+pub mod coordination;
+pub mod core;
+pub mod discovery;
+pub mod events;
+pub mod flowcontrol;
+pub mod networking;
+pub mod node;
+pub mod policy;
+pub mod rbac;
+pub mod resource;
+pub mod scheduling;
+pub mod storage;
+pub mod storagemigration;
+
+use behavior::Group;
+
+/// All built-in groups, by name.
+pub static GROUPS: &[&Group] = &[
+    &admissionregistration::GROUP,
+    &apiextensions::GROUP,
+    &apiregistration::GROUP,
+    &apiserverinternal::GROUP,
+    &apps::GROUP,
+    &authentication::GROUP,
+    &authorization::GROUP,
+    &autoscaling::GROUP,
+    &batch::GROUP,
+    &certificates::GROUP,
+    &coordination::GROUP,
+    &core::GROUP,
+    &discovery::GROUP,
+    &events::GROUP,
+    &flowcontrol::GROUP,
+    &networking::GROUP,
+    &node::GROUP,
+    &policy::GROUP,
+    &rbac::GROUP,
+    &resource::GROUP,
+    &scheduling::GROUP,
+    &storage::GROUP,
+    &storagemigration::GROUP,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! ValidatingAdmissionPolicy: its rules are those of `policy`.
+
+use crate::kinds::admissionregistration::policy;
+use crate::kinds::admissionregistration::shared::warn;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+        .category("api-extensions")
+        .generation()
+        .conditional()
+        .sub(&["status"]),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::timeless(policy::validating).with_status(policy::status),
+    warnings: KindWarnings::same(warn),
+    columns: &policy::VALIDATING_POLICY,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};

@@ -1,0 +1,336 @@
+//! Schemas of custom resources: what no schema may say.
+
+use std::collections::BTreeSet;
+
+use crate::kinds::apiextensions::custom_resource_definition::{Tolerated, expressions, structural};
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::tree::Value;
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+const METADATA: [&str; 3] = ["metadata", "kind", "apiVersion"];
+
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// By their names in Go, which upstream lists, and in JSON.
+const AT_THE_ROOT: [(&str, &str); 22] = [
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];
+
+/// What the place of a schema says of it.
+#[derive(Clone, Copy)]
+struct Place {
+    root: bool,
+    in_metadata: bool,
+    /// Why there may be no default.
+    no_default: Option<&'static str>,
+    tolerated: Tolerated,
+}
+
+/// `versions[i].schema`, or what stands for those of all versions.
+pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated, errors: &mut Errors) {
+    let schema = validation.get("openAPIV3Schema");
+    if !schema.is_set() {
+        return;
+    }
+    let before = errors.len();
+    if has_status {
+        root(validation, &schema, errors);
+    }
+    if schema.get("nullable").flag() {
+        errors.forbidden(&schema.get("nullable"), "nullable cannot be true at the root");
+    }
+    if !tolerated.unstructured {
+        structural::validate(&schema, errors);
+    }
+    walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
+    // Those of a schema that is wrong itself would be about nothing.
+    if errors.len() == before {
+        expressions::validate(&schema, true, None, errors);
+    }
+}
+
+/// Whether a type stands anywhere that is none.
+pub fn has_odd_types(schema: &Value) -> bool {
+    let odd = schema.get("type").and_then(Value::as_str).is_some_and(|kind| !TYPES.contains(&kind));
+    let below = |value: &Value| match value {
+        Value::Object(_) => has_odd_types(value),
+        Value::Array(items) => items.iter().any(has_odd_types),
+        _ => false,
+    };
+    let maps = ["properties", "definitions", "patternProperties", "dependencies"];
+    let lists = ["items", "additionalProperties", "additionalItems", "not", "allOf", "anyOf", "oneOf"];
+    odd || maps
+        .iter()
+        .filter_map(|name| schema.get(*name)?.as_object())
+        .flat_map(|map| map.values())
+        .any(below)
+        || lists.iter().filter_map(|name| schema.get(*name)).any(below)
+}
+
+/// The status is validated by its own part of the schema, which must say all there is to say.
+fn root(validation: &At<'_, '_>, schema: &At<'_, '_>, errors: &mut Errors) {
+    if !matches!(schema.get("type").text(), "object" | "") {
+        let kind = schema.get("type");
+        let at = validation.other("openAPIV3Schema.type", kind.value());
+        let why = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        return errors.invalid(&at, kind.text(), why);
+    }
+    let allowed = |name: &str| AT_THE_ROOT.iter().any(|(_, json)| *json == name);
+    if schema.entries().any(|(name, value)| value.is_set() && !allowed(name)) {
+        let names: Vec<&str> = AT_THE_ROOT.iter().map(|(go, _)| *go).collect();
+        let why = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+            names.join(" ")
+        );
+        errors.invalid(schema, schema.value(), &why);
+    }
+}
+
+fn walk(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
+    if !schema.value().is_object() {
+        return;
+    }
+    unsupported(schema, place, errors);
+    if schema.get("uniqueItems").flag() {
+        let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.forbidden(&schema.get("uniqueItems"), why);
+    }
+    let (additional, properties) = (schema.get("additionalProperties"), schema.get("properties"));
+    if additional.is_set() {
+        if !properties.is_empty() && additional.opt_flag() != Some(true) {
+            errors.forbidden(&additional, "additionalProperties and properties are mutual exclusive");
+        }
+        let no_default = if place.in_metadata {
+            Some("inside additionalProperties applying to object metadata")
+        } else {
+            place.no_default
+        };
+        walk(&additional, Place { root: false, no_default, ..place }, errors);
+    }
+    let embedded = schema.get("x-kubernetes-embedded-resource").flag();
+    for (name, property) in properties.entries() {
+        let mut below = Place { root: false, ..place };
+        if (place.root || embedded) && METADATA.contains(&name) {
+            below.in_metadata = true;
+            if place.root {
+                below.no_default = Some(match name {
+                    "metadata" => "in top-level metadata",
+                    "kind" => "in top-level kind",
+                    _ => "in top-level apiVersion",
+                });
+            }
+        }
+        walk(&property, below, errors);
+    }
+    let below = Place { root: false, ..place };
+    for name in ["not", "items"] {
+        walk(&schema.get(name), below, errors);
+    }
+    for name in ["allOf", "oneOf", "anyOf", "items"] {
+        schema.get(name).items().for_each(|one| walk(&one, below, errors));
+    }
+    for name in ["definitions", "dependencies"] {
+        schema.get(name).entries().for_each(|(_, one)| walk(&one, below, errors));
+    }
+    extensions(schema, errors);
+    schema.get("x-kubernetes-validations").items().for_each(|rule| self::rule(&rule, errors));
+}
+
+fn unsupported(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
+    let kind = schema.get("type");
+    if !kind.text().is_empty() && !TYPES.contains(&kind.text()) && !place.tolerated.odd_types {
+        errors.not_supported(&kind, kind.text(), &TYPES);
+    }
+    if let Some(why) = place.no_default.filter(|_| schema.get("default").is_set()) {
+        errors.forbidden(&schema.get("default"), &format!("must not be set {why}"));
+    }
+    for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
+        let member = schema.get(name);
+        let said = match member.value() {
+            Value::Null => false,
+            Value::String(text) => !text.is_empty() || name == "$ref",
+            Value::Object(entries) => {
+                !entries.is_empty() || name == "dependencies" || name == "additionalItems"
+            }
+            _ => true,
+        };
+        if said {
+            errors.forbidden(&member, &format!("{name} is not supported"));
+        }
+    }
+    if kind.text() == "null" {
+        errors.forbidden(&kind, "type cannot be set to null, use nullable as an alternative");
+    }
+    if !schema.get("items").value().as_array().is_none_or(Vec::is_empty) {
+        errors.forbidden(&schema.get("items"), "items must be a schema object and not an array");
+    }
+    let embedded = schema.get("x-kubernetes-embedded-resource");
+    if place.in_metadata && embedded.flag() {
+        errors.forbidden(&embedded, "must not be used inside of resource meta");
+    }
+}
+
+fn extensions(schema: &At<'_, '_>, errors: &mut Errors) {
+    let preserve = schema.get("x-kubernetes-preserve-unknown-fields");
+    if preserve.opt_flag() == Some(false) {
+        errors.invalid(&preserve, false, "must be true or undefined");
+    }
+    let (map, list, keys) = (
+        schema.get("x-kubernetes-map-type"),
+        schema.get("x-kubernetes-list-type"),
+        schema.get("x-kubernetes-list-map-keys"),
+    );
+    for (extension, kind, name) in
+        [(&map, "object", "x-kubernetes-map-type"), (&list, "array", "x-kubernetes-list-type")]
+    {
+        let own = schema.get("type");
+        if extension.is_set() && own.text() != kind {
+            let why = format!("must be {kind} if {name} is specified");
+            if own.text().is_empty() {
+                errors.required(&own, &why)
+            } else {
+                errors.invalid(&own, own.text(), &why)
+            }
+        }
+    }
+    if map.is_set() {
+        errors.one_of(&map, map.text(), &["atomic", "granular"]);
+    }
+    let items = schema.get("items");
+    if list.text() == "set" && schema.get("type").text() == "array" {
+        set_items(&items, errors);
+    }
+    if list.is_set() {
+        errors.one_of(&list, list.text(), &["atomic", "set", "map"]);
+    }
+    if !keys.is_empty() && list.text() != "map" {
+        let why = "must be map if x-kubernetes-list-map-keys is non-empty";
+        if list.is_set() { errors.invalid(&list, list.text(), why) } else { errors.required(&list, why) }
+    }
+    if list.text() == "map" {
+        map_list(&items, &keys, errors);
+    }
+    if ["set", "map"].contains(&list.text()) && items.value().is_object() {
+        if items.get("nullable").flag() {
+            let why = format!("cannot be nullable when x-kubernetes-list-type is {}", list.text());
+            errors.forbidden(&items.get("nullable"), &why);
+        }
+        if list.text() == "map" {
+            key_properties(&items, &keys, errors);
+        }
+    }
+}
+
+fn set_items(items: &At<'_, '_>, errors: &mut Errors) {
+    let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    let (list, map) = (items.get("x-kubernetes-list-type"), items.get("x-kubernetes-map-type"));
+    match items.get("type").text() {
+        "array" if list.is_set() && list.text() != "atomic" => errors.invalid(&list, list.text(), why),
+        // Upstream shows the type of a list here too.
+        "object" if map.text() != "atomic" => errors.invalid(&map, list.value(), why),
+        _ => {}
+    }
+}
+
+fn map_list(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
+    if keys.is_empty() {
+        errors.required(keys, "must not be empty if x-kubernetes-list-type is map");
+    }
+    if !items.is_set() {
+        return errors.required(items, "must have a schema if x-kubernetes-list-type is map");
+    }
+    let kind = items.get("type");
+    if kind.text() != "object" {
+        return errors.invalid(
+            &kind,
+            kind.text(),
+            "must be object if parent array's x-kubernetes-list-type is map",
+        );
+    }
+    let (properties, mut seen) = (items.get("properties"), std::collections::BTreeSet::new());
+    for key in keys.texts() {
+        let property = properties.key(key);
+        if !property.is_set() {
+            errors.invalid(keys, keys.value(), "entries must all be names of item properties");
+        } else if ["array", "object"].contains(&property.get("type").text()) {
+            let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            errors.invalid(&property.get("type"), "object", why);
+        }
+        if !seen.insert(key) {
+            errors.invalid(keys, keys.value(), "must not contain duplicate entries");
+        }
+    }
+}
+
+fn key_properties(items: &At<'_, '_>, keys: &At<'_, '_>, errors: &mut Errors) {
+    let (properties, required) = (items.get("properties"), items.get("required"));
+    let required: BTreeSet<&str> = required.texts().collect();
+    for key in keys.texts() {
+        let property = properties.key(key);
+        if !property.is_set() {
+            continue;
+        }
+        if !required.contains(key) && !property.get("default").is_set() {
+            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.required(&property.get("default"), why);
+        }
+        if property.get("nullable").flag() {
+            let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.forbidden(&property.get("nullable"), why);
+        }
+    }
+}
+
+pub fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
+    let (text, message) = (rule.get("rule"), rule.get("message"));
+    let breaks = |text: &str| text.trim().contains(['\n', '\r']);
+    let blank = |text: &str| !text.is_empty() && text.trim().is_empty();
+    if text.text().trim().is_empty() {
+        errors.required(&text, "rule is not specified");
+    } else if blank(message.text()) {
+        errors.invalid(&message, message.text(), "must be non-empty if specified");
+    } else if breaks(message.text()) {
+        errors.invalid(&message, message.text(), "must not contain line breaks");
+    } else if breaks(text.text()) && message.text().is_empty() {
+        errors.required(&message, "message must be specified if rule contains line breaks");
+    }
+    let expression = rule.get("messageExpression");
+    if blank(expression.text()) {
+        errors.required(&expression, "messageExpression must be non-empty if specified");
+    }
+    let reason = rule.get("reason");
+    if reason.is_set() {
+        errors.one_of(&reason, reason.text(), &REASONS);
+    }
+    let path = rule.get("fieldPath");
+    if blank(path.text()) {
+        errors.invalid(&path, path.text(), "must be non-empty if specified");
+    }
+    if path.text().contains(['\n', '\r']) {
+        errors.invalid(&path, path.text(), "must not contain line breaks");
+    }
+}

@@ -1,0 +1,238 @@
+//! Structural schemas: every value has one place that says what it is (apiextensions-apiserver `pkg/apiserver/schema`).
+
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::tree::Value;
+
+/// Where a schema stands, as its errors say.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+pub fn validate(schema: &At<'_, '_>, errors: &mut Errors) {
+    invariants(schema, Level::Root, errors);
+    complete(schema, schema, errors);
+}
+
+pub fn is_structural(schema: &Value) -> bool {
+    let mut errors = Errors::default();
+    validate(&At::root(schema), &mut errors);
+    errors.is_empty()
+}
+
+fn invariants(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {
+    if !schema.value().is_object() {
+        return;
+    }
+    let (kind, items, additional) =
+        (schema.get("type"), schema.get("items"), schema.get("additionalProperties"));
+    if kind.text() == "array" && !items.is_set() {
+        errors.required(&items, "must be specified");
+    }
+    invariants(&items, Level::Item, errors);
+    let properties = schema.get("properties");
+    properties.entries().for_each(|(_, property)| invariants(&property, Level::Field, errors));
+    if additional.is_set() {
+        if level == Level::Root {
+            errors.forbidden(&additional, "must not be used at the root");
+        }
+        invariants(&additional, Level::Field, errors);
+    }
+    let (preserve, embedded, either) = (
+        schema.get("x-kubernetes-preserve-unknown-fields"),
+        schema.get("x-kubernetes-embedded-resource"),
+        schema.get("x-kubernetes-int-or-string"),
+    );
+    for field in [&preserve, &embedded] {
+        if either.flag() && field.flag() {
+            errors.invalid(field, true, "must be false if x-kubernetes-int-or-string is true");
+        }
+    }
+    let any_of = schema.get("anyOf");
+    let first = schema.get("allOf");
+    let skip = Skip {
+        any_of: is_int_or_string(any_of.value()),
+        first: is_int_or_string(first.index(0).get("anyOf").value()),
+    };
+    values(schema, skip, errors);
+    types(schema, level, errors);
+    let checks_metadata = level == Level::Root || embedded.flag();
+    for name in ["kind", "apiVersion"] {
+        let property = properties.key(name);
+        let own = property.get("type");
+        if checks_metadata && property.is_set() && own.text() != "string" {
+            errors.invalid(&own, own.text(), "must be string");
+        }
+    }
+    let metadata = properties.key("metadata");
+    if metadata.is_set() {
+        self::metadata(&metadata, checks_metadata, level, errors);
+    }
+    if embedded.flag() && !preserve.flag() && properties.is_empty() {
+        let why = "must not be empty if x-kubernetes-embedded-resource is true without \
+                   x-kubernetes-preserve-unknown-fields";
+        errors.required(&properties, why);
+    }
+}
+
+fn types(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {
+    let kind = schema.get("type");
+    let flag = |name: &str| schema.get(name).flag();
+    let embedded = flag("x-kubernetes-embedded-resource");
+    if embedded && kind.text() != "object" {
+        let why = "must be object if x-kubernetes-embedded-resource is true";
+        if kind.text().is_empty() {
+            errors.required(&kind, why)
+        } else {
+            errors.invalid(&kind, kind.text(), why)
+        }
+    } else if kind.text().is_empty()
+        && !flag("x-kubernetes-int-or-string")
+        && !flag("x-kubernetes-preserve-unknown-fields")
+    {
+        let place = match level {
+            Level::Root => "at the root",
+            Level::Item => "for specified array items",
+            Level::Field => "for specified object fields",
+        };
+        errors.required(&kind, &format!("must not be empty {place}"));
+    }
+    let additional = schema.get("additionalProperties");
+    if embedded && additional.is_set() {
+        errors.forbidden(&additional, "must not be used if x-kubernetes-embedded-resource is set");
+    }
+    if level == Level::Root && !matches!(kind.text(), "" | "object") {
+        errors.invalid(&kind, kind.text(), "must be object at the root");
+    }
+}
+
+fn metadata(metadata: &At<'_, '_>, checks: bool, level: Level, errors: &mut Errors) {
+    let kind = metadata.get("type");
+    if checks && kind.text() != "object" {
+        errors.invalid(&kind, kind.text(), "must be object");
+    }
+    if level != Level::Root {
+        return;
+    }
+    let names_only =
+        metadata.get("properties").entries().all(|(name, _)| matches!(name, "name" | "generateName"));
+    let says_more = metadata.entries().any(|(name, value)| {
+        let said = match value.value() {
+            Value::Null | Value::Bool(false) => false,
+            Value::Object(members) => !members.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::String(text) => !text.is_empty(),
+            _ => true,
+        };
+        said && !matches!(name, "type" | "properties" | "default")
+    });
+    if says_more || !names_only {
+        let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.forbidden(metadata, why);
+    }
+}
+
+/// What says "a number or a text" may say types.
+#[derive(Clone, Copy)]
+struct Skip {
+    any_of: bool,
+    /// The first of `allOf`.
+    first: bool,
+}
+
+const NOTHING: Skip = Skip { any_of: false, first: false };
+
+fn is_int_or_string(any_of: &Value) -> bool {
+    any_of.as_array().is_some_and(|list| {
+        let is = |item: &Value, kind: &str| {
+            item.as_object()
+                .is_some_and(|item| item.len() == 1 && item.get("type").is_some_and(|own| own == kind))
+        };
+        matches!(&**list, [one, two] if is(one, "integer") && is(two, "string"))
+    })
+}
+
+fn values(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
+    if !skip.any_of {
+        schema.get("anyOf").items().for_each(|one| nested(&one, NOTHING, errors));
+    }
+    for (index, one) in schema.get("allOf").items().enumerate() {
+        nested(&one, Skip { any_of: skip.first && index == 0, first: false }, errors);
+    }
+    schema.get("oneOf").items().for_each(|one| nested(&one, NOTHING, errors));
+    nested(&schema.get("not"), NOTHING, errors);
+}
+
+/// What stands below a junctor may only restrict.
+fn nested(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
+    if !schema.value().is_object() {
+        return;
+    }
+    values(schema, skip, errors);
+    nested(&schema.get("items"), NOTHING, errors);
+    schema.get("properties").entries().for_each(|(_, property)| nested(&property, NOTHING, errors));
+    let (empty, undefined, off) = ("must be empty", "must be undefined", "must be false");
+    let members = [
+        ("type", empty),
+        ("additionalProperties", undefined),
+        ("default", undefined),
+        ("title", empty),
+        ("description", empty),
+        ("nullable", off),
+        ("x-kubernetes-preserve-unknown-fields", off),
+        ("x-kubernetes-embedded-resource", off),
+        ("x-kubernetes-int-or-string", off),
+        ("x-kubernetes-list-map-keys", empty),
+        ("x-kubernetes-list-type", undefined),
+        ("x-kubernetes-map-type", undefined),
+        ("x-kubernetes-validations", empty),
+    ];
+    for (name, must) in members {
+        let member = schema.get(name);
+        let said = match member.value() {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => must == undefined || !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        };
+        if said {
+            errors.forbidden(&member, &format!("{must} to be structural"));
+        }
+    }
+    let properties = schema.get("properties");
+    let metadata = properties.key("metadata");
+    if properties.value().get("metadata").is_some() {
+        errors.forbidden(&metadata, "must not be specified in a nested context");
+    }
+}
+
+/// What `values` restricts below its junctors has to be specified by `schema`.
+fn complete(values: &At<'_, '_>, schema: &At<'_, '_>, errors: &mut Errors) {
+    restricted(&values.get("not"), schema, errors);
+    for name in ["allOf", "anyOf", "oneOf"] {
+        values.get(name).items().for_each(|one| restricted(&one, schema, errors));
+    }
+}
+
+fn restricted(values: &At<'_, '_>, schema: &At<'_, '_>, errors: &mut Errors) {
+    if !values.value().is_object() {
+        return;
+    }
+    if !schema.is_set() {
+        return errors.required(schema, &format!("because it is defined in {}", values.path()));
+    }
+    complete(values, schema, errors);
+    restricted(&values.get("items"), &schema.get("items"), errors);
+    let (properties, specified) = (values.get("properties"), schema.get("properties"));
+    for (name, property) in properties.entries() {
+        let own = specified.key(name);
+        if own.is_set() {
+            restricted(&property, &own, errors);
+        } else {
+            errors.required(&own, &format!("because it is defined in {}", property.path()));
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The group `apiregistration.k8s.io`.
+
+pub mod api_service;
+
+use crate::kinds::behavior::{Group, Version};
+
+pub static GROUP: Group = Group {
+    name: "apiregistration.k8s.io",
+    priority: u32::MAX,
+    versions: &[Version { name: "v1", kinds: &[&api_service::KIND] }],
+};

@@ -1,0 +1,248 @@
+//! StatefulSets.
+
+use std::collections::BTreeSet;
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::apps::rollout::amount;
+use crate::kinds::apps::shared::{available_are_ready, collisions_grow, replica_counts, selector_selects};
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, CONTAINERS, IMAGES, NAME, PLAIN, age, cells, integer, name, text_column, wide,
+};
+use crate::kinds::behavior::columns::text::containers;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::format::dns1123_label;
+use crate::kinds::behavior::gated_fields::Node::Under;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::rules::{Rules, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::pod_spec::gated_fields::TEMPLATED;
+use crate::kinds::core::pod_template::warnings::{template, template_update};
+use crate::kinds::core::{persistent_volume_claim, pod_spec};
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("statefulsets", "StatefulSet")
+        .short(&["sts"])
+        .category("all")
+        .sub(&["scale", "status"])
+        .generation(),
+    strategy: Strategy {
+        names: NameFormat::Dns1123Label,
+        status: StatusRule::Reset(r#"{"replicas":0,"availableReplicas":0}"#),
+        gated_fields: &[Under("spec", TEMPLATED)],
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::new(warn, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    spec(&At::member(object, "spec"), Old::None, errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    let mut found = Errors::default();
+    spec(&new, Old::Valid, &mut found);
+    // What was accepted once stays acceptable; whether it was is asked only if something is wrong.
+    if !found.is_empty() {
+        let mut before = Errors::default();
+        spec(&old, Old::Valid, &mut before);
+        if before.is_empty() {
+            errors.append(found);
+        } else {
+            spec(&new, Old::Invalid, errors);
+        }
+    }
+    const MAY_CHANGE: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let (Some(members), Some(old_members)) = (new.value().as_object(), old.value().as_object()) else {
+        return;
+    };
+    let mut names =
+        members.keys().chain(old_members.keys()).filter(|name| !MAY_CHANGE.contains(&name.as_str()));
+    if names.any(|name| !same(new.get(name).value(), old.get(name).value())) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        errors.forbidden(&new, why);
+    }
+}
+
+/// What an update found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Old {
+    None,
+    Valid,
+    Invalid,
+}
+
+fn spec(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
+    let policy = spec.get("podManagementPolicy");
+    if !matches!(policy.text_or("OrderedReady"), "OrderedReady" | "Parallel") {
+        errors.invalid(&policy, policy.text(), "must be 'OrderedReady' or 'Parallel'");
+    }
+    strategy(&spec.get("updateStrategy"), errors);
+    let retention = spec.get("persistentVolumeClaimRetentionPolicy");
+    for name in ["whenDeleted", "whenScaled"] {
+        errors.one_of(&retention.get(name), retention.get(name).text_or("Retain"), &["Retain", "Delete"]);
+    }
+    if old == Old::None {
+        for template in spec.get("volumeClaimTemplates").items() {
+            persistent_volume_claim::spec(&template.get("spec"), errors);
+        }
+    }
+    errors.not_negative(&spec.get("replicas"));
+    errors.not_negative(&spec.get("minReadySeconds"));
+    errors.not_negative(&spec.dig(&["ordinals", "start"]));
+    let service = spec.get("serviceName");
+    if old == Old::None && !service.text().is_empty() {
+        errors.in_format(&service, dns1123_label);
+    }
+    selector_and_template(spec, old, errors);
+    pod_spec::runs_forever(&spec.get("template"), "StatefulSet", errors);
+}
+
+fn selector_and_template(spec: &At<'_, '_>, old: Old, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    selector_selects(&selector, "statefulset", errors);
+    let template = spec.get("template");
+    let labels = template.dig(&["metadata", "labels"]);
+    match selector::matches(&selector, &labels) {
+        None => errors.invalid(&selector, selector::shown(&selector), ""),
+        Some(matches) => {
+            if !matches {
+                selector::mismatch(&labels, errors);
+            }
+            if old != Old::Invalid {
+                let claims: Vec<&str> = claim_names(spec);
+                pod_spec::template(&template, pod_spec::Owner::StatefulTemplate(&claims), errors);
+            }
+            pod_spec::template_metadata(&template, errors);
+        }
+    }
+}
+
+fn claim_names<'v>(spec: &At<'v, '_>) -> Vec<&'v str> {
+    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+    for template in spec.get("volumeClaimTemplates").items() {
+        let name = template.dig(&["metadata", "name"]).text();
+        if seen.insert(name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
+    let rolling = at.get("rollingUpdate");
+    match at.get("type").text_or("RollingUpdate") {
+        "OnDelete" => {
+            if rolling.is_set() {
+                let shown = Verbatim(shown_rolling(&rolling));
+                errors.invalid(&rolling, shown, "only allowed for updateStrategy 'RollingUpdate'");
+            }
+        }
+        "RollingUpdate" => {
+            errors.not_negative(&rolling.get("partition"));
+            let unavailable = rolling.get("maxUnavailable");
+            if unavailable.is_set() {
+                let unavailable = amount(unavailable, 1);
+                unavailable.check(errors);
+                if unavailable.is_zero() {
+                    errors.invalid(unavailable.at(), unavailable.shown(), "cannot be 0");
+                }
+                unavailable.at_most_all(errors);
+            }
+        }
+        other => {
+            let shown = if rolling.is_set() { shown_rolling(&rolling) } else { "null".to_owned() };
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{shown}}}", gotext::json(&other.into()));
+            errors.invalid(at, Verbatim(shown), "must be 'RollingUpdate' or 'OnDelete'");
+        }
+    }
+}
+
+/// Upstream prints its internal struct.
+fn shown_rolling(rolling: &At<'_, '_>) -> String {
+    let unavailable = gotext::json(rolling.get("maxUnavailable").value());
+    format!("{{\"Partition\":{},\"MaxUnavailable\":{unavailable}}}", rolling.get("partition").int())
+}
+
+pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let status = At::member(new, "status");
+    const COUNTS: [&str; 7] = [
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    ];
+    errors.none_negative(&status, &COUNTS);
+    replica_counts(&status, &COUNTS[1..5], errors);
+    available_are_ready(&status, "status.readyReplicas", errors);
+    collisions_grow(&status, &At::member(old, "status"), errors);
+}
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    template(object, remarks);
+    for claim in At::member(object, "spec").get("volumeClaimTemplates").items() {
+        // Upstream leaves `spec` out.
+        persistent_volume_claim::requests(&claim.holding(claim.get("spec").value()), remarks);
+    }
+    history(object, remarks);
+}
+
+pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
+    template_update(new, old, remarks);
+    for claim in At::member(new, "spec").get("volumeClaimTemplates").items() {
+        persistent_volume_claim::requests(&claim.get("spec").called("Spec"), remarks);
+    }
+    history(new, remarks);
+}
+
+fn history(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    let spec = At::member(object, "spec");
+    let limit = spec.get("revisionHistoryLimit");
+    if limit.int() < 0 {
+        remarks.on(&limit, "a negative value retains all historical revisions; a value >= 0 is recommended");
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Ready", "Ready pods, of those that are wanted."),
+        AGE,
+        wide(CONTAINERS),
+        wide(IMAGES),
+    ],
+    cells: |object, now| {
+        let (names, images) = containers(&object["spec"]["template"]["spec"]);
+        cells![name(object), ready_of_desired(object), age(object, now), names, images]
+    },
+    ..PLAIN
+};
+
+pub fn ready_of_desired(object: &Value) -> String {
+    format!("{}/{}", integer(&object["status"]["readyReplicas"]), integer(&object["spec"]["replicas"]))
+}

@@ -1,0 +1,34 @@
+//! What clients are warned of in valid Jobs, and in the Jobs of CronJobs.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::core::pod_spec::warnings;
+use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};
+
+/// Completions and parallelism of indexed Jobs, beyond which upstream does not promise to keep track.
+const COMPLETIONS: i64 = 100_000;
+
+const PARALLELISM: i64 = 10_000;
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    label_name(object, IN_PODS, remarks);
+    job_spec(&At::member(object, "spec"), remarks);
+}
+
+pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
+    if changed(new, old, &["metadata", "generation"]) {
+        job_spec(&At::member(new, "spec"), remarks);
+    }
+}
+
+pub fn job_spec(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
+    let indexed = spec.get("completionMode").text() == "Indexed";
+    let (completions, parallelism) = (spec.get("completions").int(), spec.get("parallelism").int());
+    if indexed && completions > COMPLETIONS && parallelism > PARALLELISM {
+        let why = "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, \
+                   Kubernetes might not be able to track completedIndexes when a big number of indexes fail";
+        remarks.on(spec, why);
+    }
+    warnings::template(&spec.get("template"), remarks);
+}

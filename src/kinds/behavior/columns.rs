@@ -1,0 +1,70 @@
+//! Columns of kinds: how their objects become rows of Tables.
+
+pub mod age;
+pub mod cell;
+pub mod text;
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age as age_cell, cells, date_column, name};
+use crate::tree::Value;
+
+/// How the objects of a kind become rows.
+#[derive(Debug)]
+pub struct Printer {
+    pub columns: &'static [Column],
+    /// One cell per column, in their order.
+    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+    /// The row's `conditions`, where the kind has any.
+    pub conditions: Option<fn(&Value) -> Option<Value>>,
+    /// The order of the rows of a list, where it is not the list's own.
+    pub order: Option<fn(&Value, &Value) -> Ordering>,
+    pub empty: EmptyRows,
+}
+
+/// One entry of `columnDefinitions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub type_: &'static str,
+    /// `name` on the column that identifies the object, else empty.
+    pub format: &'static str,
+    pub description: &'static str,
+    /// 0 is always shown, 1 only in wide output.
+    pub priority: i32,
+}
+
+/// What `rows` says for a list without items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyRows {
+    List,
+    Null,
+}
+
+/// Roles, limit ranges, reviews and whatever else upstream has no printer for.
+pub static DEFAULT: Printer = Printer {
+    columns: &[NAME, CREATED_AT],
+    cells: |object, _| cells![name(object), created_at(object)],
+    empty: EmptyRows::Null,
+    ..PLAIN
+};
+
+pub const CREATED_AT: Column = date_column("Created At", "When the object was created.");
+
+/// RFC 3339 in whole seconds; upstream prints its zero time as a date like any other.
+pub fn created_at(object: &Value) -> String {
+    match age::timestamp(&object["metadata"]["creationTimestamp"]) {
+        Some(created) => jiff::Timestamp::from_second(created.as_second()).unwrap_or(created).to_string(),
+        None => "0001-01-01T00:00:00Z".to_owned(),
+    }
+}
+
+/// Device classes and claim templates.
+pub static NAME_AND_AGE: Printer = Printer {
+    columns: &[NAME, AGE],
+    cells: |object, now| cells![name(object), age_cell(object, now)],
+    ..PLAIN
+};

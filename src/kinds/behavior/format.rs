@@ -1,0 +1,211 @@
+//! The formats of names and keys, with upstream's texts (apimachinery `api/validate/content`).
+//!
+//! Each check returns one message per violated rule, in upstream's order; empty means valid.
+
+/// A DNS label as a regular expression.
+pub const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+
+const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+
+const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+
+const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+
+const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
+
+const OLD_LABEL_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
+
+/// The longest label value, label key (without prefix) or DNS label, in bytes.
+pub const LABEL_MAX: usize = 63;
+
+/// The longest DNS subdomain, in bytes.
+pub const SUBDOMAIN_MAX: usize = 253;
+
+/// A label key, annotation key or finalizer: `[prefix/]name`.
+pub fn label_key(key: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut parts = key.split('/');
+    let name = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), None, _) => name,
+        (Some(prefix), Some(name), None) => {
+            messages.extend(key_prefix(prefix));
+            name
+        }
+        _ => {
+            let rule = regex_text(&format!("a valid label key {KEY_RULE}"), KEY, &KEY_EXAMPLES);
+            let hint = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+            return vec![format!("{rule} {hint}")];
+        }
+    };
+    if name.is_empty() {
+        messages.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        messages.push(format!("name part {}", too_long(LABEL_MAX)));
+    }
+    if !is_key(name) {
+        messages.push(regex_text(&format!("name part {KEY_RULE}"), KEY, &KEY_EXAMPLES));
+    }
+    messages
+}
+
+const KEY_EXAMPLES: [&str; 3] = ["MyName", "my.name", "123-abc"];
+
+fn key_prefix(prefix: &str) -> Vec<String> {
+    if prefix.is_empty() {
+        return vec!["prefix part must be non-empty".to_owned()];
+    }
+    let mut messages = Vec::new();
+    if prefix.len() > SUBDOMAIN_MAX {
+        messages.push(format!("prefix part {}", too_long(SUBDOMAIN_MAX)));
+    }
+    if !is_subdomain(prefix) {
+        messages.push(format!("prefix part {}", subdomain_text()));
+    }
+    messages
+}
+
+/// A label's value.
+pub fn label_value(value: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if value.len() > LABEL_MAX {
+        messages.push(too_long(LABEL_MAX));
+    }
+    if !value.is_empty() && !is_key(value) {
+        messages.push(regex_text(VALUE_RULE, &format!("({KEY})?"), &["MyValue", "my_value", "12345"]));
+    }
+    messages
+}
+
+/// `a.b-c`: the name format of most kinds.
+pub fn dns1123_subdomain(value: &str) -> Vec<String> {
+    let mut messages = length(value, SUBDOMAIN_MAX);
+    if !is_subdomain(value) {
+        messages.push(subdomain_text());
+    }
+    messages
+}
+
+fn subdomain_text() -> String {
+    regex_text(SUBDOMAIN_RULE, &format!("{LABEL}(\\.{LABEL})*"), &["example.com"])
+}
+
+/// `a-b`: the name format of namespaces.
+pub fn dns1123_label(value: &str) -> Vec<String> {
+    let mut messages = length(value, LABEL_MAX);
+    if !is_label(value) {
+        messages.push(if is_subdomain(value) {
+            "must not contain dots".to_owned()
+        } else {
+            regex_text(LABEL_RULE, LABEL, &["my-name", "123-abc"])
+        });
+    }
+    messages
+}
+
+/// `a-b`, not starting with a digit.
+pub fn dns1035_label(value: &str) -> Vec<String> {
+    let mut messages = length(value, LABEL_MAX);
+    if !is_label(value) || value.starts_with(|c: char| c.is_ascii_digit()) {
+        let regex = "[a-z]([-a-z0-9]*[a-z0-9])?";
+        messages.push(regex_text(OLD_LABEL_RULE, regex, &["my-name", "abc-123"]));
+    }
+    messages
+}
+
+/// Anything that can stand between two slashes of a URL. Empty passes, like upstream.
+pub fn path_segment(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => path_segment_prefix(name),
+    }
+}
+
+/// The start of a path segment.
+pub fn path_segment_prefix(name: &str) -> Vec<String> {
+    let banned = ["/", "%"].into_iter().filter(|part| name.contains(part));
+    banned.map(|part| format!("may not contain '{part}'")).collect()
+}
+
+fn length(value: &str, max: usize) -> Vec<String> {
+    if value.len() > max { vec![format!("must be no more than {max} characters")] } else { Vec::new() }
+}
+
+/// Upstream's newer code says bytes.
+fn too_long(max: usize) -> String {
+    format!("must be no more than {max} bytes")
+}
+
+/// The text about a regular expression that does not match.
+pub fn regex_text(rule: &str, regex: &str, examples: &[&str]) -> String {
+    let quoted: Vec<String> = examples.iter().map(|example| format!("'{example}'")).collect();
+    format!("{rule} (e.g. {}, regex used for validation is '{regex}')", quoted.join(",  or "))
+}
+
+fn is_key(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    framed(text, |b| b.is_ascii_alphanumeric(), inner)
+}
+
+pub fn is_label(text: &str) -> bool {
+    let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    framed(text, edge, |b| edge(b) || b == b'-')
+}
+
+pub fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn framed(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
+    match text.as_bytes() {
+        [] => false,
+        [only] => edge(*only),
+        [first, middle @ .., last] => edge(*first) && edge(*last) && middle.iter().all(|b| inner(*b)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY_TEXT: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+    #[test]
+    fn label_keys() {
+        for good in ["a", "A.b_c-9", "example.com/a", "a/b"] {
+            assert_eq!(label_key(good), Vec::<String>::new(), "{good}");
+        }
+        assert_eq!(label_key("-a"), [KEY_TEXT]);
+        assert_eq!(label_key(""), ["name part must be non-empty", KEY_TEXT]);
+        assert_eq!(label_key("/a"), ["prefix part must be non-empty"]);
+        assert_eq!(label_key(&"a".repeat(64)), ["name part must be no more than 63 bytes"]);
+        assert!(label_key("A/a")[0].starts_with("prefix part a lowercase RFC 1123 subdomain must"));
+        assert!(label_key("a/b/c")[0].starts_with("a valid label key must consist of"));
+    }
+
+    #[test]
+    fn names() {
+        assert!(dns1123_subdomain("a.b-c.0").is_empty());
+        for bad in ["", "A", "a..b", "-a", "a-", "a.", "é"] {
+            assert_eq!(
+                dns1123_subdomain(bad),
+                [
+                    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                ],
+                "{bad}"
+            );
+        }
+        assert_eq!(dns1123_subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
+        assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
+        assert!(dns1035_label("0a")[0].ends_with(
+            "(e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+        ));
+        assert!(dns1035_label("a0").is_empty());
+        assert_eq!(path_segment(".."), ["may not be '..'"]);
+        assert_eq!(path_segment("a/b%"), ["may not contain '/'", "may not contain '%'"]);
+        assert!(path_segment("System:Node").is_empty());
+        assert!(label_value("").is_empty());
+        assert!(label_value("a b")[0].starts_with("a valid label must be an empty string or consist of"));
+    }
+}

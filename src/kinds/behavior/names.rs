@@ -1,0 +1,35 @@
+//! What kinds demand of the names of their objects.
+
+use crate::kinds::behavior::format;
+
+/// What a kind demands of its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFormat {
+    /// RBAC and other kinds whose names carry colons.
+    PathSegment,
+    /// Most kinds, and all custom resources.
+    Dns1123Subdomain,
+    Dns1123Label,
+    Dns1035Label,
+}
+
+impl NameFormat {
+    /// What is wrong with a name.
+    pub fn check(self, name: &str) -> Vec<String> {
+        match self {
+            NameFormat::PathSegment => format::path_segment(name),
+            NameFormat::Dns1123Subdomain => format::dns1123_subdomain(name),
+            NameFormat::Dns1123Label => format::dns1123_label(name),
+            NameFormat::Dns1035Label => format::dns1035_label(name),
+        }
+    }
+
+    /// What is wrong with a prefix of generated names: a last dash is fine.
+    pub fn check_prefix(self, prefix: &str) -> Vec<String> {
+        match (self, prefix.strip_suffix('-')) {
+            (NameFormat::PathSegment, _) => format::path_segment_prefix(prefix),
+            (_, Some(stem)) if !stem.is_empty() => self.check(&format!("{stem}a")),
+            _ => self.check(prefix),
+        }
+    }
+}

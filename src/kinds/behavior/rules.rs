@@ -1,0 +1,151 @@
+//! What an object of a built-in kind has to be, beyond its types: upstream's rules, in its words and order.
+//!
+//! A rule reads the object's JSON as it is about to be stored: defaults are filled in, and where one is missing it is
+//! read as if it were there. [`Rules`] are found once per resource; a kind without rules costs nothing. Metadata is
+//! checked before, by `meta`.
+
+pub mod at;
+pub mod condition;
+pub mod errors;
+pub mod expression;
+pub mod format;
+pub mod ip;
+pub mod metadata;
+pub mod path_text;
+pub mod resource;
+pub mod same;
+pub mod selector;
+
+use std::io;
+
+use crate::causes::Causes;
+use crate::expression::on_deep_stack;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::format as behavior_format;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::metadata::finalizers;
+use crate::long_work;
+
+/// The system had no thread for the expressions of the object.
+#[derive(Debug, thiserror::Error)]
+#[error("the expressions of the object cannot be checked now: {0}")]
+pub struct Unchecked(#[from] io::Error);
+
+type OfNew = fn(&ObjectMap, &mut Errors);
+
+type OfChange = fn(&ObjectMap, &ObjectMap, &mut Errors);
+
+/// The rules of a kind.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// For all three: upstream checks finalizers together with the kind.
+    metadata: OfNew,
+    create: OfNew,
+    /// `None` where a new version has to be what a new object has to be.
+    update: Option<OfChange>,
+    status: OfChange,
+    /// For the object after a write to a part of its spec.
+    part: OfNew,
+}
+
+impl Rules {
+    /// Kinds that are not checked at all.
+    pub const NONE: Self = Self { metadata: any, create: any, update: None, status: any_change, part: any };
+
+    /// Kinds of which only metadata are checked.
+    pub const METADATA: Self = Self { metadata: finalizers, ..Self::NONE };
+
+    pub const fn new(create: OfNew, update: OfChange) -> Self {
+        Self { create, update: Some(update), ..Self::METADATA }
+    }
+
+    /// Rules that do not look at what was there before: a new version has to be what a new object has to be.
+    pub const fn timeless(create: OfNew) -> Self {
+        Self { create, ..Self::METADATA }
+    }
+
+    pub const fn with_status(self, status: OfChange) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Rules for the object after a write to a part of its spec, beside what may change of that part.
+    pub const fn with_part(self, part: OfNew) -> Self {
+        Self { part, ..self }
+    }
+
+    /// For the few kinds of which upstream does not check finalizers.
+    pub const fn without_finalizers(self) -> Self {
+        Self { metadata: any, ..self }
+    }
+
+    /// What is wrong with a new object.
+    pub fn create(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
+        found(|errors| {
+            (self.metadata)(object, errors);
+            (self.create)(object, errors);
+        })
+    }
+
+    /// What is wrong with a new version of `old`.
+    pub fn update(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
+        found(|errors| {
+            (self.metadata)(new, errors);
+            match self.update {
+                Some(update) => update(new, old, errors),
+                None => (self.create)(new, errors),
+            }
+        })
+    }
+
+    /// What is wrong with an object of which a part of the spec was written.
+    pub fn part(&self, object: &ObjectMap) -> Result<Causes, Unchecked> {
+        found(|errors| {
+            (self.metadata)(object, errors);
+            (self.part)(object, errors);
+        })
+    }
+
+    /// What is wrong with a new status of `old`.
+    pub fn status(&self, new: &ObjectMap, old: &ObjectMap) -> Result<Causes, Unchecked> {
+        found(|errors| {
+            (self.metadata)(new, errors);
+            (self.status)(new, old, errors);
+        })
+    }
+}
+
+/// What rules find. Those of an object with expressions are asked again on a deep stack, which most objects never need.
+fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Unchecked> {
+    let mut errors = Errors::default();
+    rules(&mut errors);
+    if !errors.passed_over_expressions() {
+        return Ok(errors.into_causes());
+    }
+    let again = |stack| {
+        let mut errors = Errors::on(stack);
+        rules(&mut errors);
+        errors.into_causes()
+    };
+    Ok(long_work::run(|| on_deep_stack(again))?)
+}
+
+/// `acme.io/foo` (apimachinery `IsDomainPrefixedPath`).
+pub fn domain_path(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
+    if text.is_empty() {
+        return errors.required(at, "");
+    }
+    let parts = text.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty());
+    let Some((host, path)) = parts else {
+        return errors.invalid(at, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    errors.invalid_each(at, host, behavior_format::dns1123_subdomain(host));
+    if !path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
+        let regex = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+        errors.invalid(at, path, &format!("Invalid path (regex used for validation is '{regex}')"));
+    }
+}
+
+fn any(_: &ObjectMap, _: &mut Errors) {}
+
+fn any_change(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}

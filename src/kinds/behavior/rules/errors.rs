@@ -1,0 +1,222 @@
+//! The errors of fields, collected in the order in which they are found.
+
+use crate::causes::{Cause, CauseReason, Causes};
+use crate::expression::{Checked, DeepStack, Environment};
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::format::Check;
+use crate::tree::Value;
+use crate::{expression, gotext};
+
+/// What is wrong with an object (apimachinery `field.ErrorList`).
+#[derive(Default)]
+pub struct Errors {
+    causes: Causes,
+    /// Where expressions are checked; without it they are passed over.
+    stack: Option<DeepStack>,
+    passed_over: bool,
+}
+
+/// A bad value as Go prints it.
+pub trait Shown {
+    fn show(&self) -> String;
+}
+
+impl Shown for &str {
+    fn show(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for String {
+    fn show(&self) -> String {
+        gotext::quote(self)
+    }
+}
+
+impl Shown for i64 {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for bool {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Shown for &Value {
+    fn show(&self) -> String {
+        gotext::json(self)
+    }
+}
+
+/// A text that stands as it is: JSON of a struct that upstream prints under its Go names.
+pub struct Verbatim(pub String);
+
+impl Shown for Verbatim {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl Errors {
+    /// Errors of an object whose expressions are checked too.
+    pub fn on(stack: DeepStack) -> Self {
+        Self { stack: Some(stack), ..Self::default() }
+    }
+
+    /// Checks an expression. `None` if nothing is known of it: the stack is not deep enough here, the expression is too
+    /// long, or so much is wrong already that nobody would be told.
+    pub fn check(&mut self, text: &str, environment: &Environment) -> Option<Result<Checked, String>> {
+        let Some(stack) = self.stack else {
+            self.passed_over = true;
+            return None;
+        };
+        if self.causes.is_full() { None } else { expression::check(text, environment, stack) }
+    }
+
+    /// Whether there was an expression that only a [deep stack](DeepStack) can take.
+    pub fn passed_over_expressions(&self) -> bool {
+        self.passed_over
+    }
+
+    pub fn into_causes(self) -> Causes {
+        self.causes
+    }
+
+    /// How many there are, told or not.
+    pub fn len(&self) -> usize {
+        self.causes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.causes.is_empty()
+    }
+
+    pub fn append(&mut self, others: Self) {
+        self.passed_over |= others.passed_over;
+        self.causes.append(others.causes);
+    }
+
+    pub fn push(&mut self, cause: Cause) {
+        self.causes.push(cause);
+    }
+
+    /// As [`Errors::push`], of a cause that is made only if it is told.
+    pub fn add(&mut self, cause: impl FnOnce() -> Cause) {
+        self.causes.add(cause);
+    }
+
+    /// The same cause so many times.
+    pub fn add_times(&mut self, times: usize, cause: impl Fn() -> Cause) {
+        self.causes.add_times(times, cause);
+    }
+
+    pub fn required(&mut self, at: &At<'_, '_>, detail: &str) {
+        self.causes.add(|| Cause::required(at.path().to_string(), detail));
+    }
+
+    pub fn invalid(&mut self, at: &At<'_, '_>, value: impl Shown, detail: &str) {
+        self.causes.add(|| Cause::invalid(at.path().to_string(), value.show(), detail));
+    }
+
+    /// An invalid value that is not told.
+    pub fn invalid_unsaid(&mut self, at: &At<'_, '_>, detail: &str) {
+        let message = || format!("Invalid value: {detail}");
+        self.causes.add(|| Cause::new(CauseReason::Invalid, at.path().to_string(), message()));
+    }
+
+    /// One error per message about a text.
+    pub fn invalid_each(&mut self, at: &At<'_, '_>, value: &str, messages: Vec<String>) {
+        for message in messages {
+            self.invalid(at, value, &message);
+        }
+    }
+
+    /// A text in a format.
+    pub fn in_format(&mut self, at: &At<'_, '_>, check: Check) {
+        self.invalid_each(at, at.text(), check(at.text()));
+    }
+
+    /// As [`Errors::in_format`], of one that has to be there.
+    pub fn required_in_format(&mut self, at: &At<'_, '_>, check: Check) {
+        match at.text() {
+            "" => self.required(at, ""),
+            _ => self.in_format(at, check),
+        }
+    }
+
+    pub fn forbidden(&mut self, at: &At<'_, '_>, detail: &str) {
+        self.causes.add(|| Cause::forbidden(at.path().to_string(), detail));
+    }
+
+    /// What upstream could not make sense of itself.
+    pub fn internal(&mut self, at: &At<'_, '_>, why: &str) {
+        let message = || format!("Internal error: {why}");
+        self.causes.add(|| Cause::new(CauseReason::Internal, at.path().to_string(), message()));
+    }
+
+    pub fn duplicate(&mut self, at: &At<'_, '_>, value: impl Shown) {
+        self.causes.add(|| Cause::duplicate(at.path().to_string(), value.show()));
+    }
+
+    pub fn not_found(&mut self, at: &At<'_, '_>, value: impl Shown) {
+        let message = || format!("Not found: {}", value.show());
+        self.causes.add(|| Cause::new(CauseReason::NotFound, at.path().to_string(), message()));
+    }
+
+    /// `supported` in the order in which upstream lists it.
+    pub fn not_supported(&mut self, at: &At<'_, '_>, value: impl Shown, supported: &[&str]) {
+        self.causes.add(|| Cause::not_supported(at.path().to_string(), value.show(), supported));
+    }
+
+    pub fn too_long(&mut self, at: &At<'_, '_>, limit: usize) {
+        self.causes.add(|| Cause::too_long(at.path().to_string(), limit));
+    }
+
+    pub fn too_many(&mut self, at: &At<'_, '_>, found: usize, limit: usize) {
+        let unit = if limit == 1 { "item" } else { "items" };
+        let message = || format!("Too many: {found}: must have at most {limit} {unit}");
+        self.causes.add(|| Cause::new(CauseReason::TooMany, at.path().to_string(), message()));
+    }
+
+    /// A text that has to be one of a few; absent ones are the caller's.
+    pub fn one_of(&mut self, at: &At<'_, '_>, value: &str, supported: &[&str]) -> bool {
+        let known = supported.contains(&value);
+        if !known {
+            self.not_supported(at, value, supported);
+        }
+        known
+    }
+
+    /// A number that may not be below zero.
+    pub fn not_negative(&mut self, at: &At<'_, '_>) {
+        if at.int() < 0 {
+            self.invalid(at, at.int(), "must be greater than or equal to 0");
+        }
+    }
+
+    /// Members that are such numbers.
+    pub fn none_negative(&mut self, parent: &At<'_, '_>, names: &[&str]) {
+        for name in names {
+            self.not_negative(&parent.get(name));
+        }
+    }
+
+    pub fn positive(&mut self, at: &At<'_, '_>) {
+        if at.int() <= 0 {
+            self.invalid(at, at.int(), "must be greater than zero");
+        }
+    }
+
+    pub fn within(&mut self, at: &At<'_, '_>, min: i64, max: i64) {
+        if !(min..=max).contains(&at.int()) {
+            self.invalid(at, at.int(), &format!("must be between {min} and {max}, inclusive"));
+        }
+    }
+
+    pub fn port(&mut self, at: &At<'_, '_>) {
+        self.within(at, 1, 65535);
+    }
+}

@@ -1,0 +1,137 @@
+//! Which fields of a kind a field selector may name, and where an object keeps them.
+
+use std::borrow::Cow;
+
+use crate::gotext;
+use crate::tree::Value;
+
+/// The selectable fields of one kind.
+#[derive(Clone, Debug)]
+pub struct SelectableFields {
+    fields: Vec<Field>,
+    /// Other names of fields, as one served version spells them.
+    aliases: Vec<(Cow<'static, str>, &'static str)>,
+    refusal: Refusal,
+}
+
+#[derive(Clone, Debug)]
+pub struct Field {
+    pub label: Cow<'static, str>,
+    /// Dotted; the first that is there and not empty counts.
+    pub paths: Vec<Cow<'static, str>>,
+    /// The text of a missing value.
+    pub zero: &'static str,
+}
+
+/// How upstream words the 400 for an unknown field.
+#[derive(Clone, Copy, Debug)]
+pub enum Refusal {
+    /// Kinds without a conversion function of their own.
+    OnlyMetadata,
+    Label,
+    Job,
+}
+
+impl SelectableFields {
+    /// Kinds that upstream gives no selectable fields of their own.
+    pub fn metadata() -> Self {
+        Self { refusal: Refusal::OnlyMetadata, ..Self::namespaced(Vec::new()) }
+    }
+
+    /// These fields of a namespaced kind, and its name and namespace.
+    pub fn namespaced(own: Vec<Field>) -> Self {
+        Self::new(NAMESPACED, own)
+    }
+
+    /// These fields of a cluster-scoped kind, and its name.
+    pub fn cluster(own: Vec<Field>) -> Self {
+        Self::new(CLUSTER, own)
+    }
+
+    fn new(metadata: &[&'static str], own: Vec<Field>) -> Self {
+        let fields = metadata.iter().map(|label| field(label)).chain(own).collect();
+        Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
+    }
+
+    pub fn with_aliases(self, aliases: Vec<(Cow<'static, str>, &'static str)>) -> Self {
+        Self { aliases, ..self }
+    }
+
+    pub fn with_refusal(self, refusal: Refusal) -> Self {
+        Self { refusal, ..self }
+    }
+
+    /// A custom resource; `json_paths` are the version's `selectableFields` (`.spec.color`).
+    pub fn custom<'a>(namespaced: bool, json_paths: impl IntoIterator<Item = &'a str>) -> Self {
+        let metadata = if namespaced { NAMESPACED } else { CLUSTER };
+        let declared = json_paths.into_iter().map(|path| {
+            let label: Cow<'static, str> = Cow::Owned(path.strip_prefix('.').unwrap_or(path).to_owned());
+            Field { paths: vec![label.clone()], label, zero: "" }
+        });
+        let fields = metadata.iter().map(|label| field(label)).chain(declared).collect();
+        Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
+    }
+
+    /// The kind's own name of a field; the error is the whole message of a 400.
+    pub fn canonical<'a>(&'a self, label: &'a str) -> Result<&'a str, String> {
+        if let Some((_, name)) = self.aliases.iter().find(|(alias, _)| alias == label) {
+            return Ok(name);
+        }
+        self.field(label).map(|field| &*field.label).ok_or_else(|| self.refusal.text(label))
+    }
+
+    /// The field's text in an object; empty for an unknown or missing one.
+    pub fn value<'a>(&self, label: &str, object: &'a Value) -> Cow<'a, str> {
+        let Some(field) = self.field(label) else { return Cow::Borrowed("") };
+        let mut found = field.paths.iter().filter_map(|path| scalar(walk(object, path)?));
+        found.find(|text| !text.is_empty()).unwrap_or(Cow::Borrowed(field.zero))
+    }
+
+    fn field(&self, label: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.label == label)
+    }
+}
+
+impl Refusal {
+    fn text(self, label: &str) -> String {
+        match self {
+            Refusal::OnlyMetadata => format!(
+                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                gotext::quote(label)
+            ),
+            Refusal::Label => format!("field label not supported: {label}"),
+            Refusal::Job => format!("field label {} not supported for batchv1.Job", gotext::quote(label)),
+        }
+    }
+}
+
+const NAMESPACED: &[&str] = &["metadata.name", "metadata.namespace"];
+
+const CLUSTER: &[&str] = &["metadata.name"];
+
+pub fn field(path: &'static str) -> Field {
+    field_or(path, "")
+}
+
+/// A field whose missing value reads `zero`.
+pub fn field_or(path: &'static str, zero: &'static str) -> Field {
+    Field { label: path.into(), paths: vec![path.into()], zero }
+}
+
+/// A field that is kept in the first of these places where there is something.
+pub fn first_of(label: impl Into<Cow<'static, str>>, paths: &[&'static str]) -> Field {
+    let paths = paths.iter().map(|path| Cow::Borrowed(*path)).collect();
+    Field { label: label.into(), paths, zero: "" }
+}
+
+fn walk<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(object, |value, key| value.get(key))
+}
+
+fn scalar(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Bool(_) | Value::Number(_) => Some(Cow::Owned(value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! What a single kind does to its objects while they are written and deleted.
+
+use std::fmt;
+
+use crate::causes::Cause;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::deletion::Dependents;
+use crate::kinds::behavior::part::Part;
+use crate::patch::apply::filter::Filter;
+use crate::user::User;
+use crate::warnings::Warnings;
+
+/// Who writes, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    pub user: &'a User,
+    /// Where to put what they should know.
+    pub warnings: &'a Warnings,
+    /// RFC 3339, UTC, whole seconds.
+    pub now: &'a str,
+}
+
+/// How far a write to a part went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// The part changed, or might have.
+    Part,
+    /// The kind left all as it was stored.
+    Nothing,
+}
+
+/// The hooks of a kind, each of which does nothing unless the kind says otherwise.
+pub trait Hooks: fmt::Debug + Sync {
+    /// Comes before everything else that the kind does (upstream's `BeginCreate`, but for what waits for the store).
+    fn begin_create(&self, _object: &mut ObjectMap) {}
+
+    /// As [`Hooks::begin_create`], for a write to the main resource.
+    fn begin_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}
+
+    fn prepare_create(&self, _object: &mut ObjectMap, _writer: &Writer<'_>) {}
+
+    /// A write to the main resource.
+    fn prepare_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}
+
+    /// The last step of [`Hooks::prepare_update`], when the generation is known.
+    fn finish_update(&self, _new: &mut ObjectMap, _old: &ObjectMap) {}
+
+    fn prepare_status_update(&self, _new: &mut ObjectMap, _old: &ObjectMap, _writer: &Writer<'_>) {}
+
+    /// A write to one of the parts `Finalize`, `Approval`, `EphemeralContainers` and `Resize`.
+    fn prepare_part_update(
+        &self,
+        _part: Part,
+        _new: &mut ObjectMap,
+        _old: &ObjectMap,
+        _writer: &Writer<'_>,
+    ) -> Touched {
+        Touched::Part
+    }
+
+    /// What is wrong with a write to one of these parts.
+    fn part_causes(&self, _part: Part, _new: &ObjectMap, _old: &ObjectMap) -> Vec<Cause> {
+        Vec::new()
+    }
+
+    /// Fields that a write through a part cannot come to own, where the kind differs from the general rule.
+    fn not_owned_through(&self, _part: Part) -> Option<Filter> {
+        None
+    }
+
+    /// The name of a new object that neither has one nor asks for one.
+    fn own_name(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether the kind's own finalizers are gone.
+    fn finalized(&self, _object: &ObjectMap) -> bool {
+        true
+    }
+
+    /// Seconds between the first DELETE and the end; `None` for kinds that end at once.
+    fn graceful_period(&self, _object: &ObjectMap, _requested: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Whether DELETE waits for the garbage collector when asked to.
+    fn garbage_collected(&self) -> bool {
+        true
+    }
+
+    /// The object as it stands after the first DELETE, for kinds whose deletion starts in a way of its own.
+    fn begin_deletion(&self, _object: &ObjectMap, _dependents: Dependents, _now: &str) -> Option<ObjectMap> {
+        None
+    }
+
+    /// Whether a DELETE checks preconditions with the texts of a write; upstream's namespaces do so in their own
+    /// handler.
+    fn checks_preconditions_like_writes(&self) -> bool {
+        false
+    }
+}
+
+/// Kinds without hooks.
+#[derive(Debug)]
+pub struct NoHooks;
+
+impl Hooks for NoHooks {}

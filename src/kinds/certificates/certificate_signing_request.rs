@@ -1,0 +1,282 @@
+//! CertificateSigningRequests.
+
+pub mod approval;
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::error::X509Error;
+use x509_parser::prelude::{FromDer, Pem};
+
+use crate::fields::ObjectMap;
+use crate::gotext::decode_base64;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age as age_cell, cells, condition, name, text, text_column, text_or,
+};
+use crate::kinds::behavior::columns::{Printer, age};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::certificates::shared::signer;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("certificatesigningrequests", "CertificateSigningRequest")
+        .short(&["csr"])
+        .sub(&["approval", "status"]),
+    strategy: Strategy { names: NameFormat::PathSegment, hooks: &approval::RequestHooks, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: || SelectableFields::cluster(vec![field("spec.signerName")]),
+    other_version: None,
+};
+
+const LEGACY: &str = "kubernetes.io/legacy-unknown";
+
+const DECISIONS: [&str; 2] = ["Approved", "Denied"];
+
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    validate(object, None, errors);
+}
+
+fn validate(object: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let before = old.map(|old| At::member(old, "spec"));
+    let request = spec.get("request");
+    if let Err(why) = check_request(request.text()) {
+        errors.invalid(&request, request.value(), &why);
+    }
+    usages(&spec.get("usages"), before.map(|spec| spec.get("usages").value()), errors);
+    let name = spec.get("signerName");
+    let kept = before.is_some_and(|spec| spec.get("signerName").text() == LEGACY);
+    if name.text() == LEGACY && !kept {
+        errors.invalid(&name, LEGACY, "the legacy signerName is not allowed via this API version");
+    } else {
+        signer(&name, errors);
+    }
+    let expiration = spec.get("expirationSeconds");
+    if expiration.opt_int().is_some_and(|seconds| seconds < 600) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.invalid(&expiration, expiration.int(), why);
+    }
+    let status = At::member(object, "status");
+    conditions(&status.get("conditions"), old, errors);
+    let certificate = status.get("certificate");
+    let known =
+        old.is_some_and(|old| At::member(old, "status").get("certificate").text() == certificate.text());
+    if !known && let Err(why) = check_certificates(certificate.text()) {
+        errors.invalid(&certificate, "<certificate data>", &why);
+    }
+}
+
+/// Whether it is a request that is signed by its own key. Keys that are not known here count as fine.
+fn check_request(text: &str) -> Result<(), String> {
+    let wrong = "PEM block type must be CERTIFICATE REQUEST";
+    let bytes = decode_base64(text)?;
+    let pem = Pem::iter_from_buffer(&bytes).next().and_then(Result::ok).ok_or(wrong)?;
+    if pem.label != "CERTIFICATE REQUEST" {
+        return Err(wrong.to_owned());
+    }
+    let (_, request) =
+        X509CertificationRequest::from_der(&pem.contents).map_err(|_| "asn1: syntax error".to_owned())?;
+    match request.verify_signature() {
+        Err(X509Error::SignatureVerificationError) => Err("x509: signature does not verify".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn check_certificates(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let bytes = decode_base64(text)?;
+    let mut found = false;
+    for pem in Pem::iter_from_buffer(&bytes).map_while(Result::ok) {
+        if pem.label != "CERTIFICATE" {
+            let label = crate::gotext::quote(&pem.label);
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
+        }
+        pem.parse_x509().map_err(|_| "x509: malformed certificate".to_owned())?;
+        found = true;
+    }
+    if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
+}
+
+fn usages(list: &At<'_, '_>, old: Option<&crate::tree::Value>, errors: &mut Errors) {
+    if list.is_empty() {
+        errors.required(list, "");
+    }
+    let old: Vec<&str> = old
+        .and_then(crate::tree::Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(crate::tree::Value::as_str)
+        .collect();
+    let unknown_before = old.iter().any(|usage| !USAGES.contains(usage));
+    let repeated_before = old.iter().collect::<BTreeSet<_>>().len() < old.len();
+    for usage in list.items().filter(|_| !unknown_before) {
+        errors.one_of(&usage, usage.text(), &USAGES);
+    }
+    let mut seen = BTreeSet::new();
+    for usage in list.items() {
+        if !seen.insert(usage.text()) && !repeated_before {
+            errors.duplicate(&usage, usage.text());
+        }
+    }
+}
+
+fn conditions(list: &At<'_, '_>, old: Option<&ObjectMap>, errors: &mut Errors) {
+    let old = old.map(|old| At::member(old, "status"));
+    let old: Vec<&str> = old
+        .map(|status| {
+            status.get("conditions").items().map(|condition| condition.get("type").text()).collect()
+        })
+        .unwrap_or_default();
+    let both_before = DECISIONS.iter().all(|decision| old.contains(decision));
+    let repeated_before = old.iter().collect::<BTreeSet<_>>().len() < old.len();
+    let mut seen = BTreeSet::new();
+    for condition in list.items() {
+        let (kind, status) = (condition.get("type"), condition.get("status"));
+        if kind.text().is_empty() && !old.contains(&"") {
+            errors.required(&kind, "");
+        }
+        let decided = matches!(kind.text(), "Approved" | "Denied" | "Failed");
+        let allowed: &[&str] = if decided { &["True"] } else { &["False", "True", "Unknown"] };
+        match status.text() {
+            "" => errors.required(&status, ""),
+            text => _ = errors.one_of(&status, text, allowed),
+        }
+        let other = DECISIONS.iter().find(|decision| **decision != kind.text() && seen.contains(*decision));
+        if DECISIONS.contains(&kind.text()) && other.is_some() && !both_before {
+            errors.invalid(list, kind.text(), "Approved and Denied conditions are mutually exclusive");
+        }
+        if !seen.insert(kind.text()) && !repeated_before {
+            errors.duplicate(&kind, kind.text());
+        }
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    change(new, old, Certificate::Fixed, errors);
+}
+
+pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    change(new, old, Certificate::Settable, errors);
+}
+
+/// Whether a write may issue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Certificate {
+    Fixed,
+    Settable,
+}
+
+fn change(new: &ObjectMap, old: &ObjectMap, settable: Certificate, errors: &mut Errors) {
+    validate(new, Some(old), errors);
+    let (status, before) = (At::member(new, "status"), At::member(old, "status"));
+    let (list, old_list) = (status.get("conditions"), before.get("conditions"));
+    let of = |list: &At<'_, '_>, kind: &str| -> Vec<crate::tree::Value> {
+        list.items().filter(|one| one.get("type").text() == kind).map(|one| one.value().clone()).collect()
+    };
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(&list, kind).len() < of(&old_list, kind).len() {
+            errors.forbidden(&list, &format!("updates may not remove a condition of type \"{kind}\""));
+        }
+    }
+    for kind in DECISIONS {
+        let (now, then) = (of(&list, kind), of(&old_list, kind));
+        let what = match now.len().cmp(&then.len()) {
+            std::cmp::Ordering::Less => continue,
+            std::cmp::Ordering::Greater => "add",
+            std::cmp::Ordering::Equal if same(&now.into(), &then.into()) => continue,
+            std::cmp::Ordering::Equal => "modify",
+        };
+        errors.forbidden(&list, &format!("updates may not {what} a condition of type \"{kind}\""));
+    }
+    let (certificate, known) = (status.get("certificate"), before.get("certificate").text());
+    if certificate.text() != known {
+        if settable == Certificate::Fixed {
+            errors.forbidden(&certificate, "updates may not set certificate content");
+        } else if !known.is_empty() {
+            errors.forbidden(&certificate, "updates may not modify existing certificate content");
+        }
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        AGE,
+        text_column("SignerName", "Signer that is asked."),
+        text_column("Requestor", "User who asks."),
+        text_column("RequestedDuration", "How long the certificate should be valid."),
+        text_column("Condition", "Where the request stands."),
+    ],
+    cells: |object, now| {
+        let spec = &object["spec"];
+        cells![
+            name(object),
+            age_cell(object, now),
+            text_or(&spec["signerName"], "<none>"),
+            text(&spec["username"]),
+            requested_duration(&spec["expirationSeconds"]),
+            signing_state(&object["status"]),
+        ]
+    },
+    ..PLAIN
+};
+
+fn requested_duration(seconds: &Value) -> String {
+    match seconds.as_i64() {
+        Some(seconds) => age::text(SignedDuration::from_secs(seconds)),
+        None => "<none>".to_owned(),
+    }
+}
+
+/// `Approved,Issued`; the mere presence of a condition counts, its status does not.
+fn signing_state(status: &Value) -> String {
+    let has = |type_| condition(&status["conditions"], type_).is_some();
+    let decision = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (false, true) => "Approved",
+        (false, false) => "Pending",
+    };
+    let failed = if has("Failed") { ",Failed" } else { "" };
+    let issued = if text(&status["certificate"]).is_empty() { "" } else { ",Issued" };
+    format!("{decision}{failed}{issued}")
+}

@@ -1,0 +1,146 @@
+//! Certificate signing requests (`pkg/registry/certificates/certificates/strategy.go`): who asks is not for the
+//! client to say, and neither is the approval.
+
+use crate::causes::Cause;
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::part::Part;
+use crate::kinds::behavior::strategy::{Hooks, Touched, Writer};
+use crate::patch::apply::fields::field_paths;
+use crate::patch::apply::filter::Filter;
+use crate::tree::{Value, json};
+use crate::user::User;
+
+#[derive(Debug)]
+pub struct RequestHooks;
+
+impl Hooks for RequestHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, writer: &Writer<'_>) {
+        prepare_create(object, writer.user);
+    }
+
+    fn prepare_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        fields::restore(new, old, "spec");
+    }
+
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, writer: &Writer<'_>) {
+        keep_approval(new, old);
+        stamp_conditions(new, old, writer.now);
+    }
+
+    fn prepare_part_update(
+        &self,
+        part: Part,
+        new: &mut ObjectMap,
+        old: &ObjectMap,
+        writer: &Writer<'_>,
+    ) -> Touched {
+        if part == Part::Approval {
+            stamp_conditions(new, old, writer.now);
+            keep_all_but_conditions(new, old);
+        }
+        Touched::Part
+    }
+
+    fn part_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+        if part == Part::Approval { removed_decisions(new, old) } else { Vec::new() }
+    }
+
+    fn not_owned_through(&self, part: Part) -> Option<Filter> {
+        let fields: &[&[&str]] = match part {
+            // Who asks for a certificate asks once; upstream's requests have no owners of their specs at all.
+            Part::Main => &[&["spec"], &["status"]],
+            Part::Status => &[&["spec"], &["status", "conditions"]],
+            Part::Approval => &[&["spec"], &["status", "certificate"]],
+            _ => return None,
+        };
+        Some(Filter::Exclude(field_paths(fields)))
+    }
+}
+
+/// Whoever could choose these would get certificates for others.
+fn prepare_create(object: &mut ObjectMap, user: &User) {
+    let spec = fields::object_mut(object, "spec");
+    for key in ["username", "uid", "groups", "extra"] {
+        spec.shift_remove(key);
+    }
+    spec.insert("username", user.name.as_str().into());
+    if !user.uid.is_empty() {
+        spec.insert("uid", user.uid.as_str().into());
+    }
+    if !user.groups.is_empty() {
+        spec.insert("groups", json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        spec.insert("extra", json!(user.extra));
+    }
+}
+
+/// Only the approval subresource approves or denies: conditions that do are those of the stored object. Where they are
+/// more or less, validation finds them.
+fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
+    let stored = fields::items(old, &["status", "conditions"]);
+    for decision in ["Approved", "Denied"] {
+        let decides = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(decision);
+        let stored = stored.iter().filter(decides);
+        let sent = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+        let Some(sent) = sent.and_then(Value::as_array_mut) else { continue };
+        if sent.iter().filter(decides).count() != stored.clone().count() {
+            continue;
+        }
+        for (sent, stored) in sent.iter_mut().filter(|condition| decides(&&**condition)).zip(stored) {
+            *sent = stored.clone();
+        }
+    }
+}
+
+/// Times that the client leaves to the server; a condition that was there already changed when it did.
+fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
+    let stored = fields::items(old, &["status", "conditions"]);
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        if fields::text(condition, &["lastUpdateTime"]).is_empty() {
+            condition.insert("lastUpdateTime", now.into());
+        }
+        if fields::text(condition, &["lastTransitionTime"]).is_empty() {
+            let same = |other: &&ObjectMap| {
+                ["type", "status"].iter().all(|field| other.get(field) == condition.get(field))
+            };
+            let since = stored.iter().filter_map(Value::as_object).filter(same);
+            let since =
+                since.map(|other| fields::text(other, &["lastTransitionTime"])).find(|at| !at.is_empty());
+            condition.insert("lastTransitionTime", since.unwrap_or(now).into());
+        }
+    }
+}
+
+fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
+    let conditions = fields::at(new, &["status", "conditions"]).cloned();
+    fields::restore(new, old, "spec");
+    fields::restore(new, old, "status");
+    let status = fields::object_mut(new, "status");
+    match conditions {
+        Some(conditions) => status.insert("conditions", conditions),
+        None => status.shift_remove("conditions"),
+    };
+}
+
+/// What was decided stays decided.
+fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
+    let count = |object: &ObjectMap, decision: &str| {
+        let conditions = fields::items(object, &["status", "conditions"]);
+        conditions
+            .iter()
+            .filter(|condition| condition.get("type").is_some_and(|kind| kind == decision))
+            .count()
+    };
+    let decisions = ["Approved", "Denied", "Failed"].into_iter();
+    let removed = decisions.filter(|decision| count(new, decision) < count(old, decision));
+    removed
+        .map(|decision| {
+            let why = format!("updates may not remove a condition of type \"{decision}\"");
+            Cause::forbidden("status.conditions", &why)
+        })
+        .collect()
+}

@@ -1,0 +1,138 @@
+//! ClusterTrustBundles: what a signer's certificates are checked with.
+
+use std::collections::BTreeMap;
+
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, name, text_column, text_or};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::dns1123_subdomain;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::immutable_text;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::certificates::shared::signer;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("clustertrustbundles", "ClusterTrustBundle").conditional(),
+    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const BUNDLE_MAX: usize = 1024 * 1024;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    named(object, errors);
+    bundle(&At::member(object, "spec").get("trustBundle"), errors);
+}
+
+/// A bundle that stays as it is is not read again.
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    named(new, errors);
+    let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
+    let certificates = spec.get("trustBundle");
+    if certificates.text() != before.get("trustBundle").text() {
+        bundle(&certificates, errors);
+    }
+    immutable_text(&spec.get("signerName"), &before.get("signerName"), errors);
+}
+
+/// The signer's name stands before that of its bundle.
+fn named(object: &ObjectMap, errors: &mut Errors) {
+    let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
+    let signer_name = spec.get("signerName");
+    for field in ["generateName", "name"] {
+        let name = metadata.get(field);
+        if !name.text().is_empty() {
+            errors.invalid_each(&name, name.text(), messages_of_name(name.text(), signer_name.text()));
+        }
+    }
+    if !signer_name.text().is_empty() {
+        signer(&signer_name, errors);
+    }
+}
+
+fn messages_of_name(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() {
+        if name.contains(':') {
+            return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
+        }
+        return dns1123_subdomain(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(own) => dns1123_subdomain(own),
+        None => {
+            vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
+        }
+    }
+}
+
+fn bundle(at: &At<'_, '_>, errors: &mut Errors) {
+    let text = at.text();
+    if text.len() > BUNDLE_MAX {
+        return errors.too_long(at, BUNDLE_MAX);
+    }
+    let mut anchors: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+    let before = errors.len();
+    for (index, block) in blocks(text).enumerate() {
+        match wrong_with(&block) {
+            Some(why) => errors.invalid(at, OMITTED, &format!("entry {index} {why}")),
+            None => anchors.entry(block.into_contents()).or_default().push(index),
+        }
+    }
+    if errors.len() > before {
+        return;
+    }
+    if anchors.is_empty() {
+        errors.invalid(at, OMITTED, "at least one trust anchor must be provided");
+    }
+    for indices in anchors.values().filter(|indices| indices.len() > 1) {
+        let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
+        errors.invalid(at, OMITTED, &format!("duplicate trust anchor (indices [{}])", indices.join(" ")));
+    }
+}
+
+const OMITTED: &str = "<value omitted>";
+
+/// The PEM blocks of a text. As in Go, what is none is skipped.
+pub fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
+    const BEGIN: &str = "-----BEGIN ";
+    let starts = text.match_indices(BEGIN).map(|(at, _)| at);
+    let begins_line = |at: &usize| *at == 0 || text.as_bytes()[*at - 1] == b'\n';
+    let starts: Vec<usize> = starts.filter(begins_line).chain([text.len()]).collect();
+    let pieces: Vec<&str> = starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+    pieces.into_iter().filter_map(|piece| pem::parse(piece).ok())
+}
+
+fn wrong_with(block: &pem::Pem) -> Option<String> {
+    if block.tag() != "CERTIFICATE" {
+        return Some(format!("has bad block type: {}", block.tag()));
+    }
+    if block.headers().iter().next().is_some() {
+        return Some("has PEM block headers".to_owned());
+    }
+    let Ok((_, certificate)) = X509Certificate::from_der(block.contents()) else {
+        return Some("does not parse as X.509".to_owned());
+    };
+    let authority =
+        certificate.basic_constraints().ok().flatten().is_some_and(|constraints| constraints.value.ca);
+    (!authority).then(|| "does not have the CA bit set".to_owned())
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("SignerName", "Signer whose roots the bundle holds.")],
+    cells: |object, _| cells![name(object), text_or(&object["spec"]["signerName"], "<none>")],
+    ..PLAIN
+};

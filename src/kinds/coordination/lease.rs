@@ -1,0 +1,64 @@
+//! Leases.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::gated_fields::Feature::{ElectionStrategy, PreferredHolder};
+use crate::kinds::behavior::gated_fields::Node;
+use crate::kinds::behavior::gated_fields::Node::{Of, Under};
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("leases", "Lease").creates_on_update().conditional(),
+    strategy: Strategy { gated_fields: GATED, ..Strategy::PLAIN },
+    rules: Rules::timeless(create),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const GATED: &[Node] =
+    &[Under("spec", &[Of(ElectionStrategy, "strategy"), Of(PreferredHolder, "preferredHolder")])];
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let duration = spec.get("leaseDurationSeconds");
+    if duration.opt_int().is_some_and(|seconds| seconds <= 0) {
+        errors.invalid(&duration, duration.int(), "must be greater than 0");
+    }
+    errors.not_negative(&spec.get("leaseTransitions"));
+    let strategy = spec.get("strategy");
+    if strategy.is_set() {
+        self::strategy(&strategy, errors);
+    }
+    let holder = spec.get("preferredHolder");
+    if !holder.text().is_empty() && strategy.text().is_empty() {
+        errors.forbidden(&holder, "may only be specified if `strategy` is defined");
+    }
+}
+
+/// How a holder is chosen.
+pub fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
+    // Where upstream says it is.
+    let (place, text) = (strategy.get("strategy"), strategy.text());
+    if text.contains('/') {
+        errors.invalid_each(&place, text, label_key(text));
+    } else {
+        errors.one_of(&place, text, &["OldestEmulationVersion"]);
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("Holder", "Who holds the lease."), AGE],
+    cells: |object, now| cells![name(object), text(&object["spec"]["holderIdentity"]), age(object, now)],
+    ..PLAIN
+};

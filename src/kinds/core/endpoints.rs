@@ -1,0 +1,141 @@
+//! Endpoints, the older form of EndpointSlices.
+
+use std::collections::BTreeSet;
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age, cells, integer, list, name, text, text_column,
+};
+use crate::kinds::behavior::columns::text::shortened;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain, label_key};
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::rules::{Rules, ip};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::address::address as address_address;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::service::PROTOCOLS;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("endpoints", "Endpoints").short(&["ep"]).creates_on_update(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn).of_every_request(DEPRECATED),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const DEPRECATED: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    subsets(&At::member(object, "subsets"), errors);
+}
+
+/// What was accepted once stays acceptable.
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let list = At::member(new, "subsets");
+    if !same(list.value(), At::member(old, "subsets").value()) {
+        subsets(&list, errors);
+    }
+}
+
+fn subsets(list: &At<'_, '_>, errors: &mut Errors) {
+    for subset in list.items() {
+        let lists = [subset.get("addresses"), subset.get("notReadyAddresses")];
+        if lists.iter().all(At::is_empty) {
+            errors.required(&subset, "must specify `addresses` or `notReadyAddresses`");
+        }
+        for list in lists {
+            for item in list.items() {
+                address(&item, errors);
+            }
+        }
+        let ports = subset.get("ports");
+        for item in ports.items() {
+            port(&item, ports.len() > 1, errors);
+        }
+    }
+}
+
+fn address(at: &At<'_, '_>, errors: &mut Errors) {
+    let (address, host, node) = (at.get("ip"), at.get("hostname"), at.get("nodeName"));
+    ip::legacy(&address, address.text(), &BTreeSet::new(), errors);
+    if !host.text().is_empty() {
+        errors.in_format(&host, dns1123_label);
+    }
+    if let Some(text) = node.opt_text() {
+        errors.invalid_each(&node, text, dns1123_subdomain(text));
+    }
+    ip::endpoint(&address, address.text(), errors);
+}
+
+fn port(at: &At<'_, '_>, named: bool, errors: &mut Errors) {
+    let (name, protocol, application) = (at.get("name"), at.get("protocol"), at.get("appProtocol"));
+    if !name.text().is_empty() {
+        errors.in_format(&name, dns1123_label);
+    } else if named {
+        errors.required(&name, "");
+    }
+    errors.port(&at.get("port"));
+    errors.one_of(&protocol, protocol.text_or("TCP"), &PROTOCOLS);
+    if let Some(text) = application.opt_text() {
+        errors.invalid_each(&application, text, label_key(text));
+    }
+}
+
+/// Endpoints, but for those that upstream's controller writes.
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    if managed_by(object, "endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
+        return;
+    }
+    for subset in At::member(object, "subsets").items() {
+        for list in ["addresses", "notReadyAddresses"] {
+            for entry in subset.get(list).items() {
+                address_address(&entry.get("ip"), remarks);
+            }
+        }
+    }
+}
+
+pub fn managed_by<'a>(object: &'a ObjectMap, label: &str) -> &'a str {
+    At::member(object, "metadata").get("labels").key(label).text()
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("Endpoints", "Addresses and ports behind the service."), AGE],
+    cells: |object, now| cells![name(object), endpoints(&object["subsets"]), age(object, now)],
+    ..PLAIN
+};
+
+fn endpoints(subsets: &Value) -> String {
+    let subsets = list(subsets);
+    if subsets.is_empty() {
+        return "<none>".to_owned();
+    }
+    // Subsets without ready addresses leave the cell empty instead.
+    shortened(subsets.iter().flat_map(subset_addresses), "")
+}
+
+/// Every address with every port; bare addresses where a headless service has no ports.
+fn subset_addresses(subset: &Value) -> Vec<String> {
+    let addresses = list(&subset["addresses"]).iter().map(|address| text(&address["ip"]));
+    let ports = list(&subset["ports"]);
+    if ports.is_empty() {
+        return addresses.map(str::to_owned).collect();
+    }
+    ports
+        .iter()
+        .flat_map(|port| addresses.clone().map(|address| host_port(address, integer(&port["port"]))))
+        .collect()
+}
+
+fn host_port(host: &str, port: i64) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}

@@ -1,0 +1,22 @@
+//! Events of the core group: those of `events.k8s.io` in their older form.
+
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::events::conversion::OF_CORE;
+use crate::kinds::events::event;
+use crate::kinds::events::event::{EventHooks, columns};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("events", "Event").short(&["ev"]).creates_on_update(),
+    // Upstream's validation of old events does not look at the name.
+    strategy: Strategy { names: NameFormat::PathSegment, hooks: &EventHooks, ..Strategy::PLAIN },
+    rules: Rules::timeless(event::old).without_finalizers(),
+    warnings: KindWarnings::NONE,
+    columns: &columns::COLUMNS,
+    fields: event::core_fields,
+    other_version: Some(OF_CORE),
+};

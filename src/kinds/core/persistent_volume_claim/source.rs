@@ -1,0 +1,76 @@
+//! Claims of volumes say twice where their data comes from (`pkg/api/persistentvolumeclaim/util.go`).
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::tree::{Map, Value};
+
+const SOURCE: &str = "dataSource";
+
+const REFERENCE: &str = "dataSourceRef";
+
+pub fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
+    let said = |name: &str| {
+        old.and_then(|old| fields::at(old, &["spec", name])).is_some_and(|value| !value.is_null())
+    };
+    let kept = said(SOURCE) || said(REFERENCE);
+    let referred = said(REFERENCE);
+    let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    // CrossNamespaceVolumeDataSource, which v1.37 leaves off.
+    if !referred && !fields::text(spec, &[REFERENCE, "namespace"]).is_empty() {
+        spec.shift_remove(REFERENCE);
+    }
+    let reference = fields::object(spec, REFERENCE).cloned();
+    if !kept && reference.is_none() && !fields::object(spec, SOURCE).is_some_and(is_old_source) {
+        spec.shift_remove(SOURCE);
+    }
+    match (fields::object(spec, SOURCE).cloned(), reference) {
+        (Some(source), None) => {
+            spec.insert(REFERENCE, Value::Object(source));
+        }
+        (None, Some(reference)) if fields::text(&reference, &["namespace"]).is_empty() => {
+            let source: Map = reference.into_iter().filter(|(name, _)| name != "namespace").collect();
+            spec.insert(SOURCE, Value::Object(source));
+        }
+        _ => {}
+    }
+}
+
+/// All that the older field could ever name; what else stands there is dropped without a word.
+fn is_old_source(source: &ObjectMap) -> bool {
+    let group = fields::text(source, &["apiGroup"]);
+    match fields::text(source, &["kind"]) {
+        "PersistentVolumeClaim" => group.is_empty(),
+        "VolumeSnapshot" => group == "snapshot.storage.k8s.io",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tree::json;
+
+    use super::*;
+
+    fn prepared(spec: Value, old: Option<Value>) -> Value {
+        let object = |spec| json!({"spec": spec}).as_object().expect("an object").clone();
+        let mut new = object(spec);
+        prepare(&mut new, old.map(object).as_ref());
+        new["spec"].clone()
+    }
+
+    #[test]
+    fn one_field_follows_the_other() {
+        let claim = json!({"kind": "PersistentVolumeClaim", "name": "a"});
+        let both = json!({"dataSource": claim, "dataSourceRef": claim});
+        assert_eq!(prepared(json!({"dataSource": claim}), None), both);
+        assert_eq!(prepared(json!({"dataSourceRef": claim}), None), both);
+        let foreign = json!({"kind": "PersistentVolumeClaim", "name": "a", "namespace": "other"});
+        assert_eq!(prepared(json!({"dataSourceRef": foreign}), None), json!({}));
+        let stored = json!({"dataSourceRef": foreign});
+        assert_eq!(prepared(stored.clone(), Some(stored.clone())), stored);
+        let odd = json!({"kind": "Widget", "name": "a", "apiGroup": "example.com"});
+        assert_eq!(prepared(json!({"dataSource": odd}), None), json!({}));
+        let stored = json!({"dataSource": odd, "dataSourceRef": odd});
+        assert_eq!(prepared(json!({"dataSource": odd}), Some(stored.clone())), stored);
+    }
+}

@@ -1,0 +1,83 @@
+//! Terms of scheduling that name labels of the pod itself: what the pod has there is written into their selectors when
+//! the pod is created (`pkg/registry/core/pod/strategy.go`).
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::tree::{Value, json};
+
+pub fn apply(pod: &mut ObjectMap) {
+    let labels =
+        fields::at(pod, &["metadata", "labels"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    each(spec, "topologySpreadConstraints", |constraint| {
+        select(constraint, &[("matchLabelKeys", "In")], &labels)
+    });
+    let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut) else { return };
+    for name in ["podAffinity", "podAntiAffinity"] {
+        let Some(affinity) = affinity.get_mut(name).and_then(Value::as_object_mut) else { continue };
+        let keys = [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")];
+        each(affinity, "preferredDuringSchedulingIgnoredDuringExecution", |weighted| {
+            if let Some(Value::Object(term)) = weighted.get_mut("podAffinityTerm") {
+                select(term, &keys, &labels);
+            }
+        });
+        each(affinity, "requiredDuringSchedulingIgnoredDuringExecution", |term| select(term, &keys, &labels));
+    }
+}
+
+fn each(parent: &mut ObjectMap, list: &str, mut change: impl FnMut(&mut ObjectMap)) {
+    let items = parent.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+    items.filter_map(Value::as_object_mut).for_each(&mut change);
+}
+
+/// No selector selects nothing, and goes on doing so.
+fn select(term: &mut ObjectMap, keys: &[(&str, &str)], labels: &ObjectMap) {
+    let requirements: Vec<Value> = keys
+        .iter()
+        .flat_map(|(field, operator)| fields::items(term, &[field]).iter().map(move |key| (key, operator)))
+        .filter_map(|(key, operator)| {
+            let value = labels.get(key.as_str()?)?;
+            Some(json!({"key": key, "operator": operator, "values": [value]}))
+        })
+        .collect();
+    let Some(Value::Object(selector)) = term.get_mut("labelSelector") else { return };
+    if requirements.is_empty() {
+        return;
+    }
+    match selector.get_mut("matchExpressions") {
+        Some(Value::Array(expressions)) => expressions.extend(requirements),
+        _ => {
+            selector.insert("matchExpressions", requirements.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_the_pod_go_into_selectors() {
+        let pod = json!({
+            "metadata": {"labels": {"a": "1", "b": "2"}},
+            "spec": {
+                "topologySpreadConstraints": [
+                    {"matchLabelKeys": ["a", "gone"], "labelSelector": {}},
+                    {"matchLabelKeys": ["a"]},
+                ],
+                "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"matchLabelKeys": ["a"], "mismatchLabelKeys": ["b"], "labelSelector": {"matchExpressions": [1]}},
+                ]}},
+            },
+        });
+        let Value::Object(mut pod) = pod else { unreachable!("an object") };
+        apply(&mut pod);
+        let spec = &pod["spec"];
+        let one = json!({"key": "a", "operator": "In", "values": ["1"]});
+        let other = json!({"key": "b", "operator": "NotIn", "values": ["2"]});
+        assert_eq!(spec["topologySpreadConstraints"][0]["labelSelector"], json!({"matchExpressions": [one]}));
+        assert_eq!(spec["topologySpreadConstraints"][1].get("labelSelector"), None);
+        let terms = &spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(terms[0]["labelSelector"], json!({"matchExpressions": [1, one, other]}));
+    }
+}

@@ -1,0 +1,67 @@
+//! How a pod begins and ends (`pkg/registry/core/pod/strategy.go`).
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::core::pod::{label_keys, qos};
+use crate::tree::{Value, json};
+
+/// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
+const DEFAULT_GRACE: i64 = 30;
+
+pub fn prepare_create(object: &mut ObjectMap, now: &str) {
+    let class = qos::class(object);
+    fields::object_mut(object, "status").insert("qosClass", class.into());
+    label_keys::apply(object);
+    if fields::items(object, &["spec", "schedulingGates"]).is_empty() {
+        return;
+    }
+    let condition = json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": null,
+        "lastTransitionTime": now,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    });
+    fields::object_mut(object, "status").insert("conditions", vec![condition].into());
+}
+
+/// What an old kubelet forgets to send stays.
+pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
+    let empty = ObjectMap::new();
+    let stored = fields::object(old, "status").unwrap_or(&empty);
+    if fields::text(new, &["status", "qosClass"]).is_empty() {
+        fields::restore(fields::object_mut(new, "status"), stored, "qosClass");
+    }
+    keep_observed_generation(fields::object_mut(new, "status"), stored);
+    let mut unused: Vec<&ObjectMap> =
+        fields::items(stored, &["conditions"]).iter().filter_map(Value::as_object).collect();
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        // One after the other, because a type may occur repeatedly.
+        let same = unused.iter().position(|old| old.get("type") == condition.get("type"));
+        if let Some(at) = same {
+            keep_observed_generation(condition, unused.remove(at));
+        }
+    }
+}
+
+fn keep_observed_generation(new: &mut ObjectMap, old: &ObjectMap) {
+    let sent = new.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0);
+    if sent == 0 && old.contains_key("observedGeneration") {
+        fields::restore(new, old, "observedGeneration");
+    }
+}
+
+/// `CheckGracefulDelete`: nobody has to stop a pod that runs nowhere.
+pub fn graceful_period(object: &ObjectMap, requested: Option<i64>) -> i64 {
+    let own = fields::at(object, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+    let scheduled = !fields::text(object, &["spec", "nodeName"]).is_empty();
+    let ended = matches!(fields::text(object, &["status", "phase"]), "Failed" | "Succeeded");
+    let period = match requested.or(own).unwrap_or(DEFAULT_GRACE) {
+        _ if !scheduled || ended => 0,
+        period => period,
+    };
+    if period < 0 { 1 } else { period }
+}

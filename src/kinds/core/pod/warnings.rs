@@ -1,0 +1,23 @@
+//! What clients are warned of in valid pods.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::warnings::address::address;
+use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::core::pod_spec::warnings::{Owner, spec};
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    label_name(object, "the Pod's hostname", remarks);
+    let metadata = At::member(object, "metadata");
+    spec(&At::member(object, "spec"), &metadata.get("annotations"), Owner::Pod, remarks);
+}
+
+/// Addresses in a Pod's status.
+pub fn warn_status(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    let status = At::member(object, "status");
+    for list in ["podIPs", "hostIPs"] {
+        for entry in status.get(list).items() {
+            address(&entry.get("ip"), remarks);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Where containers see volumes.
+
+use std::collections::BTreeSet;
+
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::path_text::{descending, has_backsteps};
+use crate::kinds::core::pod_spec::volume::Known;
+
+/// `volumeMounts` of a container.
+pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
+    let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
+    let (device_names, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
+    let mut paths = BTreeSet::new();
+    for mount in list.items() {
+        let (name, path) = (mount.get("name"), mount.get("mountPath"));
+        if name.text().is_empty() {
+            errors.required(&name, "");
+        }
+        if !volumes.contains_key(name.text()) {
+            errors.not_found(&name, name.text());
+        }
+        if path.text().is_empty() {
+            errors.required(&path, "");
+        }
+        if !paths.insert(path.text()) {
+            errors.invalid(&path, path.text(), "must be unique");
+        }
+        if device_names.contains(name.text()) {
+            errors.invalid(&name, name.text(), "must not already exist in volumeDevices");
+        }
+        if device_paths.contains(path.text()) {
+            errors.invalid(&path, path.text(), "must not already exist as a path in volumeDevices");
+        }
+        sub_paths(&mount, &list, errors);
+        propagation(&mount, &list, container, errors);
+    }
+}
+
+/// Upstream's errors name the list, not the mount, in all but one case.
+fn sub_paths(mount: &At<'_, '_>, list: &At<'_, '_>, errors: &mut Errors) {
+    let (path, expression) = (mount.get("subPath").text(), mount.get("subPathExpr"));
+    if !path.is_empty() {
+        descending(&list.get("subPath"), path, errors);
+    }
+    if !expression.text().is_empty() {
+        if !path.is_empty() {
+            errors.invalid(&expression, expression.text(), "subPathExpr and subPath are mutually exclusive");
+        }
+        descending(&list.get("subPathExpr"), expression.text(), errors);
+    }
+}
+
+fn propagation(mount: &At<'_, '_>, list: &At<'_, '_>, container: &At<'_, '_>, errors: &mut Errors) {
+    let mode = mount.get("mountPropagation").opt_text();
+    if let Some(mode) = mode {
+        let at = list.get("mountPropagation");
+        errors.one_of(&at, mode, &["Bidirectional", "HostToContainer", "None"]);
+        if mode == "Bidirectional" && !container.dig(&["securityContext", "privileged"]).flag() {
+            errors
+                .forbidden(&at, "Bidirectional mount propagation is available only to privileged containers");
+        }
+    }
+    let at = list.get("recursiveReadOnly");
+    match mount.get("recursiveReadOnly").opt_text() {
+        None | Some("Disabled") => {}
+        Some("Enabled" | "IfPossible") => {
+            if !mount.get("readOnly").flag() {
+                errors.forbidden(&at, "may only be specified when readOnly is true");
+            }
+            if mode.is_some_and(|mode| mode != "None") {
+                errors.forbidden(&at, "may only be specified when mountPropagation is None or not specified");
+            }
+        }
+        Some(other) => errors.not_supported(&at, other, &["Disabled", "Enabled", "IfPossible"]),
+    }
+}
+
+/// `volumeDevices` of a container.
+pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
+    let mounts = container.get("volumeMounts");
+    let (mount_names, mount_paths) = (texts(&mounts, "name"), texts(&mounts, "mountPath"));
+    let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for device in container.get("volumeDevices").items() {
+        let (name, path) = (device.get("name"), device.get("devicePath"));
+        if name.text().is_empty() {
+            errors.required(&name, "");
+        }
+        if names.contains(name.text()) {
+            errors.invalid(&name, name.text(), "must be unique");
+        }
+        match volumes.get(name.text()) {
+            None => errors.not_found(&name, name.text()),
+            Some(volume) => {
+                let claims = ["persistentVolumeClaim", "ephemeral"];
+                if !claims.iter().any(|field| volume.get(field).is_some_and(|value| !value.is_null())) {
+                    let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+                    errors.invalid(&name, name.text(), why);
+                }
+            }
+        }
+        if path.text().is_empty() {
+            errors.required(&path, "");
+        }
+        if paths.contains(path.text()) {
+            errors.invalid(&path, path.text(), "must be unique");
+        }
+        if has_backsteps(path.text()) {
+            errors.invalid(&path, path.text(), "can not contain backsteps ('..')");
+        } else {
+            paths.insert(path.text());
+        }
+        if mount_names.contains(name.text()) {
+            errors.invalid(&name, name.text(), "must not already exist in volumeMounts");
+        }
+        if mount_paths.contains(path.text()) {
+            errors.invalid(&path, path.text(), "must not already exist as a path in volumeMounts");
+        }
+        if !name.text().is_empty() {
+            names.insert(name.text());
+        }
+    }
+}
+
+/// A field of all elements.
+fn texts<'v>(list: &At<'v, '_>, field: &str) -> BTreeSet<&'v str> {
+    list.items().map(|item| item.get(field).text()).collect()
+}

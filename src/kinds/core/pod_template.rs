@@ -1,0 +1,54 @@
+//! PodTemplates. Kinds that hold a template share the warnings and labels in this folder.
+
+pub mod labels;
+pub mod warnings;
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{CONTAINERS, IMAGES, NAME, PLAIN, cells, name, text_column};
+use crate::kinds::behavior::columns::text::{containers, labels as text_labels};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::pod_spec::{Owner, gated_fields, template, warnings as pod_spec_warnings};
+use crate::kinds::core::pod_template::warnings::changed;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("podtemplates", "PodTemplate").generation().returns_deleted(),
+    strategy: Strategy { gated_fields: gated_fields::TEMPLATED, ..Strategy::PLAIN },
+    rules: Rules::timeless(create),
+    warnings: KindWarnings::new(warn, warn_update),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// A template of its own, without anything that uses it.
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    template(&At::member(object, "template"), Owner::Template, errors);
+}
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    pod_spec_warnings::template(&At::member(object, "template"), remarks);
+}
+
+pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
+    if changed(new, old, &["metadata", "generation"]) {
+        warn(new, remarks);
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, CONTAINERS, IMAGES, text_column("Pod Labels", "Labels that the pods will have.")],
+    cells: |object, _| {
+        let template = &object["template"];
+        let (names, images) = containers(&template["spec"]);
+        cells![name(object), names, images, text_labels(&template["metadata"]["labels"])]
+    },
+    ..PLAIN
+};

@@ -1,0 +1,18 @@
+//! Kinds whose labels, if they say nothing, are those of their template: upstream's defaulting sees them again when it reads
+//! what the kind's strategy has made of them (`SetDefaults_Job`, `SetDefaults_ReplicationController`).
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::tree::Value;
+
+pub fn adopt(object: &mut ObjectMap) {
+    let labels = |object: &ObjectMap, path: &[&str]| {
+        fields::at(object, path).and_then(Value::as_object).filter(|labels| !labels.is_empty()).cloned()
+    };
+    if labels(object, &["metadata", "labels"]).is_some() {
+        return;
+    }
+    if let Some(own) = labels(object, &["spec", "template", "metadata", "labels"]) {
+        fields::object_mut(object, "metadata").insert("labels", own.into());
+    }
+}

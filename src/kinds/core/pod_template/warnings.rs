@@ -1,0 +1,29 @@
+//! What clients are warned of in kinds that hold a template of pods.
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::warnings::{Remarks, label_name};
+use crate::kinds::core::pod_spec::warnings;
+
+pub const IN_PODS: &str = "Pod names and hostnames";
+
+pub fn template(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    warnings::template(&At::member(object, "spec").get("template"), remarks);
+}
+
+pub fn named_template(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    label_name(object, IN_PODS, remarks);
+    template(object, remarks);
+}
+
+/// Of a new version only what may be new.
+pub fn template_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
+    if changed(new, old, &["metadata", "generation"]) {
+        template(new, remarks);
+    }
+}
+
+pub fn changed(new: &ObjectMap, old: &ObjectMap, path: &[&str]) -> bool {
+    fields::at(new, path) != fields::at(old, path)
+}

@@ -1,0 +1,50 @@
+//! Columns of ResourceQuotas.
+
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, scalar_text, text_column};
+use crate::kinds::behavior::columns::text::join;
+use crate::tree::{Text, Value};
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Request", "Use and bound of what is counted or requested."),
+        text_column("Limit", "Use and bound of the limits of containers."),
+        AGE,
+    ],
+    cells: |object, now| {
+        let status = &object["status"];
+        cells![
+            name(object),
+            quota(status, Counted::Requests),
+            quota(status, Counted::Limits),
+            age(object, now)
+        ]
+    },
+    ..PLAIN
+};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Counted {
+    Requests,
+    Limits,
+}
+
+impl Counted {
+    fn of(resource: &str) -> Self {
+        if resource.starts_with("limits.") { Counted::Limits } else { Counted::Requests }
+    }
+}
+
+/// `pods: 2/10, services: 0/5`.
+fn quota(status: &Value, counted: Counted) -> String {
+    let hard = status["hard"].as_object().into_iter().flatten();
+    let mut bounds: Vec<(&Text, &Value)> =
+        hard.filter(|(resource, _)| Counted::of(resource) == counted).collect();
+    bounds.sort_by_key(|(resource, _)| *resource);
+    let quantity = |value: &Value| scalar_text(value).unwrap_or_else(|| "0".to_owned());
+    let bound = |(resource, hard): (&Text, &Value)| {
+        format!("{resource}: {}/{}", quantity(&status["used"][resource]), quantity(hard))
+    };
+    join(bounds.into_iter().map(bound), ", ")
+}

@@ -1,0 +1,136 @@
+//! Secrets, and what each type has to hold.
+
+pub mod tls;
+
+use crate::fields::ObjectMap;
+use crate::gotext::decode_base64;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, count, name, text, text_column};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::format::config_key;
+use crate::kinds::behavior::rules::same::IMMUTABLE;
+use crate::kinds::behavior::selectable::{SelectableFields, field};
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::core::config_map::{DATA_MAX, decoded_len, stays_immutable};
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("secrets", "Secret"),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(tls::warn),
+    columns: &COLUMNS,
+    fields: || SelectableFields::namespaced(vec![field("type")]),
+    other_version: None,
+};
+
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let data = At::member(object, "data");
+    let mut size = 0;
+    for (key, value) in data.entries() {
+        errors.invalid_each(&value, key, config_key(key));
+        size += decoded_len(value.text());
+    }
+    if size > DATA_MAX {
+        errors.too_long(&data, DATA_MAX);
+    }
+    // What is written as text is data by the time it is stored, and wins.
+    let texts = At::member(object, "stringData");
+    let has = |key: &str| data.value().get(key).is_some() || texts.value().get(key).is_some();
+    let require = |keys: &[&str], errors: &mut Errors| {
+        for key in keys.iter().filter(|key| !has(key)) {
+            errors.required(&data.key(key), "");
+        }
+    };
+    match At::member(object, "type").text() {
+        "kubernetes.io/service-account-token" => {
+            let metadata = At::member(object, "metadata");
+            let annotations = metadata.get("annotations");
+            let account = annotations.key(ACCOUNT);
+            if account.text().is_empty() {
+                errors.required(&account, "");
+            }
+        }
+        "kubernetes.io/dockercfg" => json_file(&data, &texts, ".dockercfg", errors),
+        "kubernetes.io/dockerconfigjson" => json_file(&data, &texts, ".dockerconfigjson", errors),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            require(&["username", "password"], errors);
+        }
+        "kubernetes.io/ssh-auth" => {
+            let key = "ssh-privatekey";
+            if data.key(key).text().is_empty() && texts.key(key).text().is_empty() {
+                errors.required(&data.key(key), "");
+            }
+        }
+        "kubernetes.io/tls" => require(&["tls.crt", "tls.key"], errors),
+        _ => {}
+    }
+}
+
+fn json_file(data: &At<'_, '_>, texts: &At<'_, '_>, key: &str, errors: &mut Errors) {
+    let place = data.key(key);
+    let content = match (texts.key(key).opt_text(), place.opt_text()) {
+        (Some(text), _) => text.as_bytes().to_vec(),
+        (None, Some(text)) => decode_base64(text).unwrap_or_default(),
+        (None, None) => return errors.required(&place, ""),
+    };
+    let why = match serde_json::from_slice(&content) {
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            crate::gotext::json_kind(&other)
+        ),
+        Err(_) => go_json_error(&content),
+    };
+    errors.invalid(&place, "<secret contents redacted>", &why);
+}
+
+/// What `encoding/json` says of a text that is no JSON, as far as its first byte decides it.
+fn go_json_error(content: &[u8]) -> String {
+    let first = content.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(byte) if !b"{[\"tfn-0123456789".contains(byte) => {
+            format!("invalid character {} looking for beginning of value", go_char(*byte))
+        }
+        _ => "unexpected end of JSON input".to_owned(),
+    }
+}
+
+fn go_char(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        byte if byte.is_ascii() && !byte.is_ascii_control() => format!("'{}'", char::from(byte)),
+        byte if byte.is_ascii() => format!("'\\x{byte:02x}'"),
+        byte => format!("'{}'", char::from(byte)),
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let kind = |object| At::member(object, "type").text_or("Opaque");
+    if kind(new) != kind(old) {
+        errors.invalid(&At::member(new, "type"), kind(new), IMMUTABLE);
+    }
+    stays_immutable(new, old, &["data"], errors);
+    create(new, errors);
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Type", "What the secret is used for."),
+        text_column("Data", "Number of entries."),
+        AGE,
+    ],
+    cells: |object, now| {
+        cells![name(object), text(&object["type"]), count(&object["data"]), age(object, now)]
+    },
+    ..PLAIN
+};

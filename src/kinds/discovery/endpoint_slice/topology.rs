@@ -1,0 +1,50 @@
+//! Endpoints' `deprecatedTopology`, which `v1` cannot write (`dropTopologyOnV1` of
+//! `pkg/registry/discovery/endpointslice/strategy.go`).
+
+use std::collections::HashSet;
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::strategy::{Hooks, Writer};
+use crate::tree::Value;
+
+#[derive(Debug)]
+pub struct SliceHooks;
+
+impl Hooks for SliceHooks {
+    fn prepare_create(&self, object: &mut ObjectMap, _: &Writer<'_>) {
+        drop_new(object, None);
+    }
+
+    /// Upstream counts what it then drops.
+    fn finish_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
+        drop_new(new, Some(old));
+    }
+}
+
+const FIELD: &str = "deprecatedTopology";
+
+const HOST: &str = "kubernetes.io/hostname";
+
+/// It stays while the endpoints are what they were; where they are not, a node that was named there before moves to the
+/// field that names it now.
+fn drop_new(new: &mut ObjectMap, old: Option<&ObjectMap>) {
+    let stored = old.map(|old| fields::items(old, &["endpoints"])).unwrap_or_default();
+    if old.is_some() && fields::items(new, &["endpoints"]) == stored {
+        return;
+    }
+    let known: HashSet<&str> = stored.iter().filter_map(node).collect();
+    let endpoints = new.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten();
+    for endpoint in endpoints {
+        let moved = node(endpoint).filter(|node| known.contains(node)).map(str::to_owned);
+        let Some(endpoint) = endpoint.as_object_mut() else { continue };
+        endpoint.shift_remove(FIELD);
+        if let Some(node) = moved.filter(|_| !endpoint.contains_key("nodeName")) {
+            endpoint.insert("nodeName", node.into());
+        }
+    }
+}
+
+fn node(endpoint: &Value) -> Option<&str> {
+    endpoint.get(FIELD)?.get(HOST)?.as_str()
+}

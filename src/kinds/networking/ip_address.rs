@@ -1,0 +1,84 @@
+//! IPAddresses: addresses that Services hold.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::{dns1123_subdomain, path_segment};
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::rules::{Rules, ip};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("ipaddresses", "IPAddress").short(&["ip"]),
+    strategy: Strategy { names: NameFormat::PathSegment, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// The name of an address is the address.
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let metadata = At::member(object, "metadata");
+    let name = metadata.get("name");
+    if !name.text().is_empty() {
+        ip::canonical(&name, name.text(), errors);
+    }
+    let spec = At::member(object, "spec");
+    let parent = spec.get("parentRef");
+    if !parent.is_set() {
+        return errors.required(&parent, "");
+    }
+    let group = parent.get("group");
+    if !group.text().is_empty() {
+        errors.in_format(&group, dns1123_subdomain);
+    }
+    for name in ["resource", "name", "namespace"] {
+        let field = parent.get(name);
+        if !field.text().is_empty() {
+            errors.in_format(&field, path_segment);
+        } else if name != "namespace" {
+            errors.required(&field, "");
+        }
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let (spec, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    immutable(&spec.get("parentRef"), &old.get("parentRef"), errors);
+}
+
+/// Upstream's rows carry an age behind the last column; clients ignore cells that have none.
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("ParentRef", "Object that the address belongs to.")],
+    cells: |object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)],
+    ..PLAIN
+};
+
+/// `services/default/kubernetes`.
+fn parent(reference: &Value) -> String {
+    if !reference.is_object() {
+        return "<none>".to_owned();
+    }
+    let group = text(&reference["group"]);
+    let mut parent = text(&reference["resource"]).to_owned();
+    if !group.is_empty() {
+        parent = format!("{parent}.{group}");
+    }
+    parent = parent.to_lowercase();
+    let namespace = text(&reference["namespace"]);
+    if !namespace.is_empty() {
+        parent = format!("{parent}/{namespace}");
+    }
+    format!("{parent}/{}", text(&reference["name"]))
+}

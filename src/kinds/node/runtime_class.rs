@@ -1,0 +1,84 @@
+//! RuntimeClasses.
+
+use std::collections::BTreeSet;
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::dns1123_label;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::immutable_text;
+use crate::kinds::behavior::rules::{Rules, resource, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::node::labels::deprecated;
+use crate::kinds::core::pod_spec::scheduling;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("runtimeclasses", "RuntimeClass").creates_on_update().conditional(),
+    strategy: Strategy::PLAIN,
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let handler = At::member(object, "handler");
+    errors.required_in_format(&handler, dns1123_label);
+    let overhead = At::member(object, "overhead");
+    let (limits, fixed) = (overhead.get("limits"), overhead.get("podFixed"));
+    for (name, amount) in fixed.entries() {
+        // Upstream checks them as if they were limits, and says so.
+        let place = limits.key(name).holding(amount.value());
+        resource::container_name(&place, name, errors);
+        resource::amount(&place, name, errors);
+    }
+    let scheduling = At::member(object, "scheduling");
+    selector::labels(&scheduling.get("nodeSelector"), errors);
+    let tolerations = scheduling.get("tolerations");
+    scheduling::tolerations(&tolerations, errors);
+    let mut seen = BTreeSet::new();
+    for toleration in tolerations.items() {
+        let key = ["key", "operator", "value", "effect"].map(|name| toleration.get(name).text());
+        if seen.contains(&key) {
+            let [key, operator, value, effect] = key.map(|text| gotext::json(&text.into()));
+            let seconds = gotext::json(toleration.get("tolerationSeconds").value());
+            let shown = format!(
+                "{{\"Key\":{key},\"Operator\":{operator},\"Value\":{value},\"Effect\":{effect},\"TolerationSeconds\":{seconds}}}"
+            );
+            errors.duplicate(&toleration, Verbatim(shown));
+        } else {
+            seen.insert(key);
+        }
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    immutable_text(&At::member(new, "handler"), &At::member(old, "handler"), errors);
+}
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    let scheduling = At::member(object, "scheduling");
+    let selector = scheduling.get("nodeSelector");
+    for message in selector.entries().filter_map(|(label, _)| deprecated(label)) {
+        remarks.on(&selector, message);
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Handler", "Configuration of the container runtime that the class stands for."),
+        AGE,
+    ],
+    cells: |object, now| cells![name(object), text(&object["handler"]), age(object, now)],
+    ..PLAIN
+};

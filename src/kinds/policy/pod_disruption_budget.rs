@@ -1,0 +1,105 @@
+//! PodDisruptionBudgets.
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::apps::rollout::amount;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age, cells, integer, integer_column, name, scalar_text, text_column,
+};
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::{Rules, condition, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::StatusRule;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("poddisruptionbudgets", "PodDisruptionBudget")
+        .short(&["pdb"])
+        .sub(&["status"])
+        .generation()
+        .conditional(),
+    strategy: Strategy {
+        names: NameFormat::PathSegment,
+        status: StatusRule::Reset(STATUS),
+        ..Strategy::PLAIN
+    },
+    rules: Rules::timeless(create).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// The zero value of the status type, as `encoding/json` prints it.
+const STATUS: &str = r#"{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}"#;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let (available, unavailable) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
+    if available.is_set() && unavailable.is_set() {
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.invalid(&spec, internal(&spec), why);
+    }
+    for number in [available, unavailable] {
+        if number.is_set() {
+            let number = amount(number, 0);
+            number.check(errors);
+            number.at_most_all(errors);
+        }
+    }
+    selector::validate(&spec.get("selector"), errors);
+    let policy = spec.get("unhealthyPodEvictionPolicy");
+    let text = policy.opt_text().unwrap_or("IfHealthyBudget");
+    errors.one_of(&policy, text, &["AlwaysAllow", "IfHealthyBudget"]);
+}
+
+/// Upstream prints its internal struct.
+fn internal(spec: &At<'_, '_>) -> Verbatim {
+    let json = |name: &str| gotext::json(spec.get(name).value());
+    Verbatim(format!(
+        "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+        json("minAvailable"),
+        selector::shown(&spec.get("selector")).0,
+        json("maxUnavailable"),
+        json("unhealthyPodEvictionPolicy")
+    ))
+}
+
+pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    let status = At::member(new, "status");
+    errors
+        .none_negative(&status, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
+    condition::validate_all(&status.get("conditions"), errors);
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Min Available", "Pods that must stay available."),
+        text_column("Max Unavailable", "Pods that may be unavailable."),
+        integer_column("Allowed Disruptions", "Pods that may be disrupted now."),
+        AGE,
+    ],
+    cells: |object, now| {
+        let spec = &object["spec"];
+        cells![
+            name(object),
+            bound(&spec["minAvailable"]),
+            bound(&spec["maxUnavailable"]),
+            integer(&object["status"]["disruptionsAllowed"]),
+            age(object, now),
+        ]
+    },
+    ..PLAIN
+};
+
+fn bound(value: &Value) -> String {
+    scalar_text(value).unwrap_or_else(|| "N/A".to_owned())
+}

@@ -1,0 +1,94 @@
+//! DeviceTaintRules: taints that administrators put on devices.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
+};
+use crate::kinds::behavior::columns::{Printer, age};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::dns1123_label;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::{Rules, condition};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::resource::name;
+use crate::kinds::resource::taint::taint;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("devicetaintrules", "DeviceTaintRule")
+        .sub(&["status"])
+        .generation()
+        .conditional()
+        .returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const CONDITIONS: usize = 8;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    rule(object, None, errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let before = At::member(old, "spec");
+    rule(new, Some(before.get("taint").get("effect").text()), errors);
+}
+
+pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
+    let status = At::member(new, "status");
+    let conditions = status.get("conditions");
+    condition::validate_all(&conditions, errors);
+    if conditions.len() > CONDITIONS {
+        errors.too_many(&conditions, conditions.len(), CONDITIONS);
+    }
+}
+
+fn rule(object: &ObjectMap, known_effect: Option<&str>, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let devices = spec.get("deviceSelector");
+    let (driver, pool, device) = (devices.get("driver"), devices.get("pool"), devices.get("device"));
+    if driver.is_set() {
+        csi_driver(&driver, errors);
+    }
+    if pool.is_set() {
+        name::pool(&pool, errors);
+    }
+    if device.is_set() {
+        errors.in_format(&device, dns1123_label);
+    }
+    taint(&spec.get("taint"), known_effect, errors);
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Key", "Key of the taint."),
+        text_column("Value", "Value of the taint."),
+        text_column("Effect", "What the taint does to pods that do not tolerate it."),
+        text_column("TimeAdded", "Time since the taint was added."),
+        AGE,
+    ],
+    cells: |object, now| {
+        let taint = &object["spec"]["taint"];
+        let added = &taint["timeAdded"];
+        cells![
+            cell_name(object),
+            text(&taint["key"]),
+            text(&taint["value"]),
+            text(&taint["effect"]),
+            if added.is_string() { age::since(added, now) } else { String::new() },
+            age_cell(object, now),
+        ]
+    },
+    ..PLAIN
+};

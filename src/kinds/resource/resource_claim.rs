@@ -1,0 +1,220 @@
+//! ResourceClaims: devices that somebody asks for.
+
+pub mod columns;
+pub mod status;
+
+use std::collections::HashSet;
+
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
+use crate::kinds::behavior::gated_fields::Feature::{DraDerivedAttributes, DraOptionalNodeOperations};
+use crate::kinds::behavior::gated_fields::Node;
+use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::immutable;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, each_once, selectors};
+use crate::kinds::resource::{name, taint};
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("resourceclaims", "ResourceClaim").sub(&["status"]).returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        gated_fields: &[Under("spec", GATED_SPEC), Under("status", GATED_STATUS)],
+        hooks: &ClaimHooks,
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(status::update),
+    warnings: KindWarnings::NONE,
+    columns: &columns::COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+#[derive(Debug)]
+struct ClaimHooks;
+
+impl Hooks for ClaimHooks {
+    fn prepare_status_update(&self, new: &mut ObjectMap, old: &ObjectMap, _: &Writer<'_>) {
+        drop_devices_given_back(new, old);
+    }
+}
+
+const ALTERNATIVES: usize = 8;
+
+const CONSTRAINTS: usize = 32;
+
+const ONE_OF: &str = "exactly one of `exactly` or `firstAvailable` is required";
+
+const REFERENCE: &str =
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+
+/// How many requests a claim may have, and so how many places that name requests.
+pub const REQUESTS: usize = 32;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    spec(&At::member(object, "spec"), errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
+}
+
+pub fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
+    let devices = spec.get("devices");
+    let requests = Requests(devices.get("requests"));
+    let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
+    each_once(&requests.0, REQUESTS, text, errors, request);
+    each(&devices.get("constraints"), CONSTRAINTS, errors, |constraint, errors| {
+        self::constraint(constraint, requests, errors);
+    });
+    each(&devices.get("config"), CONFIGURATIONS, errors, |config, errors| {
+        references(&config.get("requests"), requests, errors);
+        configuration(config, Age::New, errors);
+    });
+}
+
+/// The requests of a claim, which other parts of it name.
+#[derive(Clone, Copy)]
+pub struct Requests<'v, 'p>(pub At<'v, 'p>);
+
+impl Requests<'_, '_> {
+    /// Whether there is a request, or an alternative of one: `gpu`, `gpu/small`.
+    fn have(self, name: &str) -> bool {
+        let (request, alternative) = match name.split_once('/') {
+            Some((request, alternative)) => (request, Some(alternative)),
+            None => (name, None),
+        };
+        // Of several of one name, which are refused elsewhere, the last one counts.
+        let Some(found) = self.0.items().filter(|at| at.get("name").text() == request).last() else {
+            return false;
+        };
+        alternative.is_none_or(|alternative| {
+            found.get("firstAvailable").items().any(|at| at.get("name").text() == alternative)
+        })
+    }
+}
+
+/// The name of a request.
+pub fn reference(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
+    let name = at.text();
+    if name.matches('/').count() > 1 {
+        return errors.invalid(at, name, REFERENCE);
+    }
+    for part in name.split('/') {
+        errors.invalid_each(at, part, dns1123_label(part));
+    }
+    if !requests.have(name) {
+        errors.invalid(at, name, REFERENCE);
+    }
+}
+
+/// Which requests something is about; none means all.
+pub fn references(list: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
+    let text = |at: &At<'_, '_>| at.text().to_owned();
+    each_once(list, REQUESTS, text, errors, |at, errors| reference(at, requests, errors));
+}
+
+fn request(at: &At<'_, '_>, errors: &mut Errors) {
+    errors.in_format(&at.get("name"), dns1123_label);
+    let (exactly, alternatives) = (at.get("exactly"), at.get("firstAvailable"));
+    match (exactly.is_set(), !alternatives.is_empty()) {
+        (false, false) => errors.required(at, ONE_OF),
+        (true, true) => {
+            let why = format!("{ONE_OF}, but multiple fields are set");
+            errors.invalid(at, Verbatim("null".to_owned()), &why);
+        }
+        (true, false) => wanted(&exactly, errors),
+        (false, true) => {
+            let text = |at: &At<'_, '_>| at.get("name").text().to_owned();
+            each_once(&alternatives, ALTERNATIVES, text, errors, |at, errors| {
+                errors.in_format(&at.get("name"), dns1123_label);
+                wanted(at, errors);
+            });
+        }
+    }
+}
+
+fn wanted(at: &At<'_, '_>, errors: &mut Errors) {
+    errors.required_in_format(&at.get("deviceClassName"), dns1123_subdomain);
+    selectors(&at.get("selectors"), errors);
+    let (mode, count) = (at.get("allocationMode"), at.get("count"));
+    match mode.text_or("ExactCount") {
+        "All" => {
+            if count.int() != 0 {
+                let why = "must not be specified when allocationMode is 'All'";
+                errors.invalid(&count, count.int(), why);
+            }
+        }
+        "ExactCount" => {
+            // Defaulting puts one in the place of zero.
+            if count.int() < 0 {
+                errors.invalid(&count, count.int(), "must be greater than zero");
+            }
+        }
+        other => errors.not_supported(&mode, other, &["All", "ExactCount"]),
+    }
+    for toleration in at.get("tolerations").items() {
+        taint::toleration(&toleration, errors);
+    }
+}
+
+pub fn constraint(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
+    references(&at.get("requests"), requests, errors);
+    let attributes = ["matchAttribute", "distinctAttribute"];
+    match attributes.iter().map(|name| at.get(name)).find(At::is_set) {
+        Some(attribute) => name::fully_qualified(&attribute, errors),
+        None => {
+            let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+            errors.required(at, why);
+        }
+    }
+}
+
+pub const GATED_SPEC: &[Node] = &[Under(
+    "devices",
+    &[Under(
+        "requests",
+        &[Each(&[
+            Under("exactly", &[Of(DraDerivedAttributes, "derivedAttributes")]),
+            Under("firstAvailable", &[Each(&[Of(DraDerivedAttributes, "derivedAttributes")])]),
+        ])],
+    )],
+)];
+
+const GATED_STATUS: &[Node] = &[Under(
+    "allocation",
+    &[Under("devices", &[Under("results", &[Each(&[Of(DraOptionalNodeOperations, "skipNodeOperations")])])])],
+)];
+
+fn drop_devices_given_back(new: &mut ObjectMap, old: &ObjectMap) {
+    let (held, hold) = (allocated(old), allocated(new));
+    let Some(Value::Object(status)) = new.get_mut("status") else { return };
+    let Some(Value::Array(devices)) = status.get_mut("devices") else { return };
+    devices.retain(|device| {
+        let device = key(device);
+        !held.contains(&device) || hold.contains(&device)
+    });
+    if devices.is_empty() {
+        status.shift_remove("devices");
+    }
+}
+
+fn allocated(claim: &ObjectMap) -> HashSet<[String; 4]> {
+    fields::items(claim, &["status", "allocation", "devices", "results"]).iter().map(key).collect()
+}
+
+/// Which device it is.
+fn key(device: &Value) -> [String; 4] {
+    let text = |name| device.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    ["driver", "pool", "device", "shareID"].map(text)
+}

@@ -1,0 +1,26 @@
+//! Columns of ResourceClaims.
+
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age as age_cell, cells, count, deleting, name, text_column,
+};
+use crate::tree::Value;
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("State", "Whether the claim is allocated and reserved."), AGE],
+    cells: |object, now| cells![name(object), claim_state(object), age_cell(object, now)],
+    ..PLAIN
+};
+
+fn claim_state(claim: &Value) -> &'static str {
+    let status = &claim["status"];
+    let (allocated, reserved) = (status["allocation"].is_object(), count(&status["reservedFor"]) > 0);
+    match (deleting(claim), allocated, reserved) {
+        (false, false, _) => "pending",
+        (false, true, false) => "allocated",
+        (false, true, true) => "allocated,reserved",
+        (true, false, _) => "deleted",
+        (true, true, false) => "deleted,allocated",
+        (true, true, true) => "deleted,allocated,reserved",
+    }
+}

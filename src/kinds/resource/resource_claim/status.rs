@@ -1,0 +1,160 @@
+//! What a claim has been given.
+
+use std::collections::BTreeSet;
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::behavior::format::dns1123_label;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Shown};
+use crate::kinds::behavior::rules::same::{immutable, same};
+use crate::kinds::behavior::rules::{condition, ip};
+use crate::kinds::core::pod_spec::affinity;
+use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::resource::name;
+use crate::kinds::resource::resource_claim::{REQUESTS, Requests, reference, references};
+use crate::kinds::resource::resource_slice::device::binding_conditions;
+use crate::kinds::resource::shared::{Age, CONFIGURATIONS, configuration, each, each_once, raw_object};
+
+const CONSUMERS: usize = 256;
+
+const CONDITIONS: usize = 8;
+
+const ADDRESSES: usize = 16;
+
+const INTERFACE_MAX: usize = 256;
+
+const HARDWARE_ADDRESS_MAX: usize = 128;
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(new, "spec");
+    let devices = spec.get("devices");
+    let requests = Requests(devices.get("requests"));
+    let (status, before) = (At::member(new, "status"), At::member(old, "status"));
+    let (allocation, reserved) = (status.get("allocation"), status.get("reservedFor"));
+    let uid = |at: &At<'_, '_>| at.get("uid").text().to_owned();
+    each_once(&reserved, CONSUMERS, uid, errors, consumer);
+    let results = allocation.dig(&["devices", "results"]);
+    let allocated: BTreeSet<Device> = results.items().map(|at| Device::of(&at)).collect();
+    each_once(&status.get("devices"), usize::MAX, Device::of, errors, |at, errors| {
+        device(at, &allocated, errors);
+    });
+    let terminating = At::member(new, "metadata").get("deletionTimestamp").is_set();
+    reservations(&reserved, &before.get("reservedFor"), &allocation, terminating, errors);
+    let allocated_before = before.get("allocation");
+    if allocation.is_set() && allocated_before.is_set() {
+        immutable(&allocation, &allocated_before, errors);
+    } else if allocation.is_set() {
+        self::allocation(&allocation, requests, errors);
+    }
+}
+
+fn consumer(at: &At<'_, '_>, errors: &mut Errors) {
+    for name in ["resource", "name", "uid"] {
+        let field = at.get(name);
+        if field.text().is_empty() {
+            errors.required(&field, "");
+        }
+    }
+}
+
+fn reservations(
+    new: &At<'_, '_>,
+    old: &At<'_, '_>,
+    allocation: &At<'_, '_>,
+    terminating: bool,
+    errors: &mut Errors,
+) {
+    if new.is_empty() {
+        return;
+    }
+    if !allocation.is_set() {
+        return errors.forbidden(new, "may not be specified when `allocated` is not set");
+    }
+    let known = |one: &At<'_, '_>| old.items().any(|old| same(one.value(), old.value()));
+    if terminating && new.items().any(|one| !known(&one)) {
+        let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+        errors.forbidden(new, why);
+    }
+}
+
+pub fn allocation(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
+    let devices = at.get("devices");
+    each(&devices.get("results"), REQUESTS, errors, |result, errors| {
+        reference(&result.get("request"), requests, errors);
+        csi_driver(&result.get("driver"), errors);
+        name::pool(&result.get("pool"), errors);
+        errors.in_format(&result.get("device"), dns1123_label);
+        binding_conditions(result, errors);
+        if result.get("shareID").is_set() {
+            name::uuid(&result.get("shareID"), errors);
+        }
+    });
+    // Those of the class and those of the claim.
+    each(&devices.get("config"), 2 * CONFIGURATIONS, errors, |config, errors| {
+        let source = config.get("source");
+        match source.text() {
+            "" => errors.required(&source, ""),
+            text => _ = errors.one_of(&source, text, &["FromClaim", "FromClass"]),
+        }
+        references(&config.get("requests"), requests, errors);
+        configuration(config, Age::New, errors);
+    });
+    let nodes = at.get("nodeSelector");
+    if nodes.is_set() {
+        affinity::node_selector(&nodes, errors);
+    }
+}
+
+/// Which device it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Device([String; 4]);
+
+impl Device {
+    fn of(at: &At<'_, '_>) -> Self {
+        Self(["driver", "pool", "device", "shareID"].map(|name| at.get(name).text().to_owned()))
+    }
+}
+
+impl Shown for Device {
+    /// As upstream prints its internal struct.
+    fn show(&self) -> String {
+        let [driver, pool, device, share] = self.0.each_ref().map(|text| gotext::json(&text.as_str().into()));
+        format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{device},\"ShareID\":{share}}}")
+    }
+}
+
+fn device(at: &At<'_, '_>, allocated: &BTreeSet<Device>, errors: &mut Errors) {
+    csi_driver(&at.get("driver"), errors);
+    name::pool(&at.get("pool"), errors);
+    errors.in_format(&at.get("device"), dns1123_label);
+    if at.get("shareID").is_set() {
+        name::uuid(&at.get("shareID"), errors);
+    }
+    let device = Device::of(at);
+    if !allocated.contains(&device) {
+        errors.invalid(at, device, "must be an allocated device in the claim");
+    }
+    let conditions = at.get("conditions");
+    if conditions.len() > CONDITIONS {
+        errors.too_many(&conditions, conditions.len(), CONDITIONS);
+    }
+    condition::validate_all(&conditions, errors);
+    if at.get("data").is_set() {
+        raw_object(&at.get("data"), Age::New, errors);
+    }
+    network(&at.get("networkData"), errors);
+}
+
+fn network(at: &At<'_, '_>, errors: &mut Errors) {
+    for (name, max) in [("interfaceName", INTERFACE_MAX), ("hardwareAddress", HARDWARE_ADDRESS_MAX)] {
+        let field = at.get(name);
+        if field.text().len() > max {
+            errors.too_long(&field, max);
+        }
+    }
+    let text = |at: &At<'_, '_>| at.text().to_owned();
+    each_once(&at.get("ips"), ADDRESSES, text, errors, |address, errors| {
+        ip::of_interface(address, address.text(), errors);
+    });
+}

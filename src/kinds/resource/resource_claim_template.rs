@@ -1,0 +1,40 @@
+//! ResourceClaimTemplates.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::NAME_AND_AGE;
+use crate::kinds::behavior::definition::namespaced;
+use crate::kinds::behavior::gated_fields::Node::Under;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::{Rules, metadata};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::resource::resource_claim::{GATED_SPEC, spec, update as resource_claim_update};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: namespaced("resourceclaimtemplates", "ResourceClaimTemplate").returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        gated_fields: &[Under("spec", &[Under("spec", GATED_SPEC)])],
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &NAME_AND_AGE,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let template = At::member(object, "spec");
+    metadata::template(&template.get("metadata"), errors);
+    spec(&template.get("spec"), errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    resource_claim_update(new, old, errors);
+}

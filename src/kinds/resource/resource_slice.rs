@@ -1,0 +1,216 @@
+//! ResourceSlices: the devices that a driver has on a node, or for several nodes.
+
+pub mod capacity;
+pub mod device;
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age as age_cell, cells, name as cell_name, text, text_column,
+};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
+use crate::kinds::behavior::gated_fields::Feature::{
+    DraDeviceCompatibilityGroups, DraListTypeAttributes, DraNodeAllocatableResources,
+    DraOptionalNodeOperations, DraPartitionableDevicesType,
+};
+use crate::kinds::behavior::gated_fields::Node;
+use crate::kinds::behavior::gated_fields::Node::{Each, Of, Under};
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::{immutable, immutable_text};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::pod_spec::affinity;
+use crate::kinds::core::volume_source::csi_driver;
+use crate::kinds::resource::name;
+use crate::kinds::resource::shared::each_once;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("resourceslices", "ResourceSlice").generation().returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        gated_fields: &[Under("spec", GATED_SPEC)],
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const DEVICES: usize = 128;
+
+const ADVANCED_DEVICES: usize = 64;
+
+const COUNTER_SETS: usize = 8;
+
+pub const NODE_NAME: &str = "nodeName";
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let nothing = crate::tree::Value::Null;
+    spec(&At::member(object, "spec"), &At::root(&nothing), errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let (spec, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    self::spec(&spec, &old, errors);
+}
+
+pub fn spec(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+    csi_driver(&spec.get("driver"), errors);
+    let pool = spec.get("pool");
+    name::pool(&pool.get("name"), errors);
+    errors.positive(&pool.get("resourceSliceCount"));
+    let generation = pool.get("generation");
+    if generation.int() < 0 {
+        errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
+    }
+    if old.is_set() {
+        immutable_text(&pool.get("name"), &old.dig(&["pool", "name"]), errors);
+        immutable_text(&spec.get("driver"), &old.get("driver"), errors);
+        immutable(&spec.get(NODE_NAME), &old.get(NODE_NAME), errors);
+    }
+    nodes(spec, errors);
+    let (devices, counters) = (spec.get("devices"), spec.get("sharedCounters"));
+    if counters.is_set() && devices.is_set() {
+        errors.invalid(spec, "", "only one of `sharedCounters` or `devices` is allowed");
+    }
+    let advanced = devices.items().any(|device| device::is_advanced(&device));
+    let max = if advanced { ADVANCED_DEVICES } else { DEVICES };
+    let name = |at: &At<'_, '_>| at.get("name").text().to_owned();
+    let per_device = spec.get("perDeviceNodeSelection").flag();
+    each_once(&devices, max, name, errors, |device, errors| {
+        device::validate(device, &named(old, device), per_device, errors);
+    });
+    each_once(&counters, COUNTER_SETS, name, errors, |set, errors| {
+        errors.required_in_format(&set.get("name"), dns1123_label);
+        capacity::counters(&set.get("counters"), errors);
+    });
+}
+
+/// The old device of the same name; null if there is none.
+fn named<'v>(old: &At<'v, '_>, device: &At<'_, '_>) -> At<'v, 'static> {
+    static NOTHING: crate::tree::Value = crate::tree::Value::Null;
+    let name = device.get("name").text();
+    let devices = old.value().get("devices").and_then(crate::tree::Value::as_array);
+    let found = devices.into_iter().flatten().find(|old| At::root(old).get("name").text() == name);
+    At::root(found.unwrap_or(&NOTHING))
+}
+
+/// For which nodes the devices are: one of four ways to say it.
+fn nodes(spec: &At<'_, '_>, errors: &mut Errors) {
+    const WAYS: &str =
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    let mut said = Vec::new();
+    let name = spec.get(NODE_NAME);
+    match name.opt_text() {
+        None => {}
+        Some("") => errors.invalid(&name, "", "must be either unset or set to a non-empty string"),
+        Some(text) => {
+            said.push("`nodeName`");
+            errors.invalid_each(&name, text, dns1123_subdomain(text));
+        }
+    }
+    let selector = spec.get("nodeSelector");
+    if selector.is_set() {
+        said.push("`nodeSelector`");
+        affinity::node_selector(&selector, errors);
+        let terms = selector.get("nodeSelectorTerms");
+        if terms.len() != 1 {
+            let shown = Verbatim(gotext::json(terms.value()));
+            errors.invalid(
+                &selector.get("nodeSelectorTerms"),
+                shown,
+                "must have exactly one node selector term",
+            );
+        }
+    }
+    flag(&spec.get("allNodes"), "`allNodes`", &mut said, errors);
+    flag(&spec.get("perDeviceNodeSelection"), "`perDeviceNodeSelection`", &mut said, errors);
+    one_way(spec, &said, WAYS, errors);
+}
+
+/// A flag that can only be up.
+pub fn flag<'n>(at: &At<'_, '_>, name: &'n str, said: &mut Vec<&'n str>, errors: &mut Errors) {
+    match at.opt_flag() {
+        None => {}
+        Some(true) => said.push(name),
+        Some(false) => errors.invalid(at, false, "must be either unset or set to true"),
+    }
+}
+
+/// `rule` says that it has to be exactly one.
+pub fn one_way(at: &At<'_, '_>, said: &[&str], rule: &str, errors: &mut Errors) {
+    match said {
+        [] => errors.required(at, rule),
+        [_] => {}
+        several => {
+            let shown = format!("{{{}}}", several.join(", "));
+            errors.invalid(
+                at,
+                &*shown,
+                &rule.replace("is required", "is required, but multiple fields are set"),
+            );
+        }
+    }
+}
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    let spec = At::member(object, "spec");
+    let driver = spec.get("driver");
+    if driver.text().to_lowercase() != driver.text() {
+        let text = gotext::quote(driver.text());
+        remarks.on(
+            &driver,
+            format_args!("driver names should be lowercase; {text} contains uppercase characters"),
+        );
+    }
+}
+
+const GATED_SPEC: &[Node] = &[
+    Under("devices", &[Each(GATED_DEVICE)]),
+    Of(DraPartitionableDevicesType, "partitionTypeAttribute"),
+    Of(DraOptionalNodeOperations, "skipNodeOperations"),
+];
+
+const GATED_DEVICE: &[Node] = &[
+    Under(
+        "attributes",
+        &[Each(&[
+            Of(DraListTypeAttributes, "bools"),
+            Of(DraListTypeAttributes, "ints"),
+            Of(DraListTypeAttributes, "strings"),
+            Of(DraListTypeAttributes, "versions"),
+        ])],
+    ),
+    Under("consumesCounters", &[Each(&[Of(DraDeviceCompatibilityGroups, "compatibilityGroups")])]),
+    Of(DraNodeAllocatableResources, "nodeAllocatableResources"),
+];
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Node", "Node that the devices belong to."),
+        text_column("Driver", "Driver that offers the devices."),
+        text_column("Pool", "Pool that the slice is part of."),
+        AGE,
+    ],
+    cells: |object, now| {
+        let spec = &object["spec"];
+        cells![
+            cell_name(object),
+            text(&spec["nodeName"]),
+            text(&spec["driver"]),
+            text(&spec["pool"]["name"]),
+            age_cell(object, now),
+        ]
+    },
+    ..PLAIN
+};

@@ -1,0 +1,119 @@
+//! How much of something a device has, and in which portions it is given.
+
+use std::cmp::Ordering;
+
+use crate::kinds::behavior::format::dns1123_label;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::resource::{nanos, shown};
+use crate::quantity::units;
+
+const COUNTERS: usize = 32;
+
+const OPTIONS: usize = 10;
+
+/// `shared` devices are given to several at once, in portions.
+pub fn validate(at: &At<'_, '_>, shared: bool, errors: &mut Errors) {
+    let policy = at.get("requestPolicy");
+    if !policy.is_set() {
+        return;
+    }
+    if !shared {
+        return errors.forbidden(&policy, "allowMultipleAllocations must be true");
+    }
+    let (options, range, default) =
+        (policy.get("validValues"), policy.get("validRange"), policy.get("default"));
+    let total = at.get("value");
+    match (!options.is_empty(), range.is_set()) {
+        (true, true) => {
+            let why = "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same time";
+            errors.forbidden(&policy, why);
+        }
+        (true, false) if !default.is_set() => {
+            errors.required(&default, "required when validValues is defined");
+        }
+        (false, true) if !default.is_set() => {
+            errors.required(&default, "required when validRange is defined");
+        }
+        (true, false) => self::options(&options, &default, &total, errors),
+        (false, true) => self::range(&range, &default, &total, errors),
+        (false, false) => {}
+    }
+}
+
+pub fn options(list: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: &mut Errors) {
+    let amounts: Vec<i128> = list.items().map(|option| nanos(&option)).collect();
+    for (index, _) in amounts.windows(2).enumerate().filter(|(_, pair)| pair[0] > pair[1]) {
+        let option = list.index(index + 1);
+        errors.invalid(&option, &*shown(&option), "values must be sorted in ascending order");
+    }
+    if list.len() > OPTIONS {
+        errors.too_many(list, list.len(), OPTIONS);
+    } else {
+        for (index, option) in list.items().enumerate() {
+            if amounts[index] > nanos(total) {
+                let why = format!("option is larger than capacity value: {}", shown(total));
+                errors.invalid(&option, &*shown(&option), &why);
+            }
+        }
+        for (index, option) in list.items().enumerate() {
+            // Upstream compares them in whole units.
+            let key = units(amounts[index]);
+            if amounts[..index].iter().any(|before| units(*before) == key) {
+                errors.duplicate(&option, &*key.to_string());
+            }
+        }
+    }
+    if list.len() > OPTIONS || !amounts.contains(&nanos(default)) {
+        errors.invalid(list, &*shown(default), "default value is not valid according to the requestPolicy");
+    }
+}
+
+pub fn range(at: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: &mut Errors) {
+    let (min, max, step) = (at.get("min"), at.get("max"), at.get("step"));
+    if !min.is_set() {
+        return errors.required(&min, "required when validRange is defined");
+    }
+    let mut check = |at: &At<'_, '_>, wrong: bool, value: &At<'_, '_>, why: &str, other: &At<'_, '_>| {
+        if wrong {
+            errors.invalid(at, &*shown(value), &format!("{why}: {}", shown(other)));
+        }
+    };
+    check(&min, nanos(&min) > nanos(total), &min, "min is larger than capacity value", total);
+    check(&min, nanos(default) < nanos(&min), default, "default is less than min", &min);
+    if max.is_set() {
+        check(&max, nanos(&min) > nanos(&max), &min, "min is larger than max", &max);
+        check(&max, nanos(&max) > nanos(total), &max, "max is larger than capacity value", total);
+        check(&max, nanos(default) > nanos(&max), default, "default is more than max", &max);
+    }
+    if !step.is_set() {
+        return;
+    }
+    let (least, one) = (shown(&min), shown(&step));
+    let reached = crate::quantity::sum(&least, &one).unwrap_or_default();
+    if nanos(&min) + nanos(&step) > nanos(total) {
+        let why = format!("one step {reached} is larger than capacity value: {}", shown(total));
+        errors.invalid(&step, &*one, &why);
+    }
+    for value in [Some(*default), max.is_set().then_some(max)].into_iter().flatten() {
+        let (distance, width) = (units(nanos(&value)) - units(nanos(&min)), units(nanos(&step)));
+        // Upstream divides, and fails where the step is nothing.
+        if width.cmp(&0) != Ordering::Equal && distance % width != 0 {
+            let why = format!("value is not a multiple of a given step ({one}) from ({least})");
+            errors.invalid(&step, &*shown(&value), &why);
+        }
+    }
+}
+
+/// What several devices share, by name.
+pub fn counters(map: &At<'_, '_>, errors: &mut Errors) {
+    if map.is_empty() {
+        return errors.required(map, "");
+    }
+    if map.len() > COUNTERS {
+        return errors.too_many(map, map.len(), COUNTERS);
+    }
+    for (name, _) in map.entries() {
+        errors.invalid_each(map, name, dns1123_label(name));
+    }
+}

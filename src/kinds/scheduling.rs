@@ -1,0 +1,11 @@
+//! The group `scheduling.k8s.io`.
+
+pub mod priority_class;
+
+use crate::kinds::behavior::{Group, Version};
+
+pub static GROUP: Group = Group {
+    name: "scheduling.k8s.io",
+    priority: 16_600,
+    versions: &[Version { name: "v1", kinds: &[&priority_class::KIND] }],
+};

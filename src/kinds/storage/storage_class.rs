@@ -1,0 +1,155 @@
+//! StorageClasses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::causes::Cause;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age, cells, flag, name, optional_text, text, text_column,
+};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::label_key;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::{immutable_text, same};
+use crate::kinds::behavior::rules::{Rules, selector};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::{KindWarnings, Remarks};
+use crate::kinds::core::node::labels::deprecated;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::same(warn),
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const PARAMETERS: usize = 512;
+
+const PARAMETERS_SIZE: usize = 256 * 1024;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    provisioner(&At::member(object, "provisioner"), errors);
+    parameters(&At::member(object, "parameters"), errors);
+    let (reclaim, binding) = (At::member(object, "reclaimPolicy"), At::member(object, "volumeBindingMode"));
+    errors.one_of(&reclaim, reclaim.text_or("Delete"), &["Delete", "Retain"]);
+    let mode = binding.opt_text().unwrap_or("Immediate");
+    errors.one_of(&binding, mode, &["Immediate", "WaitForFirstConsumer"]);
+    topologies(&At::member(object, "allowedTopologies"), errors);
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let (parameters, before) = (At::member(new, "parameters"), At::member(old, "parameters"));
+    if !same(parameters.value(), before.value()) {
+        errors.invalid(&parameters, selector::shown_map(&parameters), "field is immutable");
+    }
+    for name in ["provisioner", "reclaimPolicy", "volumeBindingMode"] {
+        immutable_text(&At::member(new, name), &At::member(old, name), errors);
+    }
+}
+
+pub fn provisioner(at: &At<'_, '_>, errors: &mut Errors) {
+    if at.text().is_empty() {
+        errors.required(at, "");
+    } else {
+        let name = at.text().to_lowercase();
+        errors.invalid_each(at, &name, label_key(&name));
+    }
+}
+
+pub fn parameters(map: &At<'_, '_>, errors: &mut Errors) {
+    if map.len() > PARAMETERS {
+        return errors.too_long(map, PARAMETERS);
+    }
+    let mut size = 0;
+    for (key, value) in map.entries() {
+        if key.is_empty() {
+            errors.invalid(map, key, "field can not be empty.");
+        }
+        size += key.len() + value.text().len();
+    }
+    if size > PARAMETERS_SIZE {
+        errors.too_long(map, PARAMETERS_SIZE);
+    }
+}
+
+fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
+    // How often there was each.
+    let mut terms: BTreeMap<BTreeMap<&str, BTreeSet<&str>>, usize> = BTreeMap::new();
+    for term in list.items() {
+        let mut keys = BTreeMap::new();
+        for requirement in term.get("matchLabelExpressions").items() {
+            let (key, values) = (requirement.get("key"), requirement.get("values"));
+            if values.is_empty() {
+                errors.required(&values, "");
+            }
+            let mut seen = BTreeSet::new();
+            for value in values.items() {
+                if !seen.insert(value.text()) {
+                    errors.duplicate(&value, value.text());
+                }
+            }
+            selector::label_name(&key, errors);
+            if keys.insert(key.text(), seen).is_some() {
+                errors.duplicate(&key, key.text());
+            }
+        }
+        // Upstream keeps as many empty terms as there are terms, and compares with these too.
+        let empties = if keys.is_empty() { list.len() } else { 0 };
+        let before = terms.entry(keys).or_default();
+        let expressions = term.get("matchLabelExpressions");
+        errors.add_times(*before + empties, || Cause::duplicate(expressions.path().to_string(), "\"\""));
+        *before += 1;
+    }
+}
+
+pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
+    for topology in At::member(object, "allowedTopologies").items() {
+        for expression in topology.get("matchLabelExpressions").items() {
+            let key = expression.get("key");
+            if let Some(message) = deprecated(key.text()) {
+                remarks.on(&key, message);
+            }
+        }
+    }
+}
+
+const DEFAULT_CLASS_ANNOTATIONS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        text_column("Provisioner", "Driver that makes volumes of the class."),
+        text_column("ReclaimPolicy", "What becomes of a volume when its claim is gone."),
+        text_column("VolumeBindingMode", "When volumes are made and bound."),
+        text_column("AllowVolumeExpansion", "Whether volumes can grow."),
+        AGE,
+    ],
+    cells,
+    ..PLAIN
+};
+
+fn cells(class: &Value, now: Timestamp) -> Vec<Value> {
+    let annotations = &class["metadata"]["annotations"];
+    let is_default = DEFAULT_CLASS_ANNOTATIONS.iter().any(|annotation| annotations[*annotation] == "true");
+    cells![
+        format!("{}{}", name(class), if is_default { " (default)" } else { "" }),
+        text(&class["provisioner"]),
+        optional_text(&class["reclaimPolicy"], "Delete"),
+        optional_text(&class["volumeBindingMode"], "Immediate"),
+        flag(&class["allowVolumeExpansion"]),
+        age(class, now),
+    ]
+}

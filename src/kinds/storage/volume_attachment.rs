@@ -1,0 +1,125 @@
+//! VolumeAttachments.
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::cell::{
+    AGE, NAME, PLAIN, age, boolean_column, cells, flag, name, text, text_column,
+};
+use crate::kinds::behavior::columns::{Column, Printer};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::dns1123_subdomain;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::core::persistent_volume;
+use crate::kinds::core::persistent_volume::Place;
+use crate::kinds::core::volume_source::csi_driver;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("volumeattachments", "VolumeAttachment")
+        .sub(&["status"])
+        .conditional()
+        .returns_deleted(),
+    strategy: Strategy {
+        status_metadata: RESET,
+        status: StatusRule::Reset(r#"{"attached":false}"#),
+        ..Strategy::PLAIN
+    },
+    rules: Rules::new(create, update).with_status(update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+const METADATA_SIZE: usize = 256 * 1024;
+
+const MESSAGE_SIZE: usize = 1024;
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    csi_driver(&spec.get("attacher"), errors);
+    source(&spec.get("source"), errors);
+    let node = spec.get("nodeName");
+    errors.in_format(&node, dns1123_subdomain);
+    let state = At::member(object, "status");
+    let metadata = state.get("attachmentMetadata");
+    let size: usize = metadata.entries().map(|(key, value)| key.len() + value.text().len()).sum();
+    if size > METADATA_SIZE {
+        errors.too_long(&metadata, METADATA_SIZE);
+    }
+    for name in ["attachError", "detachError"] {
+        let error = state.get(name);
+        if error.get("message").text().len() > MESSAGE_SIZE {
+            errors.too_long(&error.get("message"), METADATA_SIZE);
+        }
+        let code = error.get("errorCode");
+        if code.int() < 0 {
+            errors.within(&code, 0, i64::from(i32::MAX));
+        }
+    }
+    let volume = spec.dig(&["source", "persistentVolumeName"]);
+    if let Some(name) = volume.opt_text() {
+        errors.invalid_each(&volume, name, dns1123_subdomain(name));
+    }
+}
+
+fn source(at: &At<'_, '_>, errors: &mut Errors) {
+    let (inline, volume) = (at.get("inlineVolumeSpec"), at.get("persistentVolumeName"));
+    let one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    match (inline.is_set(), volume.opt_text()) {
+        (false, None) => errors.required(at, one),
+        (true, Some(_)) => errors.forbidden(at, one),
+        (false, Some("")) => errors.required(&volume, "must specify non empty persistentVolumeName"),
+        (false, Some(_)) => {}
+        (true, None) => persistent_volume::spec(&inline, Place::Inline, errors),
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let spec = At::member(new, "spec");
+    if !same(spec.value(), At::member(old, "spec").value()) {
+        errors.invalid(&spec, internal(&spec), IMMUTABLE);
+    }
+}
+
+/// As Go has it, but for a volume that is spelled out.
+fn internal(spec: &At<'_, '_>) -> Verbatim {
+    let text = |name: &str| gotext::json(&spec.get(name).text().into());
+    let (attacher, node) = (text("attacher"), text("nodeName"));
+    let source = |name: &str| gotext::json(spec.dig(&["source", name]).value());
+    let (volume, inline) = (source("persistentVolumeName"), source("inlineVolumeSpec"));
+    Verbatim(format!(
+        "{{\"Attacher\":{attacher},\"Source\":{{\"PersistentVolumeName\":{volume},\"InlineVolumeSpec\":{inline}}},\"NodeName\":{node}}}"
+    ))
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        NAME,
+        Column { format: "name", ..text_column("Attacher", "Driver that attaches the volume.") },
+        text_column("PV", "Volume to attach."),
+        text_column("Node", "Node to attach the volume to."),
+        boolean_column("Attached", "Whether the volume is attached."),
+        AGE,
+    ],
+    cells: |object, now| {
+        let spec = &object["spec"];
+        cells![
+            name(object),
+            text(&spec["attacher"]),
+            text(&spec["source"]["persistentVolumeName"]),
+            text(&spec["nodeName"]),
+            flag(&object["status"]["attached"]),
+            age(object, now),
+        ]
+    },
+    ..PLAIN
+};

@@ -1,0 +1,52 @@
+//! VolumeAttributesClasses.
+
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::Printer;
+use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age, cells, name, text, text_column};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::rules::Rules;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::same::same;
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::kinds::storage::storage_class::{parameters, provisioner};
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("volumeattributesclasses", "VolumeAttributesClass").short(&["vac"]).returns_deleted(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+/// A new class of attributes.
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    provisioner(&At::member(object, "driverName"), errors);
+    let map = At::member(object, "parameters");
+    parameters(&map, errors);
+    if map.is_empty() {
+        errors.required(&map, "must contain at least one key/value pair");
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    for name in ["driverName", "parameters"] {
+        let field = At::member(new, name);
+        if !same(field.value(), At::member(old, name).value()) {
+            errors.forbidden(&field, &format!("updates to {name} are forbidden."));
+        }
+    }
+    create(new, errors);
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[NAME, text_column("DriverName", "CSI driver that the class is for."), AGE],
+    cells: |object, now| cells![name(object), text(&object["driverName"]), age(object, now)],
+    ..PLAIN
+};

@@ -1,0 +1,152 @@
+//! StorageVersionMigrations (`pkg/apis/storagemigration/validation`), and conditions as metav1 has them.
+
+use std::collections::BTreeSet;
+
+use crate::fields::ObjectMap;
+use crate::gotext;
+use crate::kinds::behavior::BuiltIn;
+use crate::kinds::behavior::columns::cell::{NAME, PLAIN, cells, list, name, text, text_column};
+use crate::kinds::behavior::columns::{Column, Printer};
+use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain, label_key};
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
+use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
+use crate::kinds::behavior::rules::{Rules, condition};
+use crate::kinds::behavior::selectable::SelectableFields;
+use crate::kinds::behavior::strategy::Strategy;
+use crate::kinds::behavior::strategy::status::RESET;
+use crate::kinds::behavior::warnings::KindWarnings;
+use crate::tree::Value;
+
+pub static KIND: BuiltIn = BuiltIn {
+    definition: cluster("storageversionmigrations", "StorageVersionMigration").sub(&["status"]).conditional(),
+    strategy: Strategy { status_metadata: RESET, ..Strategy::PLAIN },
+    rules: Rules::new(create, update).with_status(status),
+    warnings: KindWarnings::NONE,
+    columns: &COLUMNS,
+    fields: SelectableFields::metadata,
+    other_version: None,
+};
+
+pub fn create(object: &ObjectMap, errors: &mut Errors) {
+    let spec = At::member(object, "spec");
+    let (resource, group) = (spec.dig(&["resource", "resource"]), spec.dig(&["resource", "group"]));
+    if resource.text().is_empty() {
+        errors.required(&resource, "resource is required to be set");
+    } else {
+        joined(&resource, dns1035_label(resource.text()), errors);
+    }
+    if !group.text().is_empty() {
+        joined(&group, dns1123_subdomain(group.text()), errors);
+    }
+}
+
+pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    create(new, errors);
+    let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
+    if !same(new.value(), old.value()) {
+        // The struct of the spec has Go's name for its only field.
+        let text = |name: &str| gotext::json(&new.dig(&["resource", name]).text().into());
+        let (group, resource) = (text("group"), text("resource"));
+        let shown = format!("{{\"Resource\":{{\"group\":{group},\"resource\":{resource}}}}}");
+        errors.invalid(&new, Verbatim(shown), IMMUTABLE);
+    }
+}
+
+pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
+    let (new, old) = (At::member(new, "status"), At::member(old, "status"));
+    let (version, before) = (new.get("resourceVersion"), old.get("resourceVersion"));
+    if !version.text().is_empty() && !is_well_formed(version.text()) {
+        let why = format!("resource version is not well formed: {}", version.text());
+        errors.invalid(&version, version.text(), &why);
+    }
+    let all = new.get("conditions");
+    conditions(&all, errors);
+    if !before.text().is_empty() && before.text() != version.text() {
+        errors.invalid(&version, version.text(), IMMUTABLE);
+    }
+    let is = |status: &At<'_, '_>, kind: &str| {
+        let all = status.get("conditions");
+        all.items().any(|c| c.get("type").text() == kind && c.get("status").text() == "True")
+    };
+    if is(&new, "Succeeded") && is(&new, "Failed") {
+        let why = "Both success and failed conditions cannot be true at the same time";
+        errors.invalid(&all, all.value(), why);
+    }
+    for (kind, word) in [("Succeeded", "Success"), ("Failed", "Failed")] {
+        if is(&old, kind) && !is(&new, kind) {
+            let why = format!("{word} condition cannot be set to false once it is true");
+            errors.invalid(&all, all.value(), &why);
+        }
+    }
+}
+
+/// A number without leading zeros, and not zero itself.
+fn is_well_formed(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn joined(at: &At<'_, '_>, messages: Vec<String>, errors: &mut Errors) {
+    if !messages.is_empty() {
+        errors.invalid(at, at.text(), &messages.join(","));
+    }
+}
+
+/// apimachinery `ValidateConditions`.
+fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for one in list.items() {
+        let kind = one.get("type");
+        if !seen.insert(kind.text()) {
+            errors.duplicate(&one, kind.text());
+        }
+        match kind.text() {
+            "" => errors.required(&kind, "is required"),
+            text => errors.invalid_each(&kind, text, label_key(text)),
+        }
+        let status = one.get("status");
+        match status.text() {
+            "" => errors.required(&status, ""),
+            text => drop(errors.one_of(&status, text, &["False", "True", "Unknown"])),
+        }
+        let generation = one.get("observedGeneration");
+        if generation.int() < 0 {
+            errors.invalid(&generation, generation.int(), "must be greater than or equal to zero");
+        }
+        let time = one.get("lastTransitionTime");
+        if time.text().is_empty() {
+            errors.required(&time, "");
+        }
+        condition::reason(&one.get("reason"), errors);
+        let message = one.get("message");
+        if message.text().len() > condition::MESSAGE_MAX {
+            errors.too_long(&message, condition::MESSAGE_MAX);
+        }
+    }
+}
+
+pub static COLUMNS: Printer = Printer {
+    columns: &[
+        Column { format: "", ..NAME },
+        text_column("Resource", "Resource that is rewritten."),
+        text_column("Status", "How far that is."),
+    ],
+    cells: |object, _| {
+        let resource = &object["spec"]["resource"];
+        // The dot stays where the group is empty.
+        let resource = format!("{}.{}", text(&resource["resource"]), text(&resource["group"]));
+        cells![name(object), resource, migration_state(object)]
+    },
+    ..PLAIN
+};
+
+/// The last of these conditions that holds.
+fn migration_state(migration: &Value) -> &str {
+    let holds = |condition: &&Value| {
+        condition["status"] == "True"
+            && matches!(text(&condition["type"]), "Running" | "Failed" | "Succeeded")
+    };
+    let state = list(&migration["status"]["conditions"]).iter().rfind(holds);
+    state.map_or("Unknown", |condition| text(&condition["type"]))
+}

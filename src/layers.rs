@@ -1,0 +1,154 @@
+//! Reads the sources of this crate: no import runs up, and kinds travel as values.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The modules from the top down; a module imports only from rows below its own. `ARCHITECTURE.md` says what each is for.
+const ROWS: &[&[&str]] = &[
+    &["main", "allocator"],
+    &["cli"],
+    &["server"],
+    &["http"],
+    &["controllers"],
+    &["api"],
+    &["kinds"],
+    &["auth"],
+    &["patch"],
+    &["cache"],
+    &["storage"],
+    &["runtime"],
+    &["metrics"],
+    &["expression"],
+    &["codec"],
+    &["schema"],
+    &["json", "fields", "quantity"],
+    &["gotext", "protowire"],
+    &[
+        "identity",
+        "long_work",
+        "pieces",
+        "private_files",
+        "random",
+        "revision",
+        "tasks",
+        "tree",
+        "user",
+        "wall_clock",
+    ],
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut open = vec![root.clone()];
+    let mut sources = Vec::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(
+                std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()),
+            );
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            sources.push((path.strip_prefix(&root).expect("below src").to_owned(), text));
+        }
+    }
+    sources
+}
+
+/// Without comments, and without tests, which may look at everything.
+fn production(path: &Path, text: String) -> String {
+    let is_test = path.components().any(|part| {
+        let name = part.as_os_str().to_string_lossy();
+        name == "tests" || name == "tests.rs" || name == "layers.rs"
+    });
+    if is_test {
+        return String::new();
+    }
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The first part of a path in the crate.
+fn module_of(path: &Path) -> String {
+    let first = path.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    first.unwrap_or_default().trim_end_matches(".rs").to_owned()
+}
+
+fn row_of(module: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&module))
+}
+
+#[test]
+fn no_import_runs_up() {
+    let modules: BTreeSet<String> = sources().iter().map(|(path, _)| module_of(path)).collect();
+    let mut wrong = BTreeSet::new();
+    for (path, text) in sources() {
+        let module = module_of(&path);
+        if matches!(module.as_str(), "lib" | "layers") {
+            continue;
+        }
+        let own = row_of(&module).unwrap_or_else(|| panic!("{module} stands in no row"));
+        let text = production(&path, text);
+        for part in text.split("crate::").skip(1) {
+            let used: String = part.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            if used == module || !modules.contains(&used) {
+                continue;
+            }
+            if row_of(&used).is_none_or(|row| row <= own) {
+                wrong.insert((module.clone(), used));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "imports that run up, or sideways in a row: {wrong:?}");
+}
+
+/// The parameters of every function of a source.
+fn signatures(text: &str) -> impl Iterator<Item = &str> {
+    text.split("fn ").skip(1).filter_map(|rest| {
+        let open = rest.find('(')?;
+        let mut depth = 0;
+        let end = rest[open..].find(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth == 0
+        })?;
+        Some(&rest[..open + end])
+    })
+}
+
+/// Whether a function takes a text of this name.
+fn takes_text(signature: &str, name: &str) -> bool {
+    ["&str", "String", "&String", "&Text", "Text", "&'static str"].iter().any(|form| {
+        let parameter = format!("{name}: {form}");
+        signature.match_indices(&parameter).any(|(at, _)| {
+            let before = signature[..at].chars().next_back();
+            before.is_some_and(|c| matches!(c, '(' | ' '))
+        })
+    })
+}
+
+#[test]
+fn no_function_takes_a_version_and_a_kind_as_two_texts() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        // Where names are made, they come as texts.
+        if path == Path::new("schema/names.rs") {
+            continue;
+        }
+        let text = production(&path, text);
+        for signature in signatures(&text) {
+            let version = ["api_version", "version"].iter().any(|name| takes_text(signature, name));
+            if version && ["kind", "plural"].iter().any(|name| takes_text(signature, name)) {
+                wrong.push(format!("{}: fn {signature})", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "take a Gvk or a Gvr: {wrong:#?}");
+}
+
+#[test]
+fn types_of_built_in_kinds_are_asked_for_in_one_place() {
+    let production = sources().into_iter().map(|(path, text)| (path.clone(), production(&path, text)));
+    let callers = production.filter(|(_, text)| text.contains("Types::built_in()"));
+    let callers: Vec<PathBuf> = callers.map(|(path, _)| path).collect();
+    assert_eq!(callers, [Path::new("schema/builtin.rs")]);
+}

@@ -1,0 +1,135 @@
+// Says what upstream makes of objects with structural schemas: a line of JSON for each object of
+// testdata/structural/cases.json, for src/schema/structural/tests.rs and src/patch/apply/schema/structural.rs.
+//
+//	cd tests/upstream && go run ./structural <../../testdata/structural/cases.json >../../testdata/structural/upstream.jsonl
+package main
+
+import (
+	"encoding/json"
+	"log"
+	"os"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/schemaconv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+type group struct {
+	Name    string                   `json:"name"`
+	Schema  json.RawMessage          `json:"schema"`
+	Objects []map[string]interface{} `json:"objects"`
+}
+
+type answer struct {
+	Name    string                 `json:"name"`
+	Schema  json.RawMessage        `json:"schema"`
+	Sent    map[string]interface{} `json:"sent"`
+	Unknown []string               `json:"unknown"`
+	Refused string                 `json:"refused,omitempty"`
+	// Without unknown members and nulls, and then with defaults.
+	Conformed map[string]interface{} `json:"conformed,omitempty"`
+	Defaulted map[string]interface{} `json:"defaulted,omitempty"`
+	// What apply says the object owns.
+	Fields json.RawMessage `json:"fields,omitempty"`
+}
+
+func main() {
+	log.SetFlags(0)
+	var groups []group
+	must(json.NewDecoder(os.Stdin).Decode(&groups))
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	for _, group := range groups {
+		schema := read(group.Schema)
+		for _, object := range group.Objects {
+			found := ask(schema, object)
+			found.Name, found.Schema, found.Sent = group.Name, group.Schema, object
+			must(out.Encode(found))
+		}
+	}
+}
+
+func read(text json.RawMessage) *structural.Structural {
+	var props v1.JSONSchemaProps
+	must(json.Unmarshal(text, &props))
+	var internal apiextensions.JSONSchemaProps
+	must(v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&props, &internal, nil))
+	schema, err := structural.NewStructural(&internal)
+	must(err)
+	must(defaulting.PruneDefaults(schema))
+	return schema
+}
+
+func ask(schema *structural.Structural, sent map[string]interface{}) answer {
+	object := runtime.DeepCopyJSON(normal(sent))
+	if err, _ := objectmeta.CoerceWithOptions(nil, object, schema, true, objectmeta.CoerceOptions{}); err != nil {
+		return answer{Refused: err.Error()}
+	}
+	options := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	found := answer{Unknown: pruning.PruneWithOptions(object, schema, true, options)}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, schema)
+	found.Conformed = runtime.DeepCopyJSON(object)
+	defaulting.Default(object, schema)
+	found.Defaulted = object
+	found.Fields = fields(schema, object)
+	return found
+}
+
+func fields(schema *structural.Structural, object map[string]interface{}) json.RawMessage {
+	model := schema.ToKubeOpenAPI()
+	if model.Properties == nil {
+		model.Properties = map[string]spec.Schema{}
+	}
+	model.Properties["apiVersion"] = *spec.StringProperty()
+	model.Properties["kind"] = *spec.StringProperty()
+	converted, err := schemaconv.ToSchemaFromOpenAPI(map[string]*spec.Schema{"object": model}, false)
+	must(err)
+	parser := typed.Parser{Schema: *converted}
+	plain := runtime.DeepCopyJSON(object)
+	delete(plain, "metadata")
+	value, err := parser.Type("object").FromUnstructured(plain)
+	if err != nil {
+		return nil
+	}
+	set, err := value.ToFieldSet()
+	must(err)
+	text, err := set.ToJSON()
+	must(err)
+	return text
+}
+
+// Integers as upstream's decoder has them.
+func normal(object map[string]interface{}) map[string]interface{} {
+	var walk func(value interface{}) interface{}
+	walk = func(value interface{}) interface{} {
+		switch value := value.(type) {
+		case map[string]interface{}:
+			for name, member := range value {
+				value[name] = walk(member)
+			}
+		case []interface{}:
+			for index, item := range value {
+				value[index] = walk(item)
+			}
+		case float64:
+			if value == float64(int64(value)) {
+				return int64(value)
+			}
+		}
+		return value
+	}
+	return walk(object).(map[string]interface{})
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
