@@ -55,6 +55,11 @@ pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Dur
     }
 
     let began = Instant::now();
+    // A machine dies at once, a cluster does not: backends that wait for the standby give that up when the postmaster is
+    // gone, and the others show what they have committed for as long as they do not notice.
+    for back in replicas.servers.iter().filter_map(|server| server.back.as_ref()) {
+        back.lose();
+    }
     old.kill().await;
     standby.promote().await;
     let survived = standby.number("SELECT revision FROM clock").await as u64;
