@@ -182,12 +182,13 @@ pub fn write_item(text: &mut String, step: &Step<'_>) {
     }
 }
 
-/// A step by fields that JSON spells as they are; nothing is written of others.
+/// A step by fields that JSON spells as they are; nothing is written of others, nor of a step by no field at all (`k:{}`,
+/// which a client may send).
 fn write_key<'f>(text: &mut String, fields: impl Iterator<Item = (&'f Arc<str>, &'f Value)> + Clone) -> bool {
     let plain = |(name, value): (&Arc<str>, &Value)| {
         is_plain_twice(name) && value.as_str().is_some_and(is_plain_twice)
     };
-    if !fields.clone().all(plain) {
+    if fields.clone().next().is_none() || !fields.clone().all(plain) {
         return false;
     }
     for (at, (name, value)) in fields.enumerate() {

@@ -148,3 +148,10 @@ proptest! {
         }
     }
 }
+
+/// A client may send a step that names no key field.
+#[test]
+fn a_step_by_no_field_is_written_as_it_came() {
+    let set = fields_v1::parse_text(r#"{"f:a":{"k:{}":{}}}"#).expect("a set");
+    assert_eq!(fields_v1::encode(&set), r#"{"f:a":{"k:{}":{}}}"#);
+}
