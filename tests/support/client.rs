@@ -231,9 +231,15 @@ impl Request {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         let request = request.body(Full::new(self.body)).unwrap_or_else(|error| panic!("{uri}: {error}"));
-        patient(&uri, self.client.http.request(request))
-            .await
-            .unwrap_or_else(|error| panic!("{uri}: {error:?}"))
+        loop {
+            match patient(&uri, self.client.http.request(request.clone())).await {
+                Ok(response) => return response,
+                // The server has told this connection to go and has not looked at the request: Go's client, too, sends it
+                // again on another.
+                Err(error) if format!("{error:?}").contains(r#"GoAway(b"", NO_ERROR, Remote)"#) => {}
+                Err(error) => panic!("{uri}: {error:?}"),
+            }
+        }
     }
 
     pub async fn watch(self) -> Watch {
