@@ -100,9 +100,9 @@ impl Backend for Faulty {
         limit: u32,
     ) -> Result<Changes, Error> {
         self.reads.fetch_add(1, SeqCst);
-        assert!(!self.reads_panic.load(SeqCst), "a read, on purpose");
         let mut changes = self.inner.changes(after, resource, limit).await?;
         // Afterwards: what is committed from now on is in no read that passes.
+        assert!(!self.reads_panic.load(SeqCst), "a read, on purpose");
         let failing = self.failing.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
         if failing.is_ok() {
             return Err(Error::Unavailable("on purpose".into()));
