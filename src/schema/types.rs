@@ -270,7 +270,7 @@ impl Types {
     /// A struct of apimachinery's `meta/v1`.
     pub fn message_named(&self, name: &str) -> Option<MessageId> {
         let found = self.messages().find(|(_, message)| {
-            *message.name == *name && &*message.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
+            *message.name == *name && message.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
         });
         found.map(|(id, _)| id)
     }

@@ -232,7 +232,7 @@ async fn a_resource_that_stays_is_the_same_in_the_next_generation(setup: Setup) 
     assert!(same(&widgets.gvr()) && same(&Gvr::fixed("apps/v1", "deployments")));
     assert!(first.get(&widgets.gvr()).is_none(), "a generation never changes");
     let mut events = watch(&server, ALL_WIDGETS).await;
-    serve(&server, &[widgets.clone()]).await;
+    serve(&server, std::slice::from_ref(&widgets)).await;
     server.post(WIDGETS, &widget("a")).await.expect(201);
     events.expect_named("ADDED", "a").await;
 }

@@ -91,7 +91,8 @@ impl Setup {
 
     /// A server with nothing but what it makes itself.
     pub async fn start_empty(&self) -> TestServer {
-        let opened: Arc<OnceLock<(Arc<dyn Backend>, Arc<Api>)>> = Arc::default();
+        type Built = OnceLock<(Arc<dyn Backend>, Arc<Api>)>;
+        let opened: Arc<Built> = Arc::default();
         let slot = opened.clone();
         let server = self.builder().start_with(async move |environment| {
             let backend = open(&environment.config.datastore).await?;

@@ -34,9 +34,10 @@ impl Api {
         current: Option<Current>,
     ) -> Result<Placed, Error> {
         let Ready { next, requires, naming, advised } = ready;
-        let advise = |new: &ObjectMap, old| match advised {
-            true => advise(write, new, old),
-            false => {}
+        let advise = |new: &ObjectMap, old| {
+            if advised {
+                advise(write, new, old);
+            }
         };
         match (next, current) {
             (Next::Unchanged | Next::Delete(_), None) => Err(write.request.target.not_found()),
