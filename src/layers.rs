@@ -21,8 +21,8 @@ const ROWS: &[&[&str]] = &[
     &["expression"],
     &["codec"],
     &["schema"],
-    &["json", "fields", "quantity"],
-    &["gotext", "protowire"],
+    &["fields"],
+    &["protowire"],
     &[
         "causes",
         "identity",
@@ -32,7 +32,6 @@ const ROWS: &[&[&str]] = &[
         "random",
         "revision",
         "tasks",
-        "tree",
         "user",
         "wall_clock",
         "warnings",

@@ -25,20 +25,16 @@ pub mod schema;
 pub mod causes;
 pub mod expression;
 pub mod fields;
-pub mod gotext;
 pub mod identity;
-pub mod json;
 pub mod long_work;
 pub mod metrics;
 pub mod pieces;
 pub mod private_files;
 pub mod protowire;
-pub mod quantity;
 pub mod random;
 pub mod revision;
 pub mod runtime;
 pub mod tasks;
-pub mod tree;
 pub mod user;
 pub mod wall_clock;
 pub mod warnings;
@@ -46,4 +42,5 @@ pub mod warnings;
 #[cfg(test)]
 mod layers;
 
+pub use rowplane_values::{gotext, json, quantity, tree};
 pub use server::Server;

@@ -64,7 +64,7 @@ impl Server {
             Cache::start(backend.clone(), &[pods], mark.clone(), runtime, &Default::default())
                 .await
                 .expect("load");
-        let store = Store::start(backend.clone(), sink, mark, runtime);
+        let store = Store::start(backend.clone(), Some(sink), mark, runtime);
         Self { backend, cache, store, pods }
     }
 

@@ -108,6 +108,7 @@ conformance! {
             one_hot_key_has_one_winner_per_version,
             many_writers_get_consecutive_revisions,
             commits_reach_the_sink_before_the_writer,
+            nothing_is_written_that_could_not_be_shown,
             a_caller_that_goes_away_does_not_stop_its_write,
             large_values_in_one_batch,
         }

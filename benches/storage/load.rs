@@ -8,7 +8,6 @@ use rowplane::codec::object::Draft;
 use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
-use tokio::sync::mpsc;
 
 /// Keys of one writer: created first, then updated in turn.
 const KEYS: usize = 1000;
@@ -35,8 +34,7 @@ pub async fn through_store(backend: &Arc<dyn Backend>, writers: usize, duration:
     let group = GroupResource::new("bench", &format!("load-{writers}"));
     let resource = backend.resource_ids(&[group]).await.expect("an id")[0];
     let mark = HighWaterMark::load(std::env::temp_dir().join("rowplane-bench-mark"));
-    let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, Arc::new(mark), &Runtime::default());
+    let store = Store::start(backend.clone(), None, Arc::new(mark), &Runtime::default());
     let start = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|writer| tokio::spawn(write_until(store.clone(), resource, writer, start + duration)))

@@ -21,11 +21,7 @@ impl Api {
     ) -> Result<Modified, Error> {
         let mut sent = body.decode_scale(request)?;
         check_place(request.target, &mut sent)?;
-        let propose = &mut |found: Option<&Current>| match found {
-            Some(_) => Ok(updated(request, sent.clone())),
-            None => Err(request.target.not_found()),
-        };
-        self.rescale(request, propose).await
+        self.rescale(request, &mut |_| Ok(updated(request, sent.clone()))).await
     }
 
     pub(super) async fn patch_scale(

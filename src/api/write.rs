@@ -207,7 +207,8 @@ impl Api {
         match propose(found)? {
             Proposal::Object(object) => self.attempt_object(write, object, None, found).await,
             Proposal::Scale(Rescale { scale, owners }) => {
-                self.attempt_object(write, scale, Some(owners), found).await
+                let found = found.ok_or_else(|| write.request.target.not_found())?;
+                self.attempt_object(write, scale, Some(owners), Some(found)).await
             }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;

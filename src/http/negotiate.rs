@@ -182,7 +182,7 @@ pub fn wants_pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
 
 impl Negotiated {
     /// 406 if the transform does not go with the shape of the object; `what` names the object's type.
-    pub fn check_shape(&self, shape: Shape, what: &str) -> Result<(), Error> {
+    pub fn check_shape(&self, shape: Shape, what: impl FnOnce() -> String) -> Result<(), Error> {
         let (asked, is) = match (self.transform, shape) {
             (Some(Transform::PartialObjectMetadata(_)), Shape::List) => ("PartialObjectMetadata", "a list"),
             (Some(Transform::PartialObjectMetadataList(_)), Shape::Single) => {
@@ -190,7 +190,7 @@ impl Negotiated {
             }
             _ => return Ok(()),
         };
-        let message = format!("you requested {asked}, but the requested object is {is} ({what})");
+        let message = format!("you requested {asked}, but the requested object is {is} ({})", what());
         Err(Error::NotAcceptable { message, by: Refuser::Handler })
     }
 }

@@ -30,7 +30,6 @@ use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::Target;
-use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
@@ -47,9 +46,10 @@ use crate::warnings::Warnings;
 /// What is known of a request before its verb runs.
 struct Context<'a> {
     app: &'a App,
-    /// What is served while the request is answered, whatever comes next.
-    served: &'a Served,
+    /// As it is served while the request is answered, whatever comes next.
     definition: &'a Arc<ResourceDefinition>,
+    /// As it is stored; reviews are not.
+    resource: Option<&'a Arc<Resource>>,
     path: &'a ResourcePath,
     parts: &'a Parts,
     query: Query,
@@ -66,9 +66,12 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     let started = Instant::now();
     let pretty = request::pretty(&parts);
     let served = app.api.catalog.served();
-    let Some(definition) = served.registry().lookup(&path.resource) else {
-        return unknown(app, &path, &parts);
+    let resource = served.get(&path.resource);
+    let definition = match resource {
+        Some(resource) => Some(resource.definition.clone()),
+        None => served.registry().lookup(&path.resource),
     };
+    let Some(definition) = definition else { return unknown(app, &path, &parts) };
     let query = request::query(&parts);
     let user = request::user(&parts);
     let action = match Action::of(&parts.method, &path, &query, &definition) {
@@ -88,14 +91,13 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return response::too_many_requests();
     }
     let warnings = Warnings::default();
-    let resource = app.api.resources.get(&definition.gvr());
     if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
         warnings.add(text);
     }
     let context = Context {
         app,
-        served: &served,
         definition: &definition,
+        resource,
         path: &path,
         parts: &parts,
         query,
@@ -228,7 +230,7 @@ impl Context<'_> {
 
     /// The stored resource; reviews have none.
     fn resource(&self) -> Result<&Arc<Resource>, Error> {
-        self.served.get(&self.path.resource).ok_or(Error::UnknownResource)
+        self.resource.ok_or(Error::UnknownResource)
     }
 
     fn is_virtual(&self) -> bool {
@@ -251,7 +253,7 @@ impl Context<'_> {
         negotiate::check_route(accept, types)?;
         let offers = if self.has_table() { RESOURCE } else { WITHOUT_TABLE };
         let negotiated = negotiate::negotiate(accept, offers)?;
-        negotiated.check_shape(shape, &self.go_type(shape))?;
+        negotiated.check_shape(shape, || self.go_type(shape))?;
         Ok(negotiated)
     }
 

@@ -10,7 +10,7 @@ use super::behavior::{Behavior, BuiltIn, Group, Version};
 use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupResource, GroupVersion, Gvk};
-use crate::schema::resource::{ResourceDefinition, Storage, Subresource, Verb};
+use crate::schema::resource::{Origin, ResourceDefinition, Storage, Subresource, Verb};
 use crate::schema::types::Types;
 use crate::tree::Text;
 
@@ -19,8 +19,8 @@ pub fn definitions() -> Vec<ResourceDefinition> {
     let types = builtin::types();
     let versions = GROUPS.iter().flat_map(|group| group.versions.iter().map(move |version| (group, version)));
     let definitions_of = |(group, version): (&&Group, &Version)| {
-        let name = GroupVersion::new(group.name, version.name);
-        version.kinds.iter().map(|kind| definition(&types, &name, &kind.definition)).collect::<Vec<_>>()
+        let define = |kind: &&BuiltIn| definition(&types, group, version, &kind.definition);
+        version.kinds.iter().map(define).collect::<Vec<_>>()
     };
     versions.flat_map(definitions_of).collect()
 }
@@ -67,7 +67,8 @@ pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<
     definitions
 }
 
-fn definition(types: &Arc<Types>, name: &GroupVersion, row: &Definition) -> ResourceDefinition {
+fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Definition) -> ResourceDefinition {
+    let name = GroupVersion::new(group.name, version.name);
     ResourceDefinition {
         kind: known(types, name.with_kind(row.kind)),
         list_kind: format!("{}List", row.kind).into(),
@@ -76,9 +77,11 @@ fn definition(types: &Arc<Types>, name: &GroupVersion, row: &Definition) -> Reso
         short_names: row.short_names.iter().map(|&name| name.into()).collect(),
         categories: row.category.into_iter().map(Text::from).collect(),
         scope: row.scope,
+        origin: Origin::BuiltIn,
+        group_priority: group.priority,
         verbs: verbs(row),
         subresources: subresources(types, row),
-        storage: storage(name, row),
+        storage: storage(&name, row),
         behavior: row.behavior,
     }
 }
@@ -90,12 +93,12 @@ fn known(types: &Arc<Types>, gvk: Gvk) -> Kind {
 
 fn verbs(row: &Definition) -> Vec<Verb> {
     use Verb::{Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch};
-    match (&row.keeping, row.plural) {
-        (Keeping::Nothing, _) => vec![Create],
-        // Emptying a namespace takes long; upstream never offered to do it to all of them at once.
-        (_, "namespaces") => vec![Create, Delete, Get, List, Patch, Update, Watch],
+    let mut verbs = match row.keeping {
+        Keeping::Nothing => vec![Create],
         _ => vec![Create, Delete, DeleteCollection, Get, List, Patch, Update, Watch],
-    }
+    };
+    verbs.retain(|verb| *verb != DeleteCollection || row.deletes_collection);
+    verbs
 }
 
 fn subresources(types: &Arc<Types>, row: &Definition) -> Vec<Subresource> {

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::names::{GroupResource, GroupVersion, Gvk, Gvr};
-use super::resource::{ResourceDefinition, Storage};
+use super::resource::{Origin, ResourceDefinition, Storage};
 use crate::tree::Text;
 
 mod order;
+
+use order::compare_versions;
 
 /// An immutable set of definitions. When a definition comes or goes (a CRD, say), a new registry is built from
 /// the whole list and swapped in, so that readers and the documents made from it never see half a change.
@@ -26,15 +28,9 @@ pub struct Group {
     /// Empty for the core group.
     pub name: Text,
     pub origin: Origin,
+    priority: u32,
     /// In discovery order: the first one is preferred. Never empty.
     pub versions: Vec<ServedVersion>,
-}
-
-/// Discovery and OpenAPI describe custom resources a little differently from built-in ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    BuiltIn,
-    Custom,
 }
 
 /// A version of a group with what is served in it.
@@ -60,9 +56,9 @@ impl Registry {
             }
         }
         for group in &mut groups {
-            group.versions.sort_by(|a, b| order::compare_versions(a.version(), b.version()));
+            group.versions.sort_by(|a, b| compare_versions(a.version(), b.version()));
         }
-        groups.sort_by_cached_key(|group| (Reverse(order::group_priority(&group.name)), group.name.clone()));
+        groups.sort_by_cached_key(|group| (Reverse(group.priority), group.name.clone()));
         let by_name = groups.iter().enumerate().map(|(i, group)| (group.name.clone(), i)).collect();
         Self { groups, by_name, by_storage }
     }
@@ -137,8 +133,8 @@ impl ServedVersion {
 
 fn group_version<'a>(groups: &'a mut Vec<Group>, definition: &ResourceDefinition) -> &'a mut ServedVersion {
     let at = groups.iter().position(|g| g.name == *definition.group()).unwrap_or_else(|| {
-        let origin = order::origin(definition.group());
-        groups.push(Group { name: definition.group().clone(), origin, versions: Vec::new() });
+        let (origin, priority) = (definition.origin, definition.group_priority);
+        groups.push(Group { name: definition.group().clone(), origin, priority, versions: Vec::new() });
         groups.len() - 1
     });
     let versions = &mut groups[at].versions;

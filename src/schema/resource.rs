@@ -15,12 +15,22 @@ pub struct ResourceDefinition {
     pub short_names: Vec<Text>,
     pub categories: Vec<Text>,
     pub scope: Scope,
+    pub origin: Origin,
+    /// Where discovery lists the group, which is listed by the first of its definitions: greater numbers come first.
+    pub group_priority: u32,
     /// The verbs of the main resource, sorted as discovery prints them.
     pub verbs: Vec<Verb>,
     /// Sorted by name.
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
+}
+
+/// Discovery and OpenAPI describe custom resources a little differently from built-in ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    Custom,
 }
 
 impl ResourceDefinition {

@@ -91,7 +91,7 @@ pub async fn build_with_api(
     let (storing, controlling) = (runtime.group(), runtime.group());
     end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
-    let store = Store::start(backend.clone(), sink, mark.clone(), &storing);
+    let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
     let api = Arc::new(Api {
         store,

@@ -37,9 +37,8 @@ pub enum Written {
     Committed { revision: Revision, object: Option<Arc<Object>> },
     /// The precondition failed: at `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
-    /// A [requirement](super::Requirement) failed: at `judged_at` the live version of its row was `found`. Whoever finds
-    /// that the newer version will do as well can hand the mutation in again.
-    Unmet { mutation: Box<Mutation>, requirement: usize, found: Option<Revision>, judged_at: Revision },
+    /// A [requirement](super::Requirement) failed: at `judged_at` another version of its row was live.
+    Unmet { judged_at: Revision },
 }
 
 /// What became of mutations that pass together or not at all.
@@ -60,10 +59,11 @@ struct Pending {
 
 impl Store {
     /// Starts the writer task. It ends when its queue is empty and either the last clone of the store is gone or its
-    /// tasks are being stopped, after which nothing is written any more.
+    /// tasks are being stopped, after which nothing is written any more. Without a sink nobody is shown what was
+    /// written before the writers are answered.
     pub fn start(
         backend: Arc<dyn Backend>,
-        sink: CommitSink,
+        sink: Option<CommitSink>,
         mark: Arc<HighWaterMark>,
         runtime: &Runtime,
     ) -> Self {
@@ -115,7 +115,7 @@ impl Store {
 
 struct Writer {
     backend: Arc<dyn Backend>,
-    sink: CommitSink,
+    sink: Option<CommitSink>,
     mark: Arc<HighWaterMark>,
     tasks: Tasks,
     commits: CommitMetrics,
@@ -124,7 +124,7 @@ struct Writer {
     fenced: Notify,
 }
 
-/// Where a commit is handed to the cache; `None` where there is no cache (in tests).
+/// Where a commit is handed to the cache; `None` where there is no cache.
 type Slot = Option<mpsc::OwnedPermit<OwnCommit>>;
 
 /// A batch's place among those in flight.
@@ -148,7 +148,10 @@ impl Writer {
             let (place, next) = oneshot::channel();
             let place = Place { before: before.replace(next), after: Some(place) };
             self.tasks.spawn("batch", async move {
-                let slot = this.reserve().await;
+                let slot = match this.reserve().await {
+                    Ok(slot) => slot,
+                    Err(error) => return refuse(batch.into_parts().1, &error),
+                };
                 let started = Instant::now();
                 let result = this.commit(&mut batch, None).await;
                 drop(permit);
@@ -206,7 +209,7 @@ impl Writer {
         mutations: Vec<Mutation>,
         registry: &RegistryChange,
     ) -> Result<Together, Error> {
-        let slot = self.reserve().await;
+        let slot = self.reserve().await?;
         let commit = self.commit(&mut &mutations[..], Some(registry)).await?;
         let mut writes = Vec::with_capacity(mutations.len());
         for (mutation, outcome) in mutations.into_iter().zip(commit.outcomes) {
@@ -221,9 +224,11 @@ impl Writer {
         Ok(Together::Committed)
     }
 
-    /// Waits until another commit can be handed to the cache, so that no more are made than can be shown to readers.
-    async fn reserve(&self) -> Slot {
-        self.sink.clone().reserve_owned().await.ok()
+    /// Waits until another commit can be handed to the cache, so that no more are made than can be shown to readers:
+    /// none at all once the cache has ended.
+    async fn reserve(&self) -> Result<Slot, Error> {
+        let Some(sink) = self.sink.clone() else { return Ok(None) };
+        sink.reserve_owned().await.map(Some).map_err(|_| Error::Closed)
     }
 
     /// Makes what was written visible to this server's readers. Fails if the cache has ended before it did that: the
@@ -288,9 +293,7 @@ fn written(
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
-        Outcome::Unmet { requirement, found } => {
-            Written::Unmet { mutation: Box::new(mutation), requirement, found, judged_at }
-        }
+        Outcome::Unmet { .. } => Written::Unmet { judged_at },
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
             let object = match change {

@@ -3,6 +3,7 @@
 use std::future::IntoFuture as _;
 
 use futures_util::future::join_all;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::write::{DEPLOYMENTS, at, no_event_until_now};
@@ -17,6 +18,7 @@ on_both_databases! {
     c79_generation,
     a_put_that_creates,
     a_put_and_deletes_at_once,
+    a_scale_of_nothing,
 }
 
 pub fn conflict(name: &str) -> (String, Value) {
@@ -183,5 +185,20 @@ async fn a_put_and_deletes_at_once(setup: Setup) {
         }
         watch.expect_named("DELETED", &name).await;
         assert_eq!(server.get(at(&name)).await.status, 404);
+    }
+}
+
+/// Whatever way it is written: there is no parent that could be made of a Scale.
+async fn a_scale_of_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let path = format!("{DEPLOYMENTS}/web/scale");
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": "web", "namespace": "t"}, "spec": {"replicas": 2}});
+    let apply = server.request(Method::PATCH, format!("{path}?fieldManager=a"));
+    let applied = apply.body("application/apply-patch+yaml", scale.to_string()).await;
+    let answers = [server.put(&path, &scale).await, server.patch(&path, &scale).await, applied];
+    for answer in answers {
+        let details = json!({"name": "web", "group": "apps", "kind": "deployments"});
+        answer.fails(404, "NotFound", "deployments.apps \"web\" not found", details);
     }
 }

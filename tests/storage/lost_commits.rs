@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use rowplane::runtime::Runtime;
 use rowplane::storage::{Error, HighWaterMark, Key, SAFETY_GAP, Scan, Store, Written};
-use tokio::sync::mpsc;
 
 use crate::support::database::Database;
 use crate::support::object::{create, names, pass, resource};
@@ -35,8 +34,7 @@ pub async fn the_store_jumps_over_lost_commits(database: &Database) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("mark");
     let mark = Arc::new(HighWaterMark::load(path.clone()));
-    let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Runtime::default());
+    let store = Store::start(backend.clone(), None, mark.clone(), &Runtime::default());
     let revision = async |store: &Store, name| {
         let written = store.write(create(&Key::new(resource, "ns", name), 1)).await.expect("write");
         match written {
@@ -52,8 +50,7 @@ pub async fn the_store_jumps_over_lost_commits(database: &Database) {
     // A server that starts anew knows of the loss by its mark alone.
     let mark = Arc::new(HighWaterMark::load(path));
     assert_eq!(mark.get(), lost);
-    let (sink, _) = mpsc::channel(1);
-    let store = Store::start(backend.clone(), sink, mark.clone(), &Runtime::default());
+    let store = Store::start(backend.clone(), None, mark.clone(), &Runtime::default());
     let next = revision(&store, "c").await;
     assert_eq!(next.0, lost.0 + SAFETY_GAP + 1);
     assert_eq!(mark.get(), next);

@@ -7,7 +7,7 @@ use rowplane::codec::object::Draft;
 use rowplane::revision::Revision;
 use rowplane::runtime::Runtime;
 use rowplane::storage::{
-    Backend, Change, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
+    Backend, Change, Error, Expect, HighWaterMark, Key, Mutation, OwnCommit, Scan, Store, Written,
 };
 use tokio::sync::mpsc;
 
@@ -16,20 +16,19 @@ use crate::support::object::{create, feed, list, names, pass, resource, update};
 
 /// A store without a cache behind it.
 pub fn start(backend: &Arc<dyn Backend>) -> Store {
-    let (sink, _) = mpsc::channel(1);
-    start_with(backend, sink)
+    Store::start(backend.clone(), None, Arc::default(), &Runtime::default())
 }
 
 /// With somebody behind it who publishes.
 pub fn start_with(backend: &Arc<dyn Backend>, sink: mpsc::Sender<OwnCommit>) -> Store {
-    Store::start(backend.clone(), sink, Arc::default(), &Runtime::default())
+    Store::start(backend.clone(), Some(sink), Arc::default(), &Runtime::default())
 }
 
 /// A store whose mark says that this revision has been acknowledged.
 pub fn start_at(backend: &Arc<dyn Backend>, acknowledged: Revision) -> Store {
-    let (sink, mark) = (mpsc::channel(1).0, Arc::new(HighWaterMark::default()));
+    let mark = Arc::new(HighWaterMark::default());
     mark.raise(acknowledged);
-    Store::start(backend.clone(), sink, mark, &Runtime::default())
+    Store::start(backend.clone(), None, mark, &Runtime::default())
 }
 
 /// 200 writers at a time hand in an update of the same version; all of them try again until they have won once.
@@ -136,6 +135,17 @@ pub async fn commits_reach_the_sink_before_the_writer(database: &Database) {
         matches!(lost, Written::Conflict { found: Some(found), .. } if found.0 == base.0 + 1),
         "{lost:?}"
     );
+}
+
+pub async fn nothing_is_written_that_could_not_be_shown(database: &Database) {
+    let backend = database.open().await;
+    let key = Key::new(resource(&*backend, "things").await, "ns", "a");
+    let (sink, commits) = mpsc::channel(1);
+    drop(commits);
+    let refused = start_with(&backend, sink).write(create(&key, 1)).await;
+    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+    let now = backend.clock().await.expect("clock").revision;
+    assert!(names(&*backend, &Scan::all(key.resource), now).await.is_empty());
 }
 
 pub async fn a_caller_that_goes_away_does_not_stop_its_write(database: &Database) {

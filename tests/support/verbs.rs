@@ -53,7 +53,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
     Arc::new(Api {
-        store: Store::start(backend, sink, mark, &runtime),
+        store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         catalog: Catalog::new(built_in),

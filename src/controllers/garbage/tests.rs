@@ -37,7 +37,7 @@ async fn api(directory: &std::path::Path) -> Api {
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
     Api {
-        store: Store::start(backend, sink, mark, &runtime),
+        store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         catalog: Catalog::new(built_in),

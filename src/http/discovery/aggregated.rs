@@ -2,7 +2,8 @@
 
 use super::{insert_nonempty, verbs};
 use crate::schema::names::Gvk;
-use crate::schema::registry::{Group, Origin, ServedVersion};
+use crate::schema::registry::{Group, ServedVersion};
+use crate::schema::resource::Origin;
 use crate::schema::resource::{ResourceDefinition, Scope, Subresource};
 use crate::tree::{Value, json};
 

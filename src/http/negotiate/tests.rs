@@ -116,13 +116,13 @@ fn shapes_and_pretty() {
         negotiate(Some(&format!("application/json;as={kind};g=meta.k8s.io;v=v1")), RESOURCE).unwrap()
     };
     let list = chosen("PartialObjectMetadataList");
-    assert!(list.check_shape(Shape::List, "*core.PodList").is_ok());
+    assert!(list.check_shape(Shape::List, || "*core.PodList".into()).is_ok());
     assert_eq!(
-        list.check_shape(Shape::Single, "*core.Pod").unwrap_err().to_string(),
+        list.check_shape(Shape::Single, || "*core.Pod".into()).unwrap_err().to_string(),
         "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Pod)"
     );
-    assert!(chosen("PartialObjectMetadata").check_shape(Shape::List, "").is_err());
-    assert!(chosen("Table").check_shape(Shape::List, "").is_ok());
+    assert!(chosen("PartialObjectMetadata").check_shape(Shape::List, || "".into()).is_err());
+    assert!(chosen("Table").check_shape(Shape::List, || "".into()).is_ok());
     let cases = [
         (Some("1"), None, true),
         (Some("yes"), Some("curl/8"), false),

@@ -4,7 +4,8 @@ use super::operation::{ANSWERS, Body, OK, Operation, PathItem, STREAMS, Subject}
 use super::parameters::{self, NAMESPACE, PRETTY, Parameter};
 use super::{names, wording};
 use crate::schema::kind::Kind;
-use crate::schema::registry::{Origin, ServedVersion};
+use crate::schema::registry::ServedVersion;
+use crate::schema::resource::Origin;
 use crate::schema::resource::{ResourceDefinition, Subresource, Verb};
 use crate::tree::Text;
 

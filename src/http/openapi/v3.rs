@@ -9,7 +9,8 @@ use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
 use super::{OpenApi, overview};
 use crate::http::discovery::version;
-use crate::schema::registry::{Origin, Registry, ServedVersion};
+use crate::schema::registry::{Registry, ServedVersion};
+use crate::schema::resource::Origin;
 use crate::tree::{Map, Value, json};
 
 /// The forms that the PATCH of a built-in kind takes.

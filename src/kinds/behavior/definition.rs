@@ -14,6 +14,8 @@ pub struct Definition {
     pub category: Option<&'static str>,
     pub subresources: &'static [&'static str],
     pub keeping: Keeping,
+    /// Whether one DELETE may mean all objects of a collection.
+    pub deletes_collection: bool,
     pub behavior: Behavior,
 }
 
@@ -34,6 +36,7 @@ const fn plain(plural: &'static str, kind: &'static str, scope: Scope) -> Defini
         category: None,
         subresources: &[],
         keeping: Keeping::Own,
+        deletes_collection: true,
         behavior: Behavior {
             generation: false,
             unconditional_update: true,
@@ -75,6 +78,11 @@ impl Definition {
 
     pub const fn not_stored(mut self) -> Self {
         self.keeping = Keeping::Nothing;
+        self
+    }
+
+    pub const fn deleted_one_by_one(mut self) -> Self {
+        self.deletes_collection = false;
         self
     }
 

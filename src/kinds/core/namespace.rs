@@ -23,6 +23,8 @@ pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("namespaces", "Namespace")
         .short(&["ns"])
         .sub(&["finalize", "status"])
+        // Emptying a namespace takes long; upstream never offered to do it to all of them at once.
+        .deleted_one_by_one()
         .returns_deleted(),
     strategy: Strategy {
         names: NameFormat::Dns1123Label,

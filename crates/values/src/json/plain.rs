@@ -10,7 +10,7 @@ use crate::tree::{Map, Number, Text, Value};
 /// Levels of objects and arrays; `serde_json` takes 127, and a number of 128 bits has one for each.
 const LEVELS: usize = 120;
 
-/// Where a value stands, as far as the sets of managers are concerned, which can stay text ([`crate::codec::managed`]).
+/// Where a value stands, as far as the sets of managers are concerned, which can stay text (`codec::managed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Where there are none, or where they are of no interest.

@@ -6,7 +6,7 @@ use serde::de::DeserializeSeed;
 
 mod exact;
 mod node;
-pub(crate) mod plain;
+pub mod plain;
 pub mod scan;
 mod surrogates;
 pub mod text;

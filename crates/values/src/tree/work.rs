@@ -1,0 +1,22 @@
+//! Steps that walks over large values count, so that tests can bound work instead of time. Nothing is counted in a
+//! release build.
+
+use std::cell::Cell;
+
+thread_local! {
+    static STEPS: Cell<usize> = const { Cell::new(0) };
+}
+
+#[inline(always)]
+pub fn count(steps: usize) {
+    if cfg!(debug_assertions) {
+        STEPS.set(STEPS.get() + steps);
+    }
+}
+
+/// The steps that `work` takes on this thread.
+pub fn of(work: impl FnOnce()) -> usize {
+    let before = STEPS.get();
+    work();
+    STEPS.get() - before
+}
