@@ -24,7 +24,7 @@ use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::json::text::{write_indented, write_json};
-use crate::kinds::behavior::columns::{EmptyRows, Printer};
+use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
@@ -42,7 +42,7 @@ pub struct Encoder {
 enum Form {
     Object,
     Metadata(MetaVersion),
-    Table { printer: &'static Printer, version: MetaVersion, include: IncludeObject },
+    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject },
 }
 
 impl Encoder {
@@ -59,7 +59,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let printer = resource.behavior.columns;
+                let printer = resource.behavior.columns.clone();
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -128,7 +128,7 @@ impl Encoder {
     /// What stands for the items of a list that has none.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty() == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }
@@ -163,7 +163,7 @@ impl Encoder {
     /// The order of items, where it is not the list's own.
     pub fn order(&self) -> Option<fn(&Value, &Value) -> std::cmp::Ordering> {
         match &self.form {
-            Form::Table { printer, .. } => printer.order,
+            Form::Table { printer, .. } => printer.order(),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! JSON values as rowplane holds them: [`tree`]s in memory, exact text ([`json`]), Go's forms of text ([`gotext`]) and
+//! JSON values as rowplane holds them: [`tree`]s in memory, exact text ([`json`]), paths into them ([`jsonpath`]), Go's forms of text ([`gotext`]) and
 //! [`quantity`].
 //!
 //! Nothing here knows of Kubernetes' kinds. A crate of its own, so that it is compiled once and beside others.
@@ -6,5 +6,6 @@
 
 pub mod gotext;
 pub mod json;
+pub mod jsonpath;
 pub mod quantity;
 pub mod tree;
