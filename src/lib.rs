@@ -34,10 +34,12 @@ pub mod protowire;
 pub mod random;
 pub mod revision;
 pub mod runtime;
+pub mod server_trust;
 pub mod tasks;
 pub mod user;
 pub mod wall_clock;
 pub mod warnings;
+pub mod webhook;
 
 #[cfg(test)]
 mod layers;

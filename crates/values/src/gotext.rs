@@ -52,10 +52,9 @@ pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
 
 /// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.
 pub fn json(value: &crate::tree::Value) -> String {
-    match value {
-        crate::tree::Value::String(text) => json_string(text),
-        other => escaped(other.to_string()),
-    }
+    let mut text = Vec::new();
+    crate::json::text::write_json(&mut text, value);
+    utf8(&text).into_owned()
 }
 
 /// As [`json`], of a string.

@@ -12,7 +12,7 @@ fn cells_are_upstreams() {
     GzDecoder::new(packed).read_to_string(&mut lines).expect("text in gzip");
     let (mut wrong, mut cells) = (Vec::new(), 0);
     for line in lines.lines() {
-        // How such numbers are printed is decided where objects are read.
+        // Reading a body makes floats of such numbers.
         if line.contains("9223372036854776000") {
             continue;
         }
