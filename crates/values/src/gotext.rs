@@ -133,6 +133,20 @@ pub fn display_map(object: &crate::tree::Map) -> String {
     format!("map[{}]", members.join(" "))
 }
 
+/// What Go calls the type of a decoded value.
+pub fn go_type(value: &crate::tree::Value) -> &'static str {
+    use crate::tree::Value;
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// What `encoding/json` calls a value of the wrong type.
 pub fn json_kind(value: &crate::tree::Value) -> &'static str {
     use crate::tree::Value;

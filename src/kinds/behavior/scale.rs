@@ -133,21 +133,8 @@ fn dotted(members: &[Text]) -> String {
 }
 
 fn wrong_type(members: &[Text], value: &Value, expected: &str) -> WrongType {
-    let (path, shown, found) = (dotted(members), gotext::display(value), go_type(value));
+    let (path, shown, found) = (dotted(members), gotext::display(value), gotext::go_type(value));
     WrongType(format!("{path} accessor error: {shown} is of the type {found}, expected {expected}"))
-}
-
-/// What Go calls the type of a decoded value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]
