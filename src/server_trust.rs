@@ -22,8 +22,8 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String>
 #[derive(Debug)]
 pub struct Trusted {
     authorities: RootCertStore,
-    /// The same certificates. One that a server shows itself is trusted too, as OpenSSL and Go do: a certificate that has
-    /// signed itself is its own authority.
+    /// The same certificates. A server's own certificate is accepted if it is among them, as OpenSSL and Go do: a
+    /// self-signed certificate is its own authority.
     certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -41,7 +41,7 @@ impl Trusted {
     pub fn system() -> Self {
         let mut authorities = RootCertStore::empty();
         for certificate in rustls_native_certs::load_native_certs().certs {
-            // Systems keep certificates of which some are older than all rules.
+            // Some of a system's certificates are too old for the rules of today; those are skipped.
             let _ = authorities.add(certificate);
         }
         Self { authorities, certificates: Vec::new() }
@@ -51,9 +51,9 @@ impl Trusted {
 #[derive(Debug)]
 pub struct ServerVerifier {
     pub provider: Arc<CryptoProvider>,
-    /// `None`: anybody may answer.
+    /// `None` if any certificate is accepted.
     pub roots: Option<Trusted>,
-    /// Whether the certificate has to be of the server that was called.
+    /// Whether the name in the certificate has to be that of the server that was called.
     pub names: bool,
 }
 

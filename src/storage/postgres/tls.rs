@@ -1,7 +1,7 @@
-//! The TLS side of a link to PostgreSQL: whom the server's certificate has to please.
+//! The TLS side of a link to PostgreSQL: how the server's certificate is verified.
 //!
-//! Not sqlx's: that trusts every CA of the system beside the root file, so that `verify-ca` would let anybody in who has a
-//! certificate of any public CA, and it takes `require` with a root file for `require` without one.
+//! sqlx's own TLS would not do: it trusts every CA of the system in addition to the root file, so that `verify-ca`
+//! would accept a certificate of any public CA; and it treats `require` with a root file like `require` without one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use rustls::pki_types::pem::PemObject as _;
 use super::address::{Roots, TlsTarget, Trust};
 use crate::server_trust::{ServerVerifier, Trusted, certificates};
 
-/// Reads the files anew: certificates that have been renewed count from the next connection on. Blocks.
+/// Makes the TLS configuration. The files are read anew each time, so that renewed certificates take effect with the
+/// next connection. Blocks.
 pub fn config(target: &TlsTarget) -> Result<Arc<ClientConfig>, String> {
     let verifier = match &target.trust {
         Trust::Anybody => ServerVerifier::new(None, false),
