@@ -1,8 +1,13 @@
-//! The `scale` subresource: how many replicas, whatever the kind.
+//! The `scale` subresource: the number of replicas, in the same form for all kinds.
 //!
+<<<<<<< HEAD
 //! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`), and of custom resources, which
 //! name their paths themselves (apiextensions-apiserver `pkg/registry/customresource/etcd.go`). Revision and uid
 //! preconditions are the caller's, and so is storing the parent.
+=======
+//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`). The caller checks
+//! preconditions on revision and uid, and stores the parent.
+>>>>>>> main
 
 use super::error::Error;
 use super::resource::Resource;
@@ -15,13 +20,13 @@ use crate::tree::{Value, json};
 
 pub const GVK: Gvk = Gvk::fixed("autoscaling/v1", "Scale");
 
-/// The kind of a resource's subresource.
+/// The kind of the resource's subresource `scale`.
 pub fn kind(resource: &Resource) -> Result<&Kind, Error> {
     let scale = resource.definition.subresource("scale").and_then(|scale| scale.kind.as_ref());
     scale.ok_or(Error::UnknownResource)
 }
 
-/// What upstream's defaulting gives to a parent that says nothing.
+/// The number that upstream's defaults give to a parent without replicas.
 const DEFAULT_REPLICAS: i64 = 1;
 
 /// What stands for replicas that a custom resource does not say, while a Scale of it is changed: upstream's least integer.
@@ -128,6 +133,7 @@ fn scale(parent: &ObjectMap, wanted: i64, replicas: Replicas) -> ObjectMap {
     }
 }
 
+<<<<<<< HEAD
 /// Sets the parent's replicas to those of a Scale. No number means zero.
 pub fn put(resource: &Resource, parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
     let Some(paths) = &resource.behavior.scale else { return apply(parent, scale, name) };
@@ -137,6 +143,10 @@ pub fn put(resource: &Resource, parent: &mut ObjectMap, scale: &ObjectMap, name:
 
 /// 422 if there are less than none.
 fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
+=======
+/// Sets the parent's replicas to those of `scale`; 422 if the number is negative. A missing number means zero.
+pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
+>>>>>>> main
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";
