@@ -27,15 +27,11 @@ use claims::{Misfit, claim};
 /// How many bytes of a body error messages show.
 const SUMMARY: usize = 30;
 
-<<<<<<< HEAD
 /// What upstream says of the Go type that holds custom resources.
 const NO_PROTOBUF: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and \
                            cannot be encoded to a protobuf message";
 
-/// A body and the form it is in.
-=======
 /// A body and its media type.
->>>>>>> main
 pub struct Encoded {
     pub media: MediaType,
     pub bytes: Bytes,

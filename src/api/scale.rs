@@ -1,13 +1,8 @@
 //! The `scale` subresource: the number of replicas, in the same form for all kinds.
 //!
-<<<<<<< HEAD
-//! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`), and of custom resources, which
-//! name their paths themselves (apiextensions-apiserver `pkg/registry/customresource/etcd.go`). Revision and uid
-//! preconditions are the caller's, and so is storing the parent.
-=======
-//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`). The caller checks
+//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`), and for custom resources, whose
+//! definitions name the paths (apiextensions-apiserver `pkg/registry/customresource/etcd.go`). The caller checks
 //! preconditions on revision and uid, and stores the parent.
->>>>>>> main
 
 use super::error::Error;
 use super::resource::Resource;
@@ -133,20 +128,15 @@ fn scale(parent: &ObjectMap, wanted: i64, replicas: Replicas) -> ObjectMap {
     }
 }
 
-<<<<<<< HEAD
-/// Sets the parent's replicas to those of a Scale. No number means zero.
+/// Sets the parent's replicas to those of a Scale. A missing number means zero.
 pub fn put(resource: &Resource, parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
     let Some(paths) = &resource.behavior.scale else { return apply(parent, scale, name) };
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     Ok(paths.spec_replicas.set(parent, replicas.into())?)
 }
 
-/// 422 if there are less than none.
+/// 422 if the number is negative.
 fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
-=======
-/// Sets the parent's replicas to those of `scale`; 422 if the number is negative. A missing number means zero.
-pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
->>>>>>> main
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";

@@ -43,8 +43,7 @@ impl Versions for Scale {
     }
 }
 
-<<<<<<< HEAD
-/// Where the parent keeps them.
+/// The parent's field for replicas.
 fn replicas_of(resource: &Resource) -> FieldSet {
     match &resource.behavior.scale {
         None => replicas(),
@@ -55,10 +54,7 @@ fn replicas_of(resource: &Resource) -> FieldSet {
     }
 }
 
-/// Of a Scale, and of every built-in kind with the subresource.
-=======
-/// The parent's field for replicas; the same for every built-in kind with the subresource.
->>>>>>> main
+/// The field for replicas of a Scale; the same for every built-in kind with the subresource.
 fn replicas() -> FieldSet {
     field_paths(&[&["spec", "replicas"]])
 }
@@ -72,13 +68,8 @@ pub fn track(
     tracking: Tracking<'_>,
 ) {
     let Ok(managers) = Managers::decode(super::entries(parent).unwrap_or_default()) else { return };
-<<<<<<< HEAD
     let seen = of_parent(resource, &managers);
-    // Where nobody owns the replicas any more, nobody comes to own them by an update.
-=======
-    let seen = of_parent(&managers);
     // If the replicas have no owner any more, an update does not create one.
->>>>>>> main
     if seen.0.is_empty() {
         return;
     }
@@ -146,19 +137,12 @@ fn in_any_version(identity: &Identity) -> (&str, Operation, &str) {
 }
 
 fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Managers {
-<<<<<<< HEAD
     let own = replicas_of(resource);
     let owns = |manager: &&Manager, replicas: &FieldSet| !manager.fields.intersection(replicas).is_empty();
     let scaled = replicas();
     let mut owners: Vec<Option<&Manager>> =
         scale.0.iter().filter(|manager| owns(manager, &scaled)).map(Some).collect();
-    // The places of those that have not been met in the parent.
-=======
-    let replicas = replicas();
-    let owns = |manager: &&Manager| !manager.fields.intersection(&replicas).is_empty();
-    let mut owners: Vec<Option<&Manager>> = scale.0.iter().filter(owns).map(Some).collect();
     // The positions of the parent's entries that have no counterpart yet.
->>>>>>> main
     let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
     for (at, owner) in owners.iter().flatten().enumerate() {
         places.entry(in_any_version(&owner.identity)).or_default().push_back(at);
