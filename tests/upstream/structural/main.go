@@ -2,12 +2,19 @@
 // testdata/structural/cases.json, for src/schema/structural/tests.rs and src/patch/apply/schema/structural.rs.
 //
 //	cd tests/upstream && go run ./structural <../../testdata/structural/cases.json >../../testdata/structural/upstream.jsonl
+//
+// Of schemas and objects that it makes itself, of regular expressions, and of texts and formats:
+//
+//	go run ./structural random 1 500 6 | gzip -9n >../../testdata/structural/random.jsonl.gz
+//	go run ./structural patterns | gzip -9n >../../testdata/structural/patterns.jsonl.gz
+//	go run ./structural formats | gzip -9n >../../testdata/structural/formats.tsv.gz
 package main
 
 import (
 	"encoding/json"
 	"log"
 	"os"
+	"strconv"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -42,6 +50,23 @@ type answer struct {
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) > 4 && os.Args[1] == "random" {
+		number := func(at int) int {
+			value, err := strconv.Atoi(os.Args[at])
+			must(err)
+			return value
+		}
+		generate(int64(number(2)), number(3), number(4))
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "patterns" {
+		writePatterns()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "formats" {
+		writeFormats(strfmt.Default.Validates)
+		return
+	}
 	var groups []group
 	must(json.NewDecoder(os.Stdin).Decode(&groups))
 	out := json.NewEncoder(os.Stdout)

@@ -32,7 +32,7 @@ impl StructuralBuilder<'_, '_> {
             },
             ValueType::Object => Atom { map: Some(self.map(node, preserves)), ..Atom::default() },
             ValueType::Array => Atom { list: Some(self.list(node, preserves)), ..Atom::default() },
-            ValueType::Number => scalar(Scalar::Numeric),
+            ValueType::Integer | ValueType::Number => scalar(Scalar::Numeric),
             ValueType::Boolean => scalar(Scalar::Boolean),
             ValueType::String if matches!(node.format.as_str(), "" | "byte") => scalar(Scalar::String),
             ValueType::String => scalar(Scalar::Untyped),
@@ -54,8 +54,9 @@ impl StructuralBuilder<'_, '_> {
 
     fn map(&mut self, node: &SchemaNode, preserves: bool) -> MapType {
         let mut fields: HashMap<Arc<str>, FieldType> = HashMap::new();
-        for (name, property) in &node.properties {
-            let field = FieldType { id: self.node(property, preserves), default: property.default.clone() };
+        for (name, property) in node.properties.iter() {
+            let default = property.default.as_deref().cloned();
+            let field = FieldType { id: self.node(property, preserves), default };
             fields.insert(name.as_str().into(), field);
         }
         if node.embedded {
