@@ -16,6 +16,7 @@ use crate::tree::{Map, Text, Value};
 mod check;
 mod coerce;
 mod correlated;
+mod default_rules;
 mod defaults;
 mod embedded;
 mod format;
@@ -32,6 +33,7 @@ mod validate;
 mod view;
 
 pub use check::{Bound, Check, Pattern};
+pub use default_rules::DefaultRules;
 pub use format::Format;
 pub use intern::Schemas;
 pub use place::Place;
@@ -168,9 +170,7 @@ impl SchemaNode {
 
     /// Whether an object that does not preserve unknown members may have this one.
     fn knows(&self, name: &str) -> bool {
-        self.properties.contains(name)
-            || self.additional != Additional::Unsaid
-            || self.is_object_member(name)
+        self.properties.contains(name) || self.additional != Additional::Unsaid || self.is_object_member(name)
     }
 
     fn is_object_member(&self, name: &str) -> bool {

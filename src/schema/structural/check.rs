@@ -60,7 +60,8 @@ impl Pattern {
 
     /// The error is Go's about the expression.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        let compiled = self.compiled.get_or_init(|| Regexp::compile(&self.text).map_err(|error| error.to_string()));
+        let compiled =
+            self.compiled.get_or_init(|| Regexp::compile(&self.text).map_err(|error| error.to_string()));
         compiled.as_ref().map(|compiled| compiled.is_match(text)).map_err(String::as_str)
     }
 }

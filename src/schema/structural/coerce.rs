@@ -13,15 +13,25 @@ impl Structural {
     /// upstream's about the first value of the wrong type.
     pub(super) fn coerce_embedded(&self, object: &mut Map) -> Result<bool, String> {
         let mut coercer = Coercer { metadata: &self.metadata, unknown: false };
-        coercer.members(&self.root, object, &Place::ROOT)?;
+        let coerced = coercer.members(&self.root, object, &Place::ROOT);
+        coerced.map_err(|cause| format!("{}: {}", cause.field, cause.message))?;
         Ok(coercer.unknown)
     }
 }
 
+/// Brings the metadata of a value, which may be a resource itself, into its type's form.
+pub fn coerce_resource(
+    schema: &SchemaNode,
+    value: &mut Value,
+    at: &Place<'_>,
+    metadata: &GoShape,
+) -> Result<(), Cause> {
+    Coercer { metadata, unknown: false }.value(schema, value, at)
+}
+
 /// Brings metadata in a default into its type's form; what is wrong with it is for validation to say.
 pub fn coerce_default(schema: &SchemaNode, default: &mut Value, metadata: &GoShape) {
-    let mut coercer = Coercer { metadata, unknown: false };
-    _ = coercer.value(schema, default, &Place::ROOT);
+    _ = coerce_resource(schema, default, &Place::ROOT, metadata);
 }
 
 struct Coercer<'a> {
@@ -30,7 +40,7 @@ struct Coercer<'a> {
 }
 
 impl Coercer<'_> {
-    fn members(&mut self, schema: &SchemaNode, object: &mut Map, at: &Place<'_>) -> Result<(), String> {
+    fn members(&mut self, schema: &SchemaNode, object: &mut Map, at: &Place<'_>) -> Result<(), Cause> {
         for (name, value) in object.iter_mut() {
             let (below, place) = match (schema.properties.get(name), schema.additional.schema()) {
                 (Some(property), _) => (property, at.property(name)),
@@ -42,7 +52,7 @@ impl Coercer<'_> {
         Ok(())
     }
 
-    fn value(&mut self, schema: &SchemaNode, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    fn value(&mut self, schema: &SchemaNode, value: &mut Value, at: &Place<'_>) -> Result<(), Cause> {
         match value {
             Value::Object(object) => {
                 if schema.embedded {
@@ -59,7 +69,7 @@ impl Coercer<'_> {
         }
     }
 
-    fn resource(&mut self, object: &mut Map, at: &Place<'_>) -> Result<(), String> {
+    fn resource(&mut self, object: &mut Map, at: &Place<'_>) -> Result<(), Cause> {
         for name in ["apiVersion", "kind"] {
             if let Some(value) = object.get(name).filter(|value| !value.is_string()) {
                 return Err(misfit(at, name, value, "must be a string"));
@@ -68,12 +78,12 @@ impl Coercer<'_> {
         match object.get_mut("metadata") {
             None => {}
             Some(Value::Object(metadata)) => {
-                // After an error all that did not fit is still there.
-                let fit = types::conform(self.metadata, None, metadata);
-                match fit {
+                let mut conformed = metadata.clone();
+                match types::conform(self.metadata, None, &mut conformed) {
                     Ok(fit) => self.unknown |= fit.unknown,
-                    Err(why) => return Err(misfit(at, "metadata", &object["metadata"], &why)),
+                    Err(why) => return Err(misfit(at, "metadata", &metadata.clone().into(), &why)),
                 }
+                *metadata = conformed;
             }
             Some(null @ Value::Null) => *null = Map::new().into(),
             Some(value) => {
@@ -86,7 +96,6 @@ impl Coercer<'_> {
     }
 }
 
-fn misfit(at: &Place<'_>, name: &str, value: &Value, why: &str) -> String {
-    let cause = Cause::invalid(at.property(name).to_string(), shown(value), why);
-    format!("{}: {}", cause.field, cause.message)
+fn misfit(at: &Place<'_>, name: &str, value: &Value, why: &str) -> Cause {
+    Cause::invalid(at.property(name).to_string(), shown(value), why)
 }

@@ -76,8 +76,6 @@ const OF_TEXTS: [(&str, Format); 26] = [
     ("uuid5", Format::Uuid5),
 ];
 
-const HOSTNAME: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
-
 impl Format {
     /// The format that a schema of a type names, if its values are held to one.
     pub fn of(value_type: ValueType, name: &str) -> Option<Self> {
@@ -188,9 +186,34 @@ fn is_uuid(text: &str, fits: impl Fn(usize, u8) -> bool) -> bool {
     digits == 32
 }
 
+/// A label, which may end with a hyphen, or several of which the last one has letters only.
 fn is_hostname(text: &str) -> bool {
-    static PATTERN: LazyLock<Regexp> = LazyLock::new(|| Regexp::compile(HOSTNAME).expect("an expression"));
-    text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && PATTERN.is_match(text)
+    if text.len() > 255 || text.split('.').any(|label| label.len() > 63) {
+        return false;
+    }
+    let Some((labels, last)) = text.rsplit_once('.') else {
+        let mut chars = text.chars();
+        let first = chars.next();
+        let rest = chars.as_str().strip_prefix('-').unwrap_or(chars.as_str());
+        return first.is_some_and(is_of_label) && rest.chars().all(is_of_label);
+    };
+    let is_label = |label: &str| {
+        let ends = [label.chars().next(), label.chars().next_back()];
+        ends.iter().all(|end| end.is_some_and(is_of_label))
+            && label.chars().all(|c| c == '-' || is_of_label(c))
+    };
+    labels.split('.').all(is_label) && last.chars().nth(1).is_some() && last.chars().all(is_letter)
+}
+
+fn is_letter(c: char) -> bool {
+    static LETTER: LazyLock<Regexp> = LazyLock::new(|| Regexp::compile(r"^\p{L}$").expect("an expression"));
+    c.is_ascii_alphabetic() || !c.is_ascii() && LETTER.is_match(c.encode_utf8(&mut [0; 4]))
+}
+
+/// A letter, a digit or a symbol.
+fn is_of_label(c: char) -> bool {
+    static SYMBOL: LazyLock<Regexp> = LazyLock::new(|| Regexp::compile(r"^\p{S}$").expect("an expression"));
+    c.is_ascii_digit() || is_letter(c) || SYMBOL.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ fn one_of(walk: &mut Walk, schemas: &[Node], value: View<'_>, at: &Place<'_>, fo
     if let (1, Some(first)) = (valid, first) {
         return found.merge(first);
     }
-    let why = if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
+    let why =
+        if valid == 0 { "Found none valid".to_owned() } else { format!("Found {valid} valid alternatives") };
     found.add_unplaced(|| format!("{} must validate one and only one schema (oneOf). {why}", name(at)));
     best.into_iter().filter(|_| valid == 0).for_each(|best| found.merge(best));
 }

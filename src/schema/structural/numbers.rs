@@ -3,6 +3,7 @@
 use super::check::Check;
 use super::outcome::{Kind, Outcome};
 use super::place::Place;
+use super::validate::Expected;
 use super::{Bound, Format, SchemaNode, ValueType};
 use crate::gotext;
 use crate::tree::Number;
@@ -42,12 +43,10 @@ impl Quantity {
     }
 
     /// Whether a number of this type stands for one of the schema's type.
-    pub fn fits(self, schema: &SchemaNode) -> bool {
+    pub fn fits(self, expected: Expected) -> bool {
         match self {
-            Self::Integer(_) => schema.has_type("integer") || schema.has_type("number"),
-            Self::Float(float) => {
-                schema.has_type("number") || schema.has_type("integer") && is_json_integer(float)
-            }
+            Self::Integer(_) => expected.has("integer") || expected.has("number"),
+            Self::Float(float) => expected.has("number") || expected.has("integer") && is_json_integer(float),
         }
     }
 
@@ -119,7 +118,9 @@ impl Quantity {
 
     fn multiple(self, schema: &SchemaNode, factor: f64, at: &Place<'_>, found: &mut Outcome) {
         let comparable = Self::Float(factor).in_range(schema, MULTIPLE.bound, at, found);
-        let positive = |place: &str, factor: &str| format!("factor MultipleOf declared for {place} must be positive: {factor}");
+        let positive = |place: &str, factor: &str| {
+            format!("factor MultipleOf declared for {place} must be positive: {factor}")
+        };
         match self {
             Self::Integer(integer) if comparable => {
                 let factor = to_integer(factor);
@@ -157,7 +158,9 @@ impl Quantity {
         };
         let format = schema.known_format;
         let (holds, format) = match (kind, format) {
-            ("integer", Some(Format::Int32)) => (self.as_integer().is_some_and(|n| i32::try_from(n).is_ok()), "int32"),
+            ("integer", Some(Format::Int32)) => {
+                (self.as_integer().is_some_and(|n| i32::try_from(n).is_ok()), "int32")
+            }
             ("integer", Some(Format::Int64)) => (self.as_integer().is_some(), "int64"),
             ("integer", _) => (self.as_integer().is_some(), ""),
             ("number", Some(Format::Float)) => (is_single(self.as_float()), "float"),
@@ -180,7 +183,8 @@ impl Quantity {
         match self {
             Self::Integer(integer) => Some(integer),
             Self::Float(float) => {
-                let fits = float.fract() == 0.0 && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
+                let fits = float.fract() == 0.0
+                    && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
                 fits.then_some(float as i64)
             }
         }

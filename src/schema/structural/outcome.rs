@@ -42,7 +42,13 @@ impl Outcome {
     }
 
     /// An error at a place; `text` is what kube-openapi says, `value` what it shows.
-    pub fn add(&mut self, kind: Kind, at: &Place<'_>, value: impl FnOnce() -> String, text: impl FnOnce(&str) -> String) {
+    pub fn add(
+        &mut self,
+        kind: Kind,
+        at: &Place<'_>,
+        value: impl FnOnce() -> String,
+        text: impl FnOnce(&str) -> String,
+    ) {
         self.push(|| {
             let place = at.dotted();
             let text = text(&place);
@@ -100,7 +106,11 @@ impl Violation {
             }
             Kind::TooLong(max) => {
                 let unit = plural(max, "byte", "bytes");
-                Cause::new(CauseReason::TooLong, field, format!("Too long: may not be more than {max} {unit}"))
+                Cause::new(
+                    CauseReason::TooLong,
+                    field,
+                    format!("Too long: may not be more than {max} {unit}"),
+                )
             }
             Kind::TooMany(max) if max < 0 => {
                 let text = format!("Too many: {}: has too many items", self.value);

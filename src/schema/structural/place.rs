@@ -80,7 +80,9 @@ impl fmt::Display for Place<'_> {
         }
         match self.step {
             Step::Root(path) => f.write_str(path),
-            Step::Property(name) if self.parent.is_some_and(|parent| matches!(parent.step, Step::Root(""))) => {
+            Step::Property(name)
+                if self.parent.is_some_and(|parent| matches!(parent.step, Step::Root(""))) =>
+            {
                 f.write_str(name)
             }
             Step::Property(name) => write!(f, ".{name}"),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::check::{Bound, Check};
-use super::intern::Known;
 use super::coerce::coerce_default;
+use super::intern::Known;
 use super::prune::Pruner;
-use super::{Additional, Format, ListType, MAX_DEPTH, Node, NotStructural, Properties, SchemaNode, ValueType};
+use super::{
+    Additional, Format, ListType, MAX_DEPTH, Node, NotStructural, Properties, SchemaNode, ValueType,
+};
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Text, Value};
 

@@ -19,7 +19,11 @@ const STEPS_MAX: u64 = 20_000_000;
 impl Structural {
     /// What is wrong with a new object.
     pub fn validate(&self, object: &Map) -> Causes {
-        let mut walk = Walk::default();
+        self.validate_within(object, STEPS_MAX)
+    }
+
+    pub(super) fn validate_within(&self, object: &Map, steps: u64) -> Causes {
+        let mut walk = Walk { steps_left: steps, ..Walk::default() };
         let mut found = Outcome::default();
         walk.value(&self.root, View::Object(object), &Place::ROOT, &mut found);
         walk.end(found, "")
@@ -27,18 +31,18 @@ impl Structural {
 }
 
 impl SchemaNode {
-    /// What is wrong with a value that stands at a path.
-    pub fn validate(&self, value: &Value, path: &str) -> Causes {
-        let mut walk = Walk::default();
+    /// What is wrong with a default that stands at a path.
+    pub(super) fn validate_default(&self, value: &Value, path: &str) -> Causes {
+        let mut walk = Walk { reading: Reading::Structural, ..Walk::default() };
         let mut found = Outcome::default();
         walk.value(self, value.into(), &Place::ROOT, &mut found);
         walk.end(found, path)
     }
 
     /// The types that values may have, as errors list them.
-    fn type_names(&self) -> Option<&'static str> {
+    fn type_names(&self, reading: Reading) -> Option<&'static str> {
         Some(match self.value_type {
-            _ if self.int_or_string => "integer,string",
+            _ if self.int_or_string && reading == Reading::Declared => "integer,string",
             ValueType::Any => return None,
             ValueType::Object => "object",
             ValueType::Array => "array",
@@ -49,16 +53,34 @@ impl SchemaNode {
         })
     }
 
-    pub(super) fn has_type(&self, name: &str) -> bool {
-        match self.int_or_string {
-            true => matches!(name, "integer" | "string"),
-            false => self.type_names() == Some(name),
-        }
+    /// The format that values are held to.
+    fn checked_format(&self, reading: Reading) -> &str {
+        if self.known_format.is_some() || reading == Reading::Structural { &self.format } else { "" }
     }
+}
 
-    /// The format, if values are held to it.
-    fn checked_format(&self) -> &str {
-        if self.known_format.is_some() { &self.format } else { "" }
+/// What a schema's words mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As upstream reads those of a definition, for objects.
+    Declared,
+    /// As it reads them once they are structural, for the defaults in them: what may be an integer or a string may be
+    /// anything, and formats that nobody knows are formats.
+    Structural,
+}
+
+/// The types of a schema.
+#[derive(Clone, Copy)]
+pub struct Expected {
+    names: Option<&'static str>,
+}
+
+impl Expected {
+    pub fn has(self, name: &str) -> bool {
+        match self.names {
+            Some("integer,string") => matches!(name, "integer" | "string"),
+            names => names == Some(name),
+        }
     }
 }
 
@@ -68,27 +90,36 @@ pub fn blocks_rules(reason: CauseReason) -> bool {
     matches!(reason, Required | NotSupported | TooLong | TooMany | TypeInvalid)
 }
 
-/// A walk over a value, and the steps it has taken.
-#[derive(Default)]
+/// A walk over a value, and the steps that are left to it.
 pub struct Walk {
-    steps: u64,
+    steps_left: u64,
+    reading: Reading,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { steps_left: STEPS_MAX, reading: Reading::Declared }
+    }
 }
 
 impl Walk {
     /// Whether there are steps left: no object may ask for endless work.
     pub fn goes_on(&mut self) -> bool {
         work::count(1);
-        self.steps += 1;
-        self.steps <= STEPS_MAX
+        let goes_on = self.steps_left > 0;
+        self.steps_left = self.steps_left.saturating_sub(1);
+        goes_on
     }
 
-    /// The causes, one of them that not all was looked at.
-    pub fn end(&self, mut found: Outcome, path: &str) -> Causes {
-        if self.steps > STEPS_MAX {
-            let text = format!("the object asks for more than {STEPS_MAX} checks by its schema; not all were made");
-            found.add_unplaced(|| text);
+    /// The causes, the first of them that not all was looked at.
+    pub fn end(&self, found: Outcome, path: &str) -> Causes {
+        let mut all = Outcome::default();
+        if self.steps_left == 0 {
+            let text = "the object asks for too many checks by its schema, and not all were made";
+            all.add_unplaced(|| text.to_owned());
         }
-        found.into_causes(path)
+        all.merge(found);
+        all.into_causes(path)
     }
 
     /// Holds a value to a schema.
@@ -97,7 +128,7 @@ impl Walk {
             return;
         }
         if let View::Null = value {
-            return null(schema, at, found);
+            return null(schema, self.reading, at, found);
         }
         self.before_members(schema, value, at, found);
         match value {
@@ -120,8 +151,14 @@ impl Walk {
     }
 
     /// What upstream looks at before members and items: the type, junctors, and what a scalar has to be.
-    pub fn before_members(&mut self, schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
-        check_type(schema, value, at, found);
+    pub fn before_members(
+        &mut self,
+        schema: &SchemaNode,
+        value: View<'_>,
+        at: &Place<'_>,
+        found: &mut Outcome,
+    ) {
+        check_type(schema, self.reading, value, at, found);
         junctors(self, schema, value, at, found);
         match value {
             View::String(text) => string(schema, text, at, found),
@@ -199,8 +236,8 @@ pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found
 }
 
 /// Upstream asks of a null only whether it may be one, and whether it is enumerated, which none is.
-fn null(schema: &SchemaNode, at: &Place<'_>, found: &mut Outcome) {
-    match schema.type_names() {
+fn null(schema: &SchemaNode, reading: Reading, at: &Place<'_>, found: &mut Outcome) {
+    match schema.type_names(reading) {
         Some(names) if !schema.nullable => type_error(names, "null", at, found),
         _ => found.matched += 1,
     }
@@ -212,9 +249,10 @@ fn type_error(want: &str, is: &str, at: &Place<'_>, found: &mut Outcome) {
     found.add(Kind::TypeInvalid, at, || quote(is), text);
 }
 
-fn check_type(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
-    let format = schema.checked_format();
-    let names = schema.type_names();
+fn check_type(schema: &SchemaNode, reading: Reading, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    let format = schema.checked_format(reading);
+    let names = schema.type_names(reading);
+    let expected = Expected { names };
     if names.is_none() && format.is_empty() {
         return;
     }
@@ -227,10 +265,10 @@ fn check_type(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut 
         View::Object(_) => ("object", ""),
         View::Number(number) => Quantity::from(number).type_and_format(),
     };
-    let takes_numbers = schema.has_type("integer") || schema.has_type("number");
-    let fits = schema.has_type(is)
+    let takes_numbers = expected.has("integer") || expected.has("number");
+    let fits = expected.has(is)
         || match value {
-            View::Number(number) => Quantity::from(number).fits(schema),
+            View::Number(number) => Quantity::from(number).fits(expected),
             _ => false,
         };
     let is_text_or_list = matches!(value, View::String(_) | View::Array(_));
@@ -255,7 +293,8 @@ fn string(schema: &SchemaNode, text: &str, at: &Place<'_>, found: &mut Outcome) 
     let Some(format) = schema.known_format.filter(|format| format.is_of_texts()) else { return };
     found.matched += 1;
     if !format.takes(text) {
-        let words = |place: &str| format!("{place} in body must be of type {}: {}", schema.format, quote(text));
+        let words =
+            |place: &str| format!("{place} in body must be of type {}: {}", schema.format, quote(text));
         found.add(Kind::TypeInvalid, at, || quote(text), words);
     }
 }
@@ -368,7 +407,9 @@ fn check_enum(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut 
 fn is_member(value: View<'_>, member: &Value) -> bool {
     match (value, member) {
         (View::Null, _) => false,
-        (View::Number(number), Value::Number(member)) => Quantity::from(number).equals(Quantity::from(member)),
+        (View::Number(number), Value::Number(member)) => {
+            Quantity::from(number).equals(Quantity::from(member))
+        }
         (View::Number(number), Value::String(member)) => is_code_point(number, member),
         (value, member) => value.is(member),
     }

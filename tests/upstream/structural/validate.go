@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/common"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // A line of testdata/structural/random.jsonl.gz: a schema and what becomes of objects with it.
@@ -73,8 +73,7 @@ func judge(maker *maker, schema object, objects int) random {
 	if errs := structural.ValidateStructural(nil, shape); len(errs) > 0 {
 		panic(fmt.Sprint(string(text), errs))
 	}
-	merged, err := structural.NewStructural(&internal)
-	must(err)
+	merged := converter(shape)
 	must(defaulting.PruneDefaults(shape))
 	validator, _, err := validation.NewSchemaValidator(&internal)
 	must(err)
@@ -100,7 +99,7 @@ func judge(maker *maker, schema object, objects int) random {
 	return found
 }
 
-func verdict(shape, merged *structural.Structural, validator, ofStatus validation.SchemaValidator, made, before object) (verdicts, object) {
+func verdict(shape *structural.Structural, merged typed.ParseableType, validator, ofStatus validation.SchemaValidator, made, before object) (verdicts, object) {
 	text, err := json.Marshal(made)
 	must(err)
 	found := verdicts{Sent: text}
@@ -131,7 +130,7 @@ func verdict(shape, merged *structural.Structural, validator, ofStatus validatio
 	if text := raw(sent); string(text) != string(found.Conformed) {
 		found.Defaulted = text
 	}
-	found.Fields = fields(merged, runtime.DeepCopyJSON(sent))
+	found.Fields = fields(merged, sent)
 	found.Errors = texts(validation.ValidateCustomResource(nil, sent, validator))
 	found.Lists = texts(listtype.ValidateListSetsAndMaps(nil, shape, sent))
 	found.Lists = append(found.Lists, embedded(shape, sent)...)

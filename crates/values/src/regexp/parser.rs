@@ -19,7 +19,8 @@ pub fn parse(expression: &str) -> Result<Hir, Error> {
         return Err(Error::new(Code::Large, expression));
     }
     let root = Open { flags: Flags::default(), capture: None, branches: Vec::new(), sequence: Vec::new() };
-    let mut parser = Parser { whole: expression, groups: vec![root], flags: Flags::default(), captures: 0, ranges: 0 };
+    let mut parser =
+        Parser { whole: expression, groups: vec![root], flags: Flags::default(), captures: 0, ranges: 0 };
     let mut rest = expression;
     let mut last_repeat = "";
     while !rest.is_empty() {
@@ -241,7 +242,9 @@ impl<'e> Parser<'e> {
     /// `(?…`: a named group, one that does not capture, or flags.
     fn perl_group(&mut self, text: &'e str) -> Result<&'e str, Error> {
         let named = [("(?P<", 5), ("(?<", 4)];
-        if let Some((start, _)) = named.iter().find(|(start, min)| text.starts_with(start) && text.len() >= *min) {
+        if let Some((start, _)) =
+            named.iter().find(|(start, min)| text.starts_with(start) && text.len() >= *min)
+        {
             let Some(end) = text.find('>') else { return Err(Error::new(Code::InvalidNamedCapture, text)) };
             let name = &text[start.len()..end];
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
@@ -465,14 +468,16 @@ fn escaped(text: &str) -> Result<(u32, &str), Error> {
 
 fn octal(first: char, rest: &str) -> (u32, &str) {
     let more = rest.bytes().take(2).take_while(|digit| matches!(digit, b'0'..=b'7')).count();
-    let digits = rest[..more].chars().fold(first.to_digit(8), |code, digit| Some(code? * 8 + digit.to_digit(8)?));
+    let digits =
+        rest[..more].chars().fold(first.to_digit(8), |code, digit| Some(code? * 8 + digit.to_digit(8)?));
     (digits.unwrap_or_default(), &rest[more..])
 }
 
 /// `\x7F` or `\x{10FFFF}`; `rest` is what follows the x.
 fn hexadecimal<'t>(text: &'t str, rest: &'t str) -> Result<(u32, &'t str), Error> {
     let mut chars = rest.chars();
-    let wrong = |chars: &std::str::Chars<'t>| Err(Error::new(Code::InvalidEscape, before(text, chars.as_str())));
+    let wrong =
+        |chars: &std::str::Chars<'t>| Err(Error::new(Code::InvalidEscape, before(text, chars.as_str())));
     match chars.next() {
         None => wrong(&chars),
         Some('{') => {

@@ -52,21 +52,28 @@ fn expressions_mean_what_they_mean_to_go() {
         (r"^\<\_\-$", "<_-", true),
         ("", "x", true),
     ] {
-        assert_eq!(Regexp::compile(expression).expect(expression).is_match(text), want, "{expression} {text}");
+        assert_eq!(
+            Regexp::compile(expression).expect(expression).is_match(text),
+            want,
+            "{expression} {text}"
+        );
     }
 }
 
 #[test]
 fn large_expressions_are_refused_before_they_are_built() {
     let large = "error parsing regexp: expression too large: ";
-    for expression in [r"\pL".repeat(20_000), "a".repeat(LENGTH_MAX + 1), format!("({}){{1000}}", "a".repeat(9000))] {
+    for expression in
+        [r"\pL".repeat(20_000), "a".repeat(LENGTH_MAX + 1), format!("({}){{1000}}", "a".repeat(9000))]
+    {
         let error = check(&expression).expect_err("too large").to_string();
         assert!(error.starts_with(large), "{}", &error[..80]);
     }
     let deep = format!("{}{}", "(".repeat(300), ")".repeat(300));
     let error = check(&deep).expect_err("too deep").to_string();
     assert!(error.starts_with("error parsing regexp: expression nests too deeply: "), "{error}");
-    let error = Regexp::compile(r"^[\pL\pN]{1000}[\pL\pM]{1000}[\pL\pS]{1000}$").expect_err("too large").to_string();
+    let error =
+        Regexp::compile(r"^[\pL\pN]{1000}[\pL\pM]{1000}[\pL\pS]{1000}$").expect_err("too large").to_string();
     assert!(error.starts_with(large), "{error}");
 }
 

@@ -12,9 +12,14 @@ pub fn is_date(text: &str) -> bool {
     }
     let number = |at: std::ops::Range<usize>| {
         let digits = &bytes[at];
-        digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0_i16, |n, b| n * 10 + i16::from(b - b'0')))
+        digits
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| digits.iter().fold(0_i16, |n, b| n * 10 + i16::from(b - b'0')))
     };
-    let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else { return false };
+    let (Some(year), Some(month), Some(day)) = (number(0..4), number(5..7), number(8..10)) else {
+        return false;
+    };
     let (Ok(month), Ok(day)) = (i8::try_from(month), i8::try_from(day)) else { return false };
     Date::new(year, month, day).is_ok()
 }
