@@ -44,5 +44,5 @@ pub mod webhook;
 #[cfg(test)]
 mod layers;
 
-pub use rowplane_values::{gotext, json, jsonpath, quantity, tree};
+pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
 pub use server::Server;

@@ -9,4 +9,5 @@ pub mod gotext;
 pub mod json;
 pub mod jsonpath;
 pub mod quantity;
+pub mod regexp;
 pub mod tree;
