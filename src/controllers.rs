@@ -5,6 +5,7 @@
 //! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
 
 mod bootstrap;
+mod definitions;
 mod events;
 mod garbage;
 pub mod identity_lease;
@@ -74,6 +75,7 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
         self.run_as(leader(), "kubernetes-service", move |api| {

@@ -18,6 +18,7 @@ pub mod built_in;
 pub mod certificates;
 pub mod coordination;
 pub mod core;
+pub mod custom;
 pub mod discovery;
 pub mod events;
 pub mod flowcontrol;

@@ -12,15 +12,16 @@ mod update;
 use std::sync::Arc;
 
 use super::admission::{Attempt, Operation};
+use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::request::Request;
-use super::{Api, ObjectMap, meta, metadata, metadata_mut, now, scale};
+use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, now, scale};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
-use crate::storage::Requirement;
+use crate::storage::{Mutation, Requirement};
 
 use create::Naming;
 use rescale::{Owners, Rescale};
@@ -100,6 +101,8 @@ pub(super) struct Ready {
     pub next: Next,
     /// What admission relied on.
     pub requires: Vec<Requirement>,
+    /// What is written with it or not at all.
+    pub joined: Vec<Mutation>,
     /// Of a new object.
     pub naming: Option<Naming>,
     /// Whether the kind has something to say of the object that it is.
@@ -182,6 +185,18 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// 403 while the definition of a new object is being deleted.
+    fn refuse_to_create_of_ending_definition(&self, target: Target<'_>) -> Result<(), Error> {
+        match &target.resource.custom {
+            Some(custom) if custom.version.definition.is_terminating => Err(Error::Forbidden {
+                resource: target.resource.group_resource(),
+                name: target.name.to_owned(),
+                reason: "create not allowed while custom resource definition is terminating".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// 422 for what the rules do not allow.
     fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let resource = self.request.target.resource;
@@ -212,7 +227,7 @@ impl Api {
             }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
-                Ok(Ready { next, requires, naming: None, advised: false })
+                Ok(Ready { next, requires, joined: Vec::new(), naming: None, advised: false })
             }
         }
     }
@@ -240,6 +255,9 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         write.validate(attempt.target.name, &object, found)?;
+        if found.is_none() {
+            write.refuse_to_create_of_ending_definition(attempt.target)?;
+        }
         if found.is_none() && request.verb != Verb::Create {
             request.authorize(Verb::Create)?;
         }
@@ -249,14 +267,17 @@ impl Api {
             false => (Some(object), None),
         };
         write.admit(&attempt).await?;
-        let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
         let mut requires = attempt.requires;
+        requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
+        requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
         let next = match found {
             Some(found) => update::next(request.target.resource, object, &found.object),
             None => Next::Put(object),
         };
-        Ok(Ready { next, requires, naming, advised: true })
+        Ok(Ready { next, requires, joined: names.joined, naming, advised: true })
     }
 
     /// What plugins say of a deletion; `old` is `None` if the object cannot be read.

@@ -24,6 +24,7 @@ use selectable::SelectableFields;
 use strategy::Strategy;
 use warnings::KindWarnings;
 
+use crate::kinds::custom::CustomVersion;
 use crate::schema::resource::ResourceDefinition;
 
 /// A group of built-in kinds.
@@ -99,8 +100,8 @@ impl Behavior {
         }
     }
 
-    /// A custom resource, whose schema says everything else.
-    pub fn custom(definition: &ResourceDefinition) -> Self {
+    /// A custom resource, whose schema says everything else; `version` is what its definition says of it.
+    pub fn custom(definition: &ResourceDefinition, _version: Option<&CustomVersion>) -> Self {
         Self {
             strategy: Strategy::custom(definition),
             rules: Rules::NONE,

@@ -44,7 +44,7 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),
-        None => Behavior::custom(definition),
+        None => Behavior::custom(definition, None),
     }
 }
 
@@ -83,6 +83,7 @@ fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Defini
         subresources: subresources(types, row),
         storage: storage(&name, row),
         behavior: row.behavior,
+        schema_source: None,
     }
 }
 

@@ -1,8 +1,11 @@
 //! `ResourceDefinition`: everything the generic path needs to know to serve one version of one resource.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::kind::Kind;
 use super::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
-use crate::tree::Text;
+use crate::tree::{Text, Value};
 
 /// One served version of a resource. Two versions of a kind share their [`Storage`].
 #[derive(Clone, Debug)]
@@ -24,6 +27,30 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
+    /// Of custom resources.
+    pub schema_source: Option<SchemaSource>,
+}
+
+/// Where the `openAPIV3Schema` of a custom resource can be read with all its descriptions, which are long and which few
+/// ask for.
+#[derive(Clone)]
+pub struct SchemaSource(Arc<dyn Fn() -> Option<Value> + Send + Sync>);
+
+impl SchemaSource {
+    pub fn new(read: impl Fn() -> Option<Value> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    /// Reads the schema anew each time; `None` if the version has none.
+    pub fn read(&self) -> Option<Value> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for SchemaSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchemaSource").finish_non_exhaustive()
+    }
 }
 
 /// Discovery and OpenAPI describe custom resources a little differently from built-in ones.
@@ -77,8 +104,13 @@ impl ResourceDefinition {
         self.scope == Scope::Namespaced
     }
 
+    /// Also verbs that are served on a custom resource that is going away, though discovery does not list them.
     pub fn allows(&self, verb: Verb) -> bool {
-        self.verbs.contains(&verb)
+        self.verbs.contains(&verb) || self.is_custom()
+    }
+
+    pub fn is_custom(&self) -> bool {
+        self.origin == Origin::Custom
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

@@ -53,6 +53,8 @@ pub enum Together {
 type Reply = oneshot::Sender<Result<Written, Error>>;
 
 struct Pending {
+    /// What [joins](Mutation::joins_next) the mutation.
+    before: Vec<Mutation>,
     mutation: Mutation,
     reply: Reply,
 }
@@ -92,8 +94,22 @@ impl Store {
     /// Writes; returns once the write is durable and published, or has certainly failed. A caller that stops waiting
     /// does not stop the write.
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
+        self.write_joined(Vec::new(), mutation).await
+    }
+
+    /// As [`Store::write`], together with others that come just before it or not at all. Where one of these has failed,
+    /// the mutation is unmet.
+    pub async fn write_joined(
+        &self,
+        mut before: Vec<Mutation>,
+        mutation: Mutation,
+    ) -> Result<Written, Error> {
+        for joined in &mut before {
+            joined.joins_next = true;
+        }
         let (reply, answer) = oneshot::channel();
-        self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
+        let pending = Pending { before, mutation, reply };
+        self.queue.send(pending).await.map_err(|_| Error::Closed)?;
         // The writer died with the batch, or the runtime ended: before or after the commit, nobody can tell.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
@@ -260,7 +276,7 @@ impl Writer {
         &self,
         commit: Commit,
         mutations: Vec<Mutation>,
-        replies: Vec<Reply>,
+        replies: Vec<Option<Reply>>,
         slot: Slot,
         place: Place,
     ) {
@@ -278,7 +294,9 @@ impl Writer {
                 (Err(unseen), Ok(Written::Committed { .. })) => Err(unseen.clone()),
                 (_, answer) => answer,
             };
-            let _ = reply.send(answer);
+            if let Some(reply) = reply {
+                let _ = reply.send(answer);
+            }
         }
     }
 }
@@ -293,7 +311,7 @@ fn written(
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
-        Outcome::Unmet { .. } => Written::Unmet { judged_at },
+        Outcome::Unmet { .. } | Outcome::Apart => Written::Unmet { judged_at },
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
             let object = match change {
@@ -306,8 +324,8 @@ fn written(
     })
 }
 
-fn refuse(replies: Vec<Reply>, error: &Error) {
-    for reply in replies {
+fn refuse(replies: Vec<Option<Reply>>, error: &Error) {
+    for reply in replies.into_iter().flatten() {
         let _ = reply.send(Err(error.clone()));
     }
 }

@@ -68,7 +68,7 @@ impl Context<'_> {
 
     pub async fn patch(&self, body: Body) -> Result<Response, Error> {
         let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
-        let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
+        let kind = negotiate::patch_kind(content_type, self.patch_target())?;
         let negotiated = self.negotiate(Shape::Single)?;
         let bytes = self.read(body).await?;
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
@@ -147,6 +147,10 @@ impl Context<'_> {
     ) -> Result<Response, Error> {
         let media = encoder.media;
         Ok(response::encoded(status, media, bodies::object(encoder, answer, &self.app.printing).await?))
+    }
+
+    fn patch_target(&self) -> PatchTarget {
+        if self.definition.is_custom() { PatchTarget::Custom } else { PatchTarget::BuiltIn }
     }
 
     fn agent(&self) -> Option<&str> {
