@@ -22,9 +22,8 @@ pub(super) struct NamespaceLifecycle;
 impl Admission for NamespaceLifecycle {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         match operation {
-            Operation::Create => {
-                request.subresource.is_empty() && request.target.resource.definition.namespaced()
-            }
+            // Bindings and evictions are new content too.
+            Operation::Create => request.target.resource.definition.namespaced(),
             Operation::Delete => is_namespace(request),
             Operation::Update => false,
         }
