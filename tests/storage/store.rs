@@ -114,7 +114,8 @@ pub async fn joined_writes_are_never_split(database: &Database) {
         .map(|(pair, rival)| {
             let store = store.clone();
             tokio::spawn(async move {
-                let shared = (0..3).map(|n| create(&Key::new(resource, "names", &format!("{pair}-{n}")), pair));
+                let shared =
+                    (0..3).map(|n| create(&Key::new(resource, "names", &format!("{pair}-{n}")), pair));
                 let own = create(&Key::new(resource, "owners", &format!("{pair}-{rival}")), pair);
                 matches!(
                     store.write_joined(shared.collect(), own).await.expect("write"),
