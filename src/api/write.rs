@@ -273,9 +273,15 @@ impl Api {
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
         requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
+        // A definition is written also if only its names are missing in the store.
+        let with_names = (!names.joined.is_empty()).then(|| object.clone());
         let next = match found {
             Some(found) => update::next(request.target.resource, object, &found.object),
             None => Next::Put(object),
+        };
+        let next = match (next, with_names) {
+            (Next::Unchanged, Some(object)) => Next::Put(object),
+            (next, _) => next,
         };
         Ok(Ready { next, requires, joined: names.joined, naming, advised: true })
     }

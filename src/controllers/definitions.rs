@@ -35,8 +35,6 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
         waiting.look_at(&api, definition);
     }
     loop {
-        waiting.settle(&api, &resource).await?;
-        waiting.clean_up(&api, &resource).await;
         loop {
             let events = match watcher.next().await {
                 // What has happened is not to be had: it is found by looking at everything.
@@ -48,6 +46,8 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             }
             events.iter().for_each(|event| waiting.learn(&api, event));
         }
+        waiting.settle(&api, &resource).await?;
+        waiting.clean_up(&api, &resource).await;
         if waiting.ending.is_empty() {
             watcher.changed().await;
         } else {
@@ -101,10 +101,11 @@ impl Waiting {
         if conditions::is_true(&object, "NamesAccepted") {
             self.nameless.remove(&name);
         } else {
-            if conditions::find(&object, "NamesAccepted").is_none() {
-                self.due.insert(name.clone());
-            }
             self.nameless.insert(name.clone(), group.to_owned());
+        }
+        // It was stored by a release that gave no names, or what keeps its names was lost.
+        if conditions::find(&object, "NamesAccepted").is_none() || !api.has_its_names(&object) {
+            self.due.insert(name.clone());
         }
         self.ask_others(&name, group);
     }

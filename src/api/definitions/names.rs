@@ -44,13 +44,24 @@ impl Api {
             ownership::track_update(target.resource, &before, new, tracking);
         }
         let asked = naming::requested(new);
-        let accepted = naming::accepted(new);
+        let mut accepted = naming::accepted(new);
+        // Where the rows were lost, a status may tell of a name that somebody else has by now.
+        accepted.retain(|name| !rows.is_taken(name));
         let mut had = naming::accepted(&before);
         had.extend(old.map(naming::accepted).unwrap_or_default());
         NameChanges {
             requires: asked.difference(&accepted).filter_map(|name| rows.others(name)).collect(),
             joined: rows.changes(&had, &accepted),
         }
+    }
+
+    /// Whether the names that a definition's status tells are kept for it.
+    pub fn has_its_names(&self, definition: &ObjectMap) -> bool {
+        let state = self.cache.any();
+        let (group, owner) =
+            (fields::text(definition, &["spec", "group"]), fields::text(definition, &["metadata", "name"]));
+        let rows = Rows { definitions: &self.definitions, state: &state, group, owner };
+        naming::accepted(definition).iter().all(|name| rows.find(name).is_some_and(|row| rows.is_own(&row)))
     }
 
     /// Gives back the names of a definition that is about to go.

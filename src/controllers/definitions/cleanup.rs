@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use futures_util::stream::{self, TryStreamExt as _};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::write_status;
 use crate::api::error::Error;
@@ -18,6 +18,7 @@ use crate::kinds::apiextensions::custom_resource_definition::conditions::{self, 
 use crate::long_work::{Turn, decoding};
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Verb;
+use crate::storage::{Change, Expect, Key, Mutation, Scan};
 use crate::tree::Value;
 
 /// Deletions under way at a time: enough to fill a batch.
@@ -53,8 +54,8 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
         fields::text(&definition, &["spec", "names", "plural"]),
     );
     let of_definition = |resource: &&Arc<Resource>| resource.group_resource() == name;
-    // Without one, nothing of the definition can be asked for, and what is stored of it is left to its next life.
     let Some(resource) = served.stored().find(of_definition) else {
+        delete_unserved(api, &name).await?;
         return release(api, target, definition, "InstanceDeletionCompleted", "removed all instances").await;
     };
     if let Err(error) = delete_all(api, resource).await {
@@ -89,6 +90,20 @@ async fn release(
         meta_finalizers(&definition).filter(|finalizer| *finalizer != CLEANUP).map(Value::from).collect();
     fields::object_mut(&mut definition, "metadata").insert("finalizers", others.into());
     write_status(api, target, &definition).await
+}
+
+/// Deletes the rows of a resource that is served in no version: nobody can take a finalizer off any of them.
+async fn delete_unserved(api: &Api, name: &GroupResource) -> Result<(), Error> {
+    let backend = api.cache.backend();
+    let ids = backend.resource_ids(std::slice::from_ref(name)).await?;
+    let Some(resource) = ids.first() else { return Ok(()) };
+    let mut rows = backend.scan(Scan::all(*resource), backend.clock().await?.revision).await?;
+    while let Some(row) = rows.next().await {
+        let row = row?;
+        let key = Key::new(*resource, &row.namespace, &row.name);
+        api.store.write(Mutation::new(key, Expect::At(row.revision), Change::Delete)).await?;
+    }
+    Ok(())
 }
 
 /// Deletes every object that is not on its way out.

@@ -15,6 +15,7 @@ on_both_databases! {
     cr30_cr31_an_object_with_a_finalizer_keeps_its_definition,
     cr32_a_definition_that_was_never_established_goes_at_once,
     cr98_a_namespace_takes_its_custom_objects_with_it,
+    what_is_not_served_goes_with_its_definition,
 }
 
 async fn watch_definition(server: &TestServer) -> Watch {
@@ -88,10 +89,8 @@ async fn cr30_cr31_an_object_with_a_finalizer_keeps_its_definition(setup: Setup)
     let mut events = server.watch(format!("{ALL_WIDGETS}?watch=1&resourceVersion={start}")).await;
     let mut definitions = watch_definition(&server).await;
     server.delete(WIDGETS_DEFINITION).await.ok();
-    // The watch ends since the definition has changed, or tells first that the object is on its way out.
-    while let Some(event) = events.next().await {
-        assert_eq!(event["type"], "MODIFIED");
-    }
+    let marked = events.expect_named("MODIFIED", "a").await;
+    assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
     loop {
         let event = definitions.next().await.expect("it begins");
         if condition(&event["object"], "Terminating").starts_with("True InstanceDeletionInProgress") {
@@ -114,16 +113,11 @@ async fn cr30_cr31_an_object_with_a_finalizer_keeps_its_definition(setup: Setup)
     );
     let path = format!("{WIDGETS}/a");
     server.patch(&path, &json!({"spec": {"color": "red"}})).await.ok();
-    loop {
-        // Whoever deletes the objects may not have come to this one.
-        let found = server.get(&path).await.ok();
-        if found["metadata"]["deletionTimestamp"].is_string() {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    events.expect_named("MODIFIED", "a").await;
     assert!(condition(&server.get(WIDGETS_DEFINITION).await.ok(), "Terminating").starts_with("True"));
     server.patch(&path, &json!({"metadata": {"finalizers": null}})).await.ok();
+    events.expect_named("DELETED", "a").await;
+    events.expect_end().await;
     gone(&mut definitions).await;
     assert_eq!(server.get(&path).await.status, 404);
 }
@@ -158,5 +152,21 @@ async fn cr98_a_namespace_takes_its_custom_objects_with_it(setup: Setup) {
     assert_eq!(refused.status, 403, "{refused:?}");
     server.patch(format!("{WIDGETS}/a"), &json!({"metadata": {"finalizers": null}})).await.ok();
     gone(&mut namespaces).await;
+    assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
+}
+
+async fn what_is_not_served_goes_with_its_definition(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("a", json!({}))).await.expect(201);
+    super::change(&server, WIDGETS_DEFINITION, |definition| {
+        definition["spec"]["versions"][0]["served"] = false.into();
+    })
+    .await
+    .ok();
+    let mut definitions = watch_definition(&server).await;
+    server.delete(WIDGETS_DEFINITION).await.ok();
+    gone(&mut definitions).await;
+    server.post(DEFINITIONS, &widgets()).await.expect(201);
     assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
 }

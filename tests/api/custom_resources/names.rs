@@ -11,6 +11,7 @@ on_both_databases! {
     cr26_short_names_belong_to_one_definition,
     cr9_names_of_an_established_definition,
     of_definitions_that_come_at_once_one_gets_a_name,
+    names_that_are_not_kept_are_found_again,
 }
 
 fn path(plural: &str) -> String {
@@ -127,4 +128,34 @@ async fn of_definitions_that_come_at_once_one_gets_a_name(setup: Setup) {
             assert_eq!(text, format!("False ListKindConflict \"{kind}List\" is already in use"));
         }
     }
+}
+
+/// As by a restore of definitions without what keeps their names, or out of a store of an earlier release.
+async fn names_that_are_not_kept_are_found_again(setup: Setup) {
+    let server = setup.start().await;
+    server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
+    let resource = rowplane::api::definitions::names_resource();
+    let id = server.backend.resource_ids(&[resource]).await.expect("an id")[0];
+    let kept = async || {
+        let at = server.backend.clock().await.expect("a clock").revision;
+        crate::support::object::names(&*server.backend, &rowplane::storage::Scan::all(id), at).await
+    };
+    let all = kept().await;
+    assert_eq!(all, ["kind/Widget", "kind/WidgetList", "one-of-widgets", "widgets"]);
+    for name in &all {
+        let key = rowplane::storage::Key::new(id, "ex.io", name);
+        let found = server.api.cache.any().get(id, "ex.io", name).expect("kept").revision();
+        let expect = rowplane::storage::Expect::At(found);
+        let lost = rowplane::storage::Mutation::new(key, expect, rowplane::storage::Change::Delete);
+        server.api.store.write(lost).await.expect("deleted");
+    }
+    assert!(kept().await.is_empty());
+    let start = server.revision().await;
+    server.stop().await;
+    let server = setup.start().await;
+    let mut events = server.watch(format!("{DEFINITIONS}?watch=1&resourceVersion={start}")).await;
+    // It is written once, with its names.
+    events.expect_named("MODIFIED", "widgets.ex.io").await;
+    let rival = server.post(DEFINITIONS, &definition("gadgets", "Widget")).await.expect(201);
+    assert_eq!(condition(&rival, "NamesAccepted"), "False ListKindConflict \"WidgetList\" is already in use");
 }
