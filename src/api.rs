@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod continue_token;
 pub mod create;
 pub mod decode;
+pub mod definitions;
 pub mod delete;
 pub mod deletecollection;
 pub mod deletion;
@@ -50,6 +51,7 @@ use arc_swap::ArcSwap;
 use self::admission::Chain;
 use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
+use self::definitions::Definitions;
 use self::resource::Resource;
 use self::unreadable::Unreadable;
 use crate::cache::Cache;
@@ -68,6 +70,7 @@ pub struct Api {
     /// The built-in resources, which every generation contains. For all resources ask the catalog.
     pub resources: Arc<Served>,
     pub catalog: Catalog,
+    pub definitions: Definitions,
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,

@@ -6,6 +6,7 @@
 //! ([`leader`]).
 
 mod bootstrap;
+mod definitions;
 mod events;
 mod garbage;
 pub mod identity_lease;
@@ -75,6 +76,7 @@ impl Runner {
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
+        self.run_as(leader(), "definitions", |api| Box::pin(definitions::run(api)));
         self.run_as(leader(), "garbage-collector", |api| Box::pin(garbage::run(api)));
         self.run_as(leader(), "service-claims", |api| Box::pin(service_claims::run(api)));
         self.run_as(leader(), "kubernetes-service", move |api| {

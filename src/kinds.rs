@@ -19,6 +19,7 @@ pub mod certificates;
 pub mod conversion_review;
 pub mod coordination;
 pub mod core;
+pub mod custom;
 pub mod discovery;
 pub mod events;
 pub mod flowcontrol;

@@ -33,6 +33,8 @@ mod catalog;
 mod certificates;
 #[path = "api/credentials.rs"]
 mod credentials;
+#[path = "api/custom_resources.rs"]
+mod custom_resources;
 #[path = "api/decoding.rs"]
 mod decoding;
 #[path = "api/delete.rs"]

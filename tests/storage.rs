@@ -62,6 +62,7 @@ conformance! {
             losers_fail_alone_and_take_no_revision,
             a_batch_of_losers_leaves_no_trace,
             one_key_many_times_in_a_batch,
+            what_is_joined_passes_together_or_not_at_all,
             every_batch_size,
             unusual_names_and_values,
             a_requirement_about_another_row_decides,
@@ -107,6 +108,7 @@ conformance! {
         store {
             one_hot_key_has_one_winner_per_version,
             many_writers_get_consecutive_revisions,
+            joined_writes_are_never_split,
             commits_reach_the_sink_before_the_writer,
             nothing_is_written_that_could_not_be_shown,
             a_caller_that_goes_away_does_not_stop_its_write,

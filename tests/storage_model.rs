@@ -126,7 +126,8 @@ impl Test {
     fn mutation(&mut self) -> Mutation {
         let requirements = if self.random.random_bool(0.3) { self.random.random_range(1..4) } else { 0 };
         let required: Vec<Requirement> = (0..requirements).map(|_| self.requirement()).collect();
-        self.write_of_a_row().requiring(required)
+        let joins_next = self.random.random_bool(0.2);
+        Mutation { joins_next, ..self.write_of_a_row().requiring(required) }
     }
 
     /// Mostly one that holds before the batch.
@@ -294,10 +295,26 @@ impl Model {
         self.states.last_key_value().expect("a first state").1
     }
 
-    /// The rules once more, one mutation at a time.
+    /// The rules once more, one mutation at a time; what is joined is taken back if not all of it passes.
     fn commit(&mut self, batch: &[Mutation]) -> (Revision, Vec<Outcome>) {
         let base = self.clock.revision;
-        let outcomes = batch.iter().map(|mutation| self.write(mutation)).collect();
+        let mut outcomes = Vec::new();
+        for group in batch.chunk_by(|mutation, _| mutation.joins_next) {
+            let before = self.clock.revision;
+            let passed: Vec<Outcome> = group.iter().map(|mutation| self.write(mutation)).collect();
+            let is_committed = |outcome: &Outcome| matches!(outcome, Outcome::Committed(_));
+            if passed.iter().all(is_committed) {
+                outcomes.extend(passed);
+                continue;
+            }
+            outcomes.extend(passed.into_iter().map(|outcome| match is_committed(&outcome) {
+                true => Outcome::Apart,
+                false => outcome,
+            }));
+            self.clock.revision = before;
+            self.states.split_off(&Revision(before.0 + 1));
+            self.changes.split_off(&Revision(before.0 + 1));
+        }
         (base, outcomes)
     }
 

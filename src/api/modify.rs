@@ -75,9 +75,19 @@ impl Api {
                 continue;
             }
             let judged_at = match self.put(write, ready?, current).await? {
-                Placed::Done(modified) => return Ok(modified),
+                Placed::Done(modified) => {
+                    if self.definitions.are(target.resource) {
+                        self.show_definitions().await;
+                    }
+                    return Ok(modified);
+                }
                 Placed::Unmet { judged_at } => {
                     failed.unmet += 1;
+                    if target.resource.custom.is_some() {
+                        self.cache.at_least(judged_at).await?;
+                        self.follow_definitions().await?;
+                        self.check_current(target)?;
+                    }
                     judged_at
                 }
                 Placed::Lost { judged_at, naming } => {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::ObjectMap;
+use super::definitions::Custom;
 use super::error::Error;
 use super::options::list::Selection;
 use super::strictness::conform;
@@ -28,6 +29,8 @@ pub struct Resource {
     pub id: ResourceId,
     /// How the kind behaves.
     pub behavior: Behavior,
+    /// Of a custom resource, unless nobody has stored a definition of it.
+    pub custom: Option<Custom>,
     /// The kind and version in which rows are written from now on. Older rows may be in another version.
     pub stored_kind: Kind,
     /// The apiVersion of `stored_kind`, in the form that the store shares.
@@ -54,15 +57,24 @@ impl Resource {
         definition: Arc<ResourceDefinition>,
         id: ResourceId,
         stored: StoredAs,
+        custom: Option<Custom>,
     ) -> Self {
-        let behavior = built_in::behavior(&definition);
+        let behavior = match &custom {
+            Some(custom) => Behavior::custom(&definition, Some(custom.version.version())),
+            None => built_in::behavior(&definition),
+        };
+        let schemas = match &custom {
+            Some(custom) => every_version(custom),
+            None => schemas(registry, &definition, &behavior),
+        };
         Self {
             id,
             stored_version: stored.kind.gvk.api_version().as_str().into(),
             stored_kind: stored.kind,
             storage_media_type: stored.media_type,
-            schemas: schemas(registry, &definition, &behavior),
+            schemas,
             behavior,
+            custom,
             read_in_protobuf: AtomicBool::new(false),
             zero: OnceLock::new(),
             definition,
@@ -85,6 +97,9 @@ impl Resource {
 
     /// Whether an object is served as it is stored, without a conversion.
     pub fn serves_as_stored(&self, object: &Object) -> bool {
+        if let Some(custom) = &self.custom {
+            return custom.serves_as_stored(object);
+        }
         self.behavior.other_version.is_none_or(|other| object.api_version() != Some(other.api_version))
     }
 
@@ -108,6 +123,9 @@ impl Resource {
     }
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
+        if let Some(custom) = &self.custom {
+            return custom.read(map);
+        }
         Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
                 let mut served = other.convert_from(map, self.definition.api_version());
@@ -146,6 +164,9 @@ impl Resource {
 
     /// Converts an object of any version into another version that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
+        if let Some(custom) = &self.custom {
+            return custom.to_version(object, api_version);
+        }
         let Some(other) = &self.behavior.other_version else { return object };
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let served = self.definition.api_version();
@@ -160,6 +181,9 @@ impl Resource {
 
     /// Converts an object of the served version into the version in which it is stored.
     pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        if let Some(custom) = &self.custom {
+            return custom.to_stored(object);
+        }
         Ok(match &self.behavior.other_version {
             Some(other) if *self.stored_version == *other.api_version => {
                 let mut stored = other.convert_to(object);
@@ -194,6 +218,11 @@ impl Resource {
             _ => object.namespace().into(),
         }))
     }
+}
+
+fn every_version(custom: &Custom) -> Vec<(Kind, OnceLock<Option<Schema>>)> {
+    let versions = custom.version.definition.versions.iter();
+    versions.map(|version| (version.kind.clone(), OnceLock::new())).collect()
 }
 
 fn schemas(

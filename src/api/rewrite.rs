@@ -45,15 +45,20 @@ impl Api {
             return Ok(Rewritten::Elsewhere);
         };
         let target = Target { resource, namespace, name };
-        let mutation = again(self, &Request::own(Verb::Update, target), stored).await?;
-        Ok(match self.store.write(mutation).await? {
+        let (joined, mutation) = again(self, &Request::own(Verb::Update, target), stored).await?;
+        Ok(match self.store.write_joined(joined, mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
             Written::Conflict { .. } | Written::Unmet { .. } => Rewritten::Elsewhere,
         })
     }
 }
 
-async fn again(api: &Api, request: &Request<'_>, stored: Arc<Object>) -> Result<Mutation, Error> {
+/// The write, and what is written with it.
+async fn again(
+    api: &Api,
+    request: &Request<'_>,
+    stored: Arc<Object>,
+) -> Result<(Vec<Mutation>, Mutation), Error> {
     let target = request.target;
     let Target { resource, name, .. } = target;
     let expect = Expect::At(stored.revision());
@@ -74,5 +79,5 @@ async fn again(api: &Api, request: &Request<'_>, stored: Arc<Object>) -> Result<
         // The object is terminating, and only waited for a write to remove it.
         Next::Delete(_) => Mutation::new(target.key(), expect, Change::Delete),
     };
-    Ok(Mutation { requires: ready.requires, ..mutation })
+    Ok((ready.joined, mutation.requiring(ready.requires)))
 }

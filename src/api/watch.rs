@@ -217,7 +217,7 @@ impl Watch {
             // Checked before events are read, so that a watch with a constant stream of events ends in time and gets
             // its bookmarks.
             let now = Instant::now();
-            if self.draining.is_cancelled() {
+            if self.draining.is_cancelled() || self.is_replaced() {
                 return None;
             }
             // Sent even after the deadline, if there was no time for the last bookmark before.
@@ -256,8 +256,14 @@ impl Watch {
                 () = watcher.changed() => {}
                 () = &mut self.alarm => {}
                 () = self.draining.cancelled() => return None,
+                () = replaced(&self.resource) => return None,
             }
         }
+    }
+
+    /// Whether the resource is served in another form now. Who watches asks again, and misses nothing.
+    fn is_replaced(&self) -> bool {
+        self.resource.custom.as_ref().is_some_and(|custom| custom.replaced.is_cancelled())
     }
 
     fn concerning(&self, events: Vec<Arc<Event>>) -> Result<Vec<WatchEvent>, Error> {
@@ -336,6 +342,14 @@ impl Scope {
             (true, false) => Some(EventType::Deleted),
             (false, false) => None,
         })
+    }
+}
+
+/// Returns when a custom resource is served in another form.
+async fn replaced(resource: &Resource) {
+    match &resource.custom {
+        Some(custom) => custom.replaced.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -12,15 +12,16 @@ mod update;
 use std::sync::Arc;
 
 use super::admission::{Attempt, Operation};
+use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::request::Request;
-use super::{Api, ObjectMap, meta, metadata, metadata_mut, now, scale};
+use super::{Api, ObjectMap, Target, meta, metadata, metadata_mut, now, scale};
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::resource::Verb;
-use crate::storage::Requirement;
+use crate::storage::{Mutation, Requirement};
 
 use create::Naming;
 use rescale::{Owners, Rescale};
@@ -100,6 +101,8 @@ pub(super) struct Ready {
     pub next: Next,
     /// The rows that admission relied on.
     pub requires: Vec<Requirement>,
+    /// What is written with it or not at all.
+    pub joined: Vec<Mutation>,
     /// The name of a new object; `None` for an existing one.
     pub naming: Option<Naming>,
     /// Whether the kind may have warnings about the object.
@@ -182,6 +185,18 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// 403 while the definition of a new object is being deleted.
+    fn refuse_to_create_of_ending_definition(&self, target: Target<'_>) -> Result<(), Error> {
+        match &target.resource.custom {
+            Some(custom) if custom.version.definition.is_terminating => Err(Error::Forbidden {
+                resource: target.resource.group_resource(),
+                name: target.name.to_owned(),
+                reason: "create not allowed while custom resource definition is terminating".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// 422 if the object violates the kind's rules.
     fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let resource = self.request.target.resource;
@@ -212,7 +227,7 @@ impl Api {
             }
             Proposal::Decided(next) => {
                 let requires = self.admit_deletion(write, found.map(|found| &found.object)).await?;
-                Ok(Ready { next, requires, naming: None, advised: false })
+                Ok(Ready { next, requires, joined: Vec::new(), naming: None, advised: false })
             }
         }
     }
@@ -242,6 +257,9 @@ impl Api {
         }
         write.prepare(&mut object, found, &now)?;
         write.validate(attempt.target.name, &object, found)?;
+        if found.is_none() {
+            write.refuse_to_create_of_ending_definition(attempt.target)?;
+        }
         if found.is_none() && request.verb != Verb::Create {
             request.authorize(Verb::Create)?;
         }
@@ -251,14 +269,23 @@ impl Api {
             false => (Some(object), None),
         };
         write.admit(&attempt).await?;
-        let object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let mut object = parent.map_or_else(|| attempt.take_object(), Ok)?;
+        let names = self.settle_names(attempt.target, &mut object, found.map(|found| &found.object));
         let mut requires = attempt.requires;
+        requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
+        requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
+        // A definition is written also if only its names are missing in the store.
+        let with_names = (!names.joined.is_empty()).then(|| object.clone());
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => Next::Put(object),
         };
-        Ok(Ready { next, requires, naming, advised: true })
+        let next = match (next, with_names) {
+            (Next::Unchanged, Some(object)) => Next::Put(object),
+            (next, _) => next,
+        };
+        Ok(Ready { next, requires, joined: names.joined, naming, advised: true })
     }
 
     /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.

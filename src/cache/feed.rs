@@ -118,8 +118,8 @@ impl Feed {
     async fn turn_over(&self, turnover: Turnover) {
         // The caller may have stopped waiting.
         match turnover {
-            Turnover::Add { resource, loaded, done } => {
-                let _ = done.send(self.add(resource, loaded).await);
+            Turnover::Add { loaded, done } => {
+                let _ = done.send(self.add(loaded).await);
             }
             Turnover::Remove { resource, done } => {
                 self.remove(resource);
@@ -128,24 +128,28 @@ impl Feed {
         }
     }
 
-    /// Takes in a resource that was loaded beside the feed. Its changes since then are read from the table; meanwhile
+    /// Takes in resources that were loaded beside the feed. Their changes since then are read from the table; meanwhile
     /// nothing else is applied.
-    async fn add(&self, resource: ResourceId, mut loaded: State) -> Result<(), Error> {
+    async fn add(&self, mut loaded: State) -> Result<(), Error> {
         self.reach(loaded.revision).await?;
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
-        if state.holds(resource) {
-            return Ok(());
-        }
+        // Who asks for one resource need not wait for what has happened to others.
+        let only = loaded.resources().next().filter(|_| loaded.resources().nth(1).is_none());
         while loaded.revision < state.revision {
-            let changes = shared.backend.changes(loaded.revision, Some(resource), PAGE).await?;
+            let changes = shared.backend.changes(loaded.revision, only, PAGE).await?;
             let missing = changes.rows.into_iter().take_while(|row| row.revision <= state.revision);
             for Applied { revision, key, object } in missing.map(Applied::from) {
-                let _ = loaded.apply(resource, &joined_key(&key.namespace, &key.name), revision, object);
+                let _ = loaded.apply(key.resource, &joined_key(&key.namespace, &key.name), revision, object);
             }
             loaded.revision = changes.through;
         }
-        state.load(resource, loaded.objects(resource));
+        loaded.revision = state.revision;
+        for resource in loaded.resources() {
+            if !state.holds(resource) {
+                state.load(resource, loaded.objects(resource));
+            }
+        }
         shared.state.store(Arc::new(state));
         Ok(())
     }

@@ -14,9 +14,8 @@ pub const WAITING: usize = 16;
 
 /// A request to the feed.
 pub enum Turnover {
-    /// Add a resource whose objects were loaded a moment ago. `loaded` contains no other resource.
+    /// Add resources whose objects were loaded a moment ago. `loaded` contains no others.
     Add {
-        resource: ResourceId,
         loaded: State,
         done: oneshot::Sender<Result<(), Error>>,
     },
@@ -30,21 +29,28 @@ impl Cache {
     /// Loads a resource and holds it from now on; does nothing if it is held already. States that are read after this
     /// call contain all of its objects.
     pub async fn add(&self, resource: ResourceId) -> Result<(), Error> {
+        self.add_all(&[resource]).await
+    }
+
+    /// As [`Cache::add`], for many at once.
+    pub async fn add_all(&self, resources: &[ResourceId]) -> Result<(), Error> {
         for _ in 1..ATTEMPTS {
-            match self.load_and_add(resource).await {
+            match self.load_and_add(resources).await {
                 Err(Error::Compacted { .. }) => {}
                 added => return added,
             }
         }
-        self.load_and_add(resource).await
+        self.load_and_add(resources).await
     }
 
-    async fn load_and_add(&self, resource: ResourceId) -> Result<(), Error> {
-        if self.any().holds(resource) {
+    async fn load_and_add(&self, resources: &[ResourceId]) -> Result<(), Error> {
+        let state = self.any();
+        let missing: Vec<_> = resources.iter().copied().filter(|resource| !state.holds(*resource)).collect();
+        if missing.is_empty() {
             return Ok(());
         }
-        let loaded = load(self.backend(), &[resource], &LoadProgress::default()).await?;
-        self.ask_feed(|done| Turnover::Add { resource, loaded, done }).await?
+        let loaded = load(self.backend(), &missing, &LoadProgress::default()).await?;
+        self.ask_feed(|done| Turnover::Add { loaded, done }).await?
     }
 
     /// Drops a resource. Its watchers get the remaining events, and then learn that the resource is gone. Stored

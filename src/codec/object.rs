@@ -12,6 +12,7 @@ mod tree;
 
 use std::fmt;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::tree::Map;
 
@@ -34,6 +35,27 @@ pub struct Object {
     layout: Option<Layout>,
     /// The encoding of [`Object::protobuf`]. Most objects never have one.
     protobuf: OnceLock<Kept>,
+    settled: Mark,
+}
+
+/// What is known of an object by a [structural schema](crate::schema::structural), whose number its reader gives.
+/// [`Mark::default`] knows nothing.
+#[derive(Debug, Default)]
+pub struct Mark(AtomicU32);
+
+impl Clone for Mark {
+    fn clone(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl Mark {
+    const DIFFERS: u32 = 1 << 31;
+
+    /// The object is just as the schema of this number has it.
+    pub fn settled(schema: u32) -> Self {
+        Self(AtomicU32::new(schema & !Self::DIFFERS))
+    }
 }
 
 /// A stored value that this server cannot read as an object.
@@ -47,7 +69,7 @@ pub struct Undecodable {
 
 impl Object {
     fn new(revision: Revision, key: Box<str>, json: Kept, layout: Option<Layout>) -> Self {
-        Self { revision, key, json, layout, protobuf: OnceLock::new() }
+        Self { revision, key, json, layout, protobuf: OnceLock::new(), settled: Mark::default() }
     }
 
     pub fn revision(&self) -> Revision {
@@ -89,6 +111,19 @@ impl Object {
         self.json().and_then(|json| managed::read(json).map_err(|_| self.undecodable()))
     }
 
+    /// Whether the object is just as a schema has it, so that its bytes may go out as they are. `look` finds out, once
+    /// for the schema that was asked for last.
+    pub fn is_settled_by(&self, schema: u32, look: impl FnOnce() -> bool) -> bool {
+        let known = self.settled.0.load(Ordering::Relaxed);
+        if known & !Mark::DIFFERS == schema {
+            return known & Mark::DIFFERS == 0;
+        }
+        let settled = look();
+        let mark = if settled { schema } else { schema | Mark::DIFFERS };
+        self.settled.0.store(mark, Ordering::Relaxed);
+        settled
+    }
+
     /// The apiVersion in which the object is encoded.
     pub fn api_version(&self) -> Option<&str> {
         self.layout?;
@@ -115,7 +150,10 @@ impl Object {
             return Object { revision, ..self.clone() };
         };
         let (json, layout) = layout.replace_version(&self.json, self.revision, revision);
-        let moved = Object::new(revision, self.key.clone(), json, Some(layout));
+        let moved = Object {
+            settled: self.settled.clone(),
+            ..Object::new(revision, self.key.clone(), json, Some(layout))
+        };
         if let Some(message) = self.protobuf.get().and_then(|message| with_version(message, revision)) {
             let _ = moved.protobuf.set(keep(&[&message]));
         }
@@ -186,18 +224,37 @@ mod tests {
             "resourceVersion": "3", "name": "a", "namespace": "ns"}, "apiVersion": "v1", "kind": "ConfigMap"});
         let mut untyped = value.clone();
         untyped["kind"] = "Unknown".into();
-        for (value, kind) in [(value, "ConfigMap"), (untyped, "Unknown")] {
+        let typed = concat!(
+            r#"{"kind":"ConfigMap","apiVersion":"v1","#,
+            r#""metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"42","labels":{"l":"1"}},"#,
+            r#""data":{"k":"\u003cv\u003e"}}"#
+        );
+        let sorted = concat!(
+            r#"{"apiVersion":"v1","data":{"k":"\u003cv\u003e"},"kind":"Unknown","#,
+            r#""metadata":{"labels":{"l":"1"},"name":"a","namespace":"ns","resourceVersion":"42","uid":"u"}}"#
+        );
+        for (value, expected, item) in
+            [(value, typed, r#""metadata":{"#), (untyped, sorted, r#""apiVersion":"v1","data""#)]
+        {
             let object = object(value, 42);
-            let rest = concat!(
-                r#""apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"42","#,
-                r#""labels":{"l":"1"}},"data":{"k":"\u003cv\u003e"}}"#
-            );
-            let expected = format!(r#"{{"kind":"{kind}",{rest}"#);
             assert_eq!(object.json().expect("decodable"), expected.as_bytes());
             assert_eq!(object.label("l"), Some("1"));
             assert_eq!(object.label("m"), None);
-            assert!(object.json_item().expect("decodable").starts_with(br#""metadata":{"#));
+            assert!(object.json_item().expect("decodable").starts_with(item.as_bytes()));
+            let moved = object.at_revision(Revision(7)).at_revision(Revision(42));
+            assert_eq!(moved.json().expect("decodable"), expected.as_bytes());
         }
+    }
+
+    #[test]
+    fn what_a_schema_makes_of_an_object_is_looked_up_once() {
+        let object = object(json!({"kind": "K", "metadata": {"name": "a"}}), 7);
+        assert!(object.is_settled_by(3, || true) && object.is_settled_by(3, || unreachable!()));
+        assert!(object.at_revision(Revision(8)).is_settled_by(3, || unreachable!()));
+        assert!(!object.is_settled_by(4, || false) && !object.is_settled_by(4, || unreachable!()));
+        let draft = Draft::parse("ns", "a", Bytes::from_static(b"{\"metadata\":{}}"));
+        let object = draft.settled(Mark::settled(5)).into_object(Revision(9));
+        assert!(object.is_settled_by(5, || unreachable!()));
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Resu
     if encoder.pretty || encoder.media == MediaType::Yaml || encoder.order().is_some() {
         return whole_list(encoder, list, printing).await;
     }
-    let out = encoder.list_head(&list);
-    let mut writer = ListWriter::new(encoder, out);
+    let ends = (encoder.list_head(&list), encoder.list_tail(&list));
+    let mut writer = ListWriter::new(encoder, ends);
     let done = writer.fill(&mut list.items, CHUNK).await?;
     let first = writer.take();
     if done {
@@ -86,12 +86,13 @@ struct ListWriter {
     /// Items that are there and not written.
     pending: std::vec::IntoIter<Arc<Object>>,
     written: usize,
+    tail: Vec<u8>,
 }
 
 impl ListWriter {
-    /// `out` is what stands before the items.
-    fn new(encoder: Encoder, out: Vec<u8>) -> Self {
-        Self { encoder, out, pending: Vec::new().into_iter(), written: 0 }
+    /// With what stands before the items and behind them.
+    fn new(encoder: Encoder, (out, tail): (Vec<u8>, Vec<u8>)) -> Self {
+        Self { encoder, out, pending: Vec::new().into_iter(), written: 0, tail }
     }
 
     /// What has been written since the last time.
@@ -125,8 +126,9 @@ impl ListWriter {
     }
 
     fn end(&mut self) {
-        let end = if self.written > 0 { b"]}\n" } else { self.encoder.empty_items() };
+        let end: &[u8] = if self.written > 0 { b"]" } else { self.encoder.empty_items() };
         self.out.extend_from_slice(end);
+        self.out.append(&mut self.tail);
     }
 }
 
@@ -139,14 +141,18 @@ async fn whole_list(encoder: Encoder, mut list: List, printing: &Printing) -> Re
         objects.extend(chunk);
         tokio::task::yield_now().await;
     }
-    let head = encoder.list_head(&list);
+    let ends = (encoder.list_head(&list), encoder.list_tail(&list));
     if size <= PRINTED_AT_ONCE {
-        return print_list(encoder, head, objects).map(Body::from);
+        return print_list(encoder, ends, objects).map(Body::from);
     }
-    printing.run(move || print_list(encoder, head, objects)).await?.map(Body::from)
+    printing.run(move || print_list(encoder, ends, objects)).await?.map(Body::from)
 }
 
-fn print_list(encoder: Encoder, head: Vec<u8>, mut objects: Vec<Arc<Object>>) -> Result<Vec<u8>, Error> {
+fn print_list(
+    encoder: Encoder,
+    ends: (Vec<u8>, Vec<u8>),
+    mut objects: Vec<Arc<Object>>,
+) -> Result<Vec<u8>, Error> {
     if let Some(order) = encoder.order() {
         let mut keyed = Vec::with_capacity(objects.len());
         for object in objects {
@@ -155,7 +161,7 @@ fn print_list(encoder: Encoder, head: Vec<u8>, mut objects: Vec<Arc<Object>>) ->
         keyed.sort_by(|(a, _), (b, _)| order(a, b));
         objects = keyed.into_iter().map(|(_, object)| object).collect();
     }
-    let mut writer = ListWriter::new(encoder, head);
+    let mut writer = ListWriter::new(encoder, ends);
     for object in objects {
         writer.write(&object)?;
     }

@@ -23,7 +23,7 @@ use crate::cache::event::{Event, EventType, FrameEncoding};
 use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
-use crate::json::text::{write_indented, write_json};
+use crate::json::text::{write_indented, write_json, write_string};
 use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::pieces;
 use crate::revision::Revision;
@@ -97,13 +97,43 @@ impl Encoder {
 
     /// Everything before the first item of a list in JSON.
     pub fn list_head(&self, list: &List) -> Vec<u8> {
-        let head = self.list_value(list);
         let mut out = Vec::with_capacity(512);
+        if self.is_sorted() {
+            out.extend_from_slice(b"{\"apiVersion\":");
+            write_string(&mut out, self.resource.definition.api_version());
+            out.extend_from_slice(b",\"items\":");
+            return out;
+        }
+        let head = self.list_value(list);
         write_json(&mut out, &head);
         // The empty list at the end is opened again; a Table without rows says null there for some kinds.
         let cut = [&b"[]}"[..], b"null}"].into_iter().find_map(|end| out.strip_suffix(end).map(<[u8]>::len));
         out.truncate(cut.unwrap_or(out.len()));
         out
+    }
+
+    /// Everything behind the items.
+    pub fn list_tail(&self, list: &List) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.is_sorted() {
+            out.extend_from_slice(b",\"kind\":");
+            write_string(&mut out, &self.resource.definition.list_kind);
+            out.extend_from_slice(b",\"metadata\":");
+            let mut metadata =
+                json!({"continue": list.continue_token, "resourceVersion": list.revision.to_string()});
+            if let Some(remaining) = list.remaining {
+                metadata["remainingItemCount"] = remaining.into();
+            }
+            metadata.sort_all();
+            write_json(&mut out, &metadata);
+        }
+        out.extend_from_slice(b"}\n");
+        out
+    }
+
+    /// Whether objects are printed as upstream's maps are, which is how it holds custom ones: sorted at every level.
+    fn is_sorted(&self) -> bool {
+        matches!(self.form, Form::Object) && self.resource.definition.is_custom()
     }
 
     /// The list without items.
@@ -128,8 +158,8 @@ impl Encoder {
     /// What stands for the items of a list that has none.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty() == EmptyRows::Null => b"null}\n",
-            _ => b"[]}\n",
+            Form::Table { printer, .. } if printer.empty() == EmptyRows::Null => b"null",
+            _ => b"[]",
         }
     }
 
@@ -140,6 +170,7 @@ impl Encoder {
                 out.push(b'{');
                 pieces::append(out, object.json_item()?);
             }
+            Form::Object if self.is_sorted() => write_json(out, &self.formed(self.decode(object)?)),
             Form::Object => {
                 let mut map = self.resource.decode(object)?;
                 map.shift_remove("kind");
@@ -224,9 +255,14 @@ impl Encoder {
         self.watched(object, Columns::Shown)
     }
 
-    fn watched(&self, object: Value, columns: Columns) -> Value {
+    fn watched(&self, mut object: Value, columns: Columns) -> Value {
         match &self.form {
-            Form::Object => object,
+            Form::Object => {
+                if self.is_sorted() {
+                    object.sort_all();
+                }
+                object
+            }
             Form::Metadata(version) => table::partial_object_metadata(*version, &object),
             Form::Table { printer, version, include } => {
                 let row = table::row(printer, &object, &row_options(*version, *include));

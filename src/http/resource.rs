@@ -2,6 +2,7 @@
 
 mod act;
 mod action;
+mod custom;
 mod read;
 mod write;
 
@@ -30,6 +31,7 @@ use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::Target;
+use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
@@ -63,32 +65,66 @@ struct Context<'a> {
 
 /// Answers a request to a resource, whatever comes of it.
 pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
-    let started = Instant::now();
-    let pretty = request::pretty(&parts);
     let served = app.api.catalog.served();
+    if served.is_built_in(&path.resource) {
+        return serve_from(app, &served, &path, &parts, body).await.response();
+    }
+    custom::serve(app, path, parts, body).await
+}
+
+/// What came of a request to a generation of what is served.
+enum Outcome {
+    Answered(Response),
+    /// The generation did not let it pass; another one might.
+    Refused(Response),
+}
+
+impl Outcome {
+    fn response(self) -> Response {
+        match self {
+            Self::Answered(response) | Self::Refused(response) => response,
+        }
+    }
+}
+
+/// Answers a request from one generation.
+async fn serve_from(
+    app: &App,
+    served: &Arc<Served>,
+    path: &ResourcePath,
+    parts: &Parts,
+    body: Body,
+) -> Outcome {
+    let started = Instant::now();
+    let pretty = request::pretty(parts);
     let resource = served.get(&path.resource);
     let definition = match resource {
         Some(resource) => Some(resource.definition.clone()),
         None => served.registry().lookup(&path.resource),
     };
-    let Some(definition) = definition else { return unknown(app, &path, &parts) };
-    let query = request::query(&parts);
-    let user = request::user(&parts);
-    let action = match Action::of(&parts.method, &path, &query, &definition) {
+    let Some(definition) = definition else { return Outcome::Refused(unknown(served, app, path, parts)) };
+    let query = request::query(parts);
+    let user = request::user(parts);
+    let action = match Action::of(&parts.method, path, &query, &definition) {
         Ok(action) => action,
         Err(error) => {
-            let verb = Action::requested(&parts.method, &path, &query);
-            let allowed = app.door.authorizer.authorize(&attributes(&user, &path, verb));
-            return response::failure(&allowed.err().map_or(error, Error::from), &parts);
+            let verb = Action::requested(&parts.method, path, &query);
+            let allowed = app.door.authorizer.authorize(&attributes(&user, path, verb));
+            return Outcome::Answered(match (allowed, error) {
+                (Err(refused), _) => response::failure(&Error::from(refused), parts),
+                // Upstream has no route for them.
+                (Ok(()), Error::UnknownResource) if definition.is_custom() => response::not_found(),
+                (Ok(()), error) => response::failure(&error, parts),
+            });
         }
     };
-    let metrics = app.metrics.request(&labels(action, &path, &definition));
+    let metrics = app.metrics.request(&labels(action, path, &definition));
     let kind = if action.is_reading() { RequestKind::ReadOnly } else { RequestKind::Mutating };
     let in_flight = (action != Action::Watch).then(|| app.metrics.in_flight(kind));
     if in_flight.as_ref().is_some_and(|request| app.limits.in_flight.are_reached(kind, request)) {
         metrics.terminated(429);
         metrics.finished(429, started.elapsed());
-        return response::too_many_requests();
+        return Outcome::Answered(response::too_many_requests());
     }
     let warnings = Warnings::default();
     if let Some(text) = resource.and_then(|resource| resource.behavior.deprecation.as_ref()) {
@@ -98,8 +134,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         app,
         definition: &definition,
         resource,
-        path: &path,
-        parts: &parts,
+        path,
+        parts,
         query,
         user,
         action,
@@ -109,27 +145,29 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
     };
     let answer =
         if action == Action::Watch { context.watch(metrics.long_running()) } else { context.run(body).await };
+    let refused = answer.is_err();
     let (mut response, until) = answer
         .map(|(response, until)| (response, Some(until)))
-        .unwrap_or_else(|error| (response::failure(&error, &parts), None));
+        .unwrap_or_else(|error| (response::failure(&error, parts), None));
     if let Some(until) = until.filter(|_| is_long(&response)) {
         let terms = Terms { until, in_flight: in_flight.map(Arc::new), metrics: metrics.clone() };
         response.extensions_mut().insert(terms);
     }
     warnings::put(response.headers_mut(), &warnings.take());
     metrics.finished(response.status().as_u16(), started.elapsed());
-    response
+    if refused { Outcome::Refused(response) } else { Outcome::Answered(response) }
 }
 
-/// A resource nobody serves: a `Status` below a known group, plain text elsewhere, 403 before both.
-fn unknown(app: &App, path: &ResourcePath, parts: &Parts) -> Response {
+/// A resource nobody serves: a `Status` below a group that is built in, plain text elsewhere, 403 before both.
+fn unknown(served: &Served, app: &App, path: &ResourcePath, parts: &Parts) -> Response {
     let user = request::user(parts);
     let verb = parts.method.as_str().to_lowercase();
     let attributes = Attributes::of_path(&user, &verb, parts.uri.path());
     if let Err(error) = app.door.authorizer.authorize(&attributes) {
         return response::failure(&error.into(), parts);
     }
-    if app.api.catalog.served().registry().group(path.resource.group()).is_some() {
+    let group = served.registry().group(path.resource.group());
+    if group.is_some_and(|group| group.origin == Origin::BuiltIn) {
         return response::failure(&Error::UnknownResource, parts);
     }
     response::not_found()

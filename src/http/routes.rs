@@ -207,7 +207,7 @@ async fn document(app: &App, path: Option<ApiPath>, parts: &Parts) -> Result<Res
         return Err(Error::MethodNotAllowed);
     }
     let headers = &parts.headers;
-    let served = app.api.catalog.served();
+    let served = app.api.served_everywhere().await?;
     let publication = app.publications.of(&served).await?;
     let documents = &publication.documents;
     let answer = match path {

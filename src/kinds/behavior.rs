@@ -33,6 +33,7 @@ use warnings::KindWarnings;
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;
+use crate::kinds::custom::CustomVersion;
 use crate::schema::resource::ResourceDefinition;
 use crate::tree::Text;
 
@@ -125,9 +126,10 @@ impl Behavior {
         }
     }
 
-    /// A custom resource, of which nothing is declared but its schema.
-    pub fn custom(definition: &ResourceDefinition) -> Self {
-        Self::declared(definition, Declared::nothing(definition.namespaced()))
+    /// A custom resource; `version` is what its definition says of it, if there is a definition.
+    pub fn custom(definition: &ResourceDefinition, version: Option<&CustomVersion>) -> Self {
+        let declared = version.map(|version| version.declared.clone());
+        Self::declared(definition, declared.unwrap_or_else(|| Declared::nothing(definition.namespaced())))
     }
 
     /// A custom resource, whose schema says everything else.

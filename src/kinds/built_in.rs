@@ -44,7 +44,7 @@ pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
 pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     match find(definition.gvk()) {
         Some(kind) => Behavior::built_in(kind, definition),
-        None => Behavior::custom(definition),
+        None => Behavior::custom(definition, None),
     }
 }
 

@@ -92,8 +92,13 @@ impl ResourceDefinition {
         self.scope == Scope::Namespaced
     }
 
+    /// Also verbs that are served on a custom resource that is going away, though discovery does not list them.
     pub fn allows(&self, verb: Verb) -> bool {
-        self.verbs.contains(&verb)
+        self.verbs.contains(&verb) || self.is_custom()
+    }
+
+    pub fn is_custom(&self) -> bool {
+        self.origin == Origin::Custom
     }
 
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

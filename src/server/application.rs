@@ -18,6 +18,7 @@ use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::definitions::{self, Definitions};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
 use crate::api::services::port_claims;
@@ -85,7 +86,8 @@ pub async fn build_with_api(
     let registry = Arc::new(Registry::new(built_in::definitions_stored_in(&config.storage_versions)));
     let ids = resource_ids(&*backend, &registry).await?;
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
-    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
+    let names = backend.resource_ids(&[definitions::names_resource()]).await?[0];
+    let mut loaded: Vec<_> = ids.values().copied().chain([port_claims, names]).collect();
     loaded.sort_unstable();
     // Controllers and what a leaving server says are written before the writer ends.
     let (storing, controlling) = (runtime.group(), runtime.group());
@@ -97,6 +99,7 @@ pub async fn build_with_api(
         store,
         cache,
         resources: built_in.clone(),
+        definitions: Definitions::new(&built_in, names),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,
@@ -112,6 +115,8 @@ pub async fn build_with_api(
     });
     let advertised = advertised(&config, address);
     controllers::create_system_objects(&api, &advertised).await?;
+    api.follow_definitions().await?;
+    controlling.tasks.run("definitions", definitions::follow(api.clone()));
 
     let replica = config.identity.as_ref().map(|config| Replica::new(&api, config.registration));
     let gate = replica.as_ref().map_or_else(Gate::open, |replica| replica.gate.clone());

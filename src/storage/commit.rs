@@ -19,6 +19,8 @@ pub struct Mutation {
     pub change: Change,
     /// Preconditions on other rows: those that the caller relied on when it decided to write.
     pub requires: Vec<Requirement>,
+    /// Whether it and the next mutation of the batch pass together or not at all.
+    pub joins_next: bool,
 }
 
 /// A precondition on another row than the one that a [`Mutation`] writes, for example that the namespace of a new
@@ -42,7 +44,7 @@ pub enum Expect {
 impl Mutation {
     /// A write without preconditions on other rows.
     pub fn new(key: Key, expect: Expect, change: Change) -> Self {
-        Self { key, expect, change, requires: Vec::new() }
+        Self { key, expect, change, requires: Vec::new(), joins_next: false }
     }
 
     /// Adds requirements to the write.
@@ -118,6 +120,8 @@ pub enum Outcome {
         requirement: usize,
         found: Option<Revision>,
     },
+    /// What the mutation [joins](Mutation::joins_next), or what joins it, has not passed.
+    Apart,
     /// The server is not registered any more; see [`Fence`](super::Fence).
     Fenced,
 }

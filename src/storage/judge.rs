@@ -1,6 +1,7 @@
 //! The rules of a batch, as a pure function: which mutations pass, and which revisions they get.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::commit::required_keys;
 use super::{
@@ -52,18 +53,84 @@ pub fn judge_under<'a>(
 /// live versions of the [`required_keys`]. Each mutation is judged against what the earlier mutations of the batch did
 /// to the rows that it writes or requires. `lost` is the server's fence if its registration is gone.
 fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Option<&Fence>) -> Verdict {
-    let mut current: HashMap<&Key, Option<Revision>> = HashMap::with_capacity(batch.len());
-    let mut verdict = Verdict { outcomes: Vec::with_capacity(batch.len()), writes: Vec::new() };
-    for (key, live) in required_keys(batch).into_iter().zip(live.get(batch.len()..).unwrap_or_default()) {
-        current.insert(key, *live);
-    }
-    let mut next = base.0 + 1;
+    let mut judging = Judging::new(batch, base, live, lost);
+    let mut start = 0;
     for (index, mutation) in batch.iter().enumerate() {
-        if lost.is_some_and(|fence| !fence.exempts(mutation)) {
-            verdict.outcomes.push(Outcome::Fenced);
+        if mutation.joins_next && index + 1 < batch.len() {
             continue;
         }
-        let slot = current.entry(&mutation.key).or_insert(live[index]);
+        match index - start {
+            0 => judging.one(index),
+            _ => judging.together(start..index + 1),
+        }
+        start = index + 1;
+    }
+    judging.verdict
+}
+
+/// A batch that has been judged up to some mutation.
+struct Judging<'a> {
+    batch: &'a [Mutation],
+    live: &'a [Option<Revision>],
+    lost: Option<&'a Fence>,
+    /// What is live of the rows that have been looked at.
+    current: HashMap<&'a Key, Option<Revision>>,
+    /// The revision of the next write.
+    next: Revision,
+    verdict: Verdict,
+}
+
+impl<'a> Judging<'a> {
+    fn new(
+        batch: &'a [Mutation],
+        base: Revision,
+        live: &'a [Option<Revision>],
+        lost: Option<&'a Fence>,
+    ) -> Self {
+        let mut current = HashMap::with_capacity(batch.len());
+        for (key, live) in required_keys(batch).into_iter().zip(live.get(batch.len()..).unwrap_or_default()) {
+            current.insert(key, *live);
+        }
+        let verdict = Verdict { outcomes: Vec::with_capacity(batch.len()), writes: Vec::new() };
+        Self { batch, live, lost, current, next: Revision(base.0 + 1), verdict }
+    }
+
+    fn one(&mut self, index: usize) {
+        let outcome = self.outcome(index);
+        self.verdict.outcomes.push(outcome);
+    }
+
+    /// Mutations of which all pass or none.
+    fn together(&mut self, group: Range<usize>) {
+        let keys = self.batch[group.clone()].iter().map(|mutation| &mutation.key);
+        let before: Vec<_> = keys.map(|key| (key, self.current.get(key).copied())).collect();
+        let (next, writes) = (self.next, self.verdict.writes.len());
+        group.clone().for_each(|index| self.one(index));
+        let outcomes = &mut self.verdict.outcomes[group];
+        if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Committed(_))) {
+            return;
+        }
+        for outcome in outcomes {
+            if matches!(outcome, Outcome::Committed(_)) {
+                *outcome = Outcome::Apart;
+            }
+        }
+        self.next = next;
+        self.verdict.writes.truncate(writes);
+        for (key, live) in before {
+            match live {
+                Some(live) => self.current.insert(key, live),
+                None => self.current.remove(key),
+            };
+        }
+    }
+
+    fn outcome(&mut self, index: usize) -> Outcome {
+        let mutation = &self.batch[index];
+        if self.lost.is_some_and(|fence| !fence.exempts(mutation)) {
+            return Outcome::Fenced;
+        }
+        let slot = self.current.entry(&mutation.key).or_insert(self.live[index]);
         let found = *slot;
         let kind = match (&mutation.change, mutation.expect) {
             (Change::Put { .. }, Expect::Absent) => ChangeKind::Added,
@@ -72,24 +139,21 @@ fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Op
         };
         let deletes_nothing = kind == ChangeKind::Deleted && found.is_none();
         if deletes_nothing || !mutation.expect.holds(found) {
-            verdict.outcomes.push(Outcome::Conflict { found });
-            continue;
+            return Outcome::Conflict { found };
         }
-        let revision = Revision(next);
+        let revision = self.next;
         let after = (kind != ChangeKind::Deleted).then_some(revision);
         if mutation.requires.is_empty() {
             *slot = after;
-        } else if let Some(unmet) = first_unmet(&mutation.requires, &current) {
-            verdict.outcomes.push(unmet);
-            continue;
+        } else if let Some(unmet) = first_unmet(&mutation.requires, &self.current) {
+            return unmet;
         } else {
-            current.insert(&mutation.key, after);
+            self.current.insert(&mutation.key, after);
         }
-        next += 1;
-        verdict.writes.push(Write { index, revision, kind, previous: found });
-        verdict.outcomes.push(Outcome::Committed(revision));
+        self.next = Revision(revision.0 + 1);
+        self.verdict.writes.push(Write { index, revision, kind, previous: found });
+        Outcome::Committed(revision)
     }
-    verdict
 }
 
 fn first_unmet(requires: &[Requirement], current: &HashMap<&Key, Option<Revision>>) -> Option<Outcome> {
@@ -239,6 +303,48 @@ mod tests {
                 Outcome::Committed(Revision(16)),
             ]
         );
+    }
+
+    #[test]
+    fn what_is_joined_passes_together_or_not_at_all() {
+        let at = |n| Expect::At(Revision(n));
+        let joined = |mutation| Mutation { joins_next: true, ..mutation };
+        let create = |name| mutation(name, Expect::Absent, true);
+        let batch = [
+            joined(create("a")),
+            joined(create("b")),
+            create("c").requiring([require("ns", at(3))]),
+            // The second of these finds what the first group has taken, and takes nothing with it.
+            joined(create("d")),
+            joined(create("a")),
+            create("e"),
+            joined(create("d")),
+            create("e").requiring([require("ns", at(2))]),
+            create("d"),
+            joined(mutation("a", at(11), false)),
+            create("e"),
+        ];
+        let mut live = vec![None; batch.len()];
+        live.push(Some(Revision(3)));
+        let verdict = judge(&batch, Revision(10), &live, None);
+        let committed = |n| Outcome::Committed(Revision(n));
+        assert_eq!(
+            verdict.outcomes,
+            [
+                committed(11),
+                committed(12),
+                committed(13),
+                Outcome::Apart,
+                Outcome::Conflict { found: Some(Revision(11)) },
+                Outcome::Apart,
+                Outcome::Apart,
+                Outcome::Unmet { requirement: 0, found: Some(Revision(3)) },
+                committed(14),
+                committed(15),
+                committed(16),
+            ]
+        );
+        assert_eq!(verdict.writes.iter().map(|write| write.index).collect::<Vec<_>>(), [0, 1, 2, 8, 9, 10]);
     }
 
     #[test]

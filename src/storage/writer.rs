@@ -53,6 +53,8 @@ pub enum Together {
 type Reply = oneshot::Sender<Result<Written, Error>>;
 
 struct Pending {
+    /// What [joins](Mutation::joins_next) the mutation.
+    before: Vec<Mutation>,
     mutation: Mutation,
     reply: Reply,
 }
@@ -93,8 +95,22 @@ impl Store {
     /// Writes one mutation. Returns once the write is durable and visible, or has certainly failed. If the caller stops
     /// waiting, the write goes on.
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
+        self.write_joined(Vec::new(), mutation).await
+    }
+
+    /// As [`Store::write`], together with others that come just before it or not at all. Where one of these has failed,
+    /// the mutation is unmet.
+    pub async fn write_joined(
+        &self,
+        mut before: Vec<Mutation>,
+        mutation: Mutation,
+    ) -> Result<Written, Error> {
+        for joined in &mut before {
+            joined.joins_next = true;
+        }
         let (reply, answer) = oneshot::channel();
-        self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
+        let pending = Pending { before, mutation, reply };
+        self.queue.send(pending).await.map_err(|_| Error::Closed)?;
         // The writer has died, or the runtime has ended, with this batch: it is unknown whether it was committed.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
@@ -261,7 +277,7 @@ impl Writer {
         &self,
         commit: Commit,
         mutations: Vec<Mutation>,
-        replies: Vec<Reply>,
+        replies: Vec<Option<Reply>>,
         slot: Slot,
         place: Place,
     ) {
@@ -279,7 +295,9 @@ impl Writer {
                 (Err(unseen), Ok(Written::Committed { .. })) => Err(unseen.clone()),
                 (_, answer) => answer,
             };
-            let _ = reply.send(answer);
+            if let Some(reply) = reply {
+                let _ = reply.send(answer);
+            }
         }
     }
 }
@@ -294,7 +312,7 @@ fn written(
     Ok(match outcome {
         Outcome::Fenced => return Err(Error::Fenced),
         Outcome::Conflict { found } => Written::Conflict { found, judged_at },
-        Outcome::Unmet { .. } => Written::Unmet { judged_at },
+        Outcome::Unmet { .. } | Outcome::Apart => Written::Unmet { judged_at },
         Outcome::Committed(revision) => {
             let Mutation { key, change, .. } = mutation;
             let object = match change {
@@ -307,8 +325,8 @@ fn written(
     })
 }
 
-fn refuse(replies: Vec<Reply>, error: &Error) {
-    for reply in replies {
+fn refuse(replies: Vec<Option<Reply>>, error: &Error) {
+    for reply in replies.into_iter().flatten() {
         let _ = reply.send(Err(error.clone()));
     }
 }

@@ -102,6 +102,44 @@ pub async fn many_writers_get_consecutive_revisions(database: &Database) {
     assert_eq!(names(&*backend, &Scan::all(resource), Revision(start_at.0 + 1000)).await.len(), 200);
 }
 
+/// More writers than a batch has places, each of whom writes several rows together; two want the same rows.
+pub async fn joined_writes_are_never_split(database: &Database) {
+    const PAIRS: u64 = 200;
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let before = backend.clock().await.expect("clock").revision;
+    let store = start(&backend);
+    let rivals = (0..PAIRS).flat_map(|pair| [(pair, "x"), (pair, "y")]);
+    let tasks: Vec<_> = rivals
+        .map(|(pair, rival)| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let shared =
+                    (0..3).map(|n| create(&Key::new(resource, "names", &format!("{pair}-{n}")), pair));
+                let own = create(&Key::new(resource, "owners", &format!("{pair}-{rival}")), pair);
+                matches!(
+                    store.write_joined(shared.collect(), own).await.expect("write"),
+                    Written::Committed { .. }
+                )
+            })
+        })
+        .collect();
+    let mut winners = 0;
+    for task in tasks {
+        winners += u64::from(task.await.expect("a writer"));
+    }
+    assert_eq!(winners, PAIRS, "one of each pair");
+    let at = backend.clock().await.expect("clock").revision;
+    assert_eq!(names(&*backend, &Scan::all(resource), at).await.len() as u64, 4 * PAIRS);
+    // Wherever history is cut, a group is there as a whole or not at all, but for the one that is being written.
+    let told = feed(&*backend, before, None, 300).await;
+    for group in told.chunks(4) {
+        let pair = |key: &Key| key.name.split('-').next().map(str::to_owned);
+        assert!(group.iter().all(|row| pair(&row.key) == pair(&group[0].key)), "{group:?}");
+        assert_eq!(&*group[3].key.namespace, "owners");
+    }
+}
+
 async fn create_through(store: &Store, key: &Key, n: u64) -> Revision {
     match store.write(create(key, n)).await.expect("write") {
         Written::Committed { revision, .. } => revision,

@@ -127,6 +127,34 @@ pub async fn one_key_many_times_in_a_batch(database: &Database) {
     }
 }
 
+pub async fn what_is_joined_passes_together_or_not_at_all(database: &Database) {
+    let backend = database.open().await;
+    let resource = resource(&*backend, "things").await;
+    let key = |name: &str| Key::new(resource, "ns", name);
+    let taken = pass(&*backend, create(&key("taken"), 0)).await;
+    let before = backend.clock().await.expect("clock");
+    let joined = |mutation| Mutation { joins_next: true, ..mutation };
+    let commit = async |batch: &[Mutation]| backend.commit(batch, Revision(0)).await.expect("commit");
+
+    let losers = [joined(create(&key("a"), 1)), joined(create(&key("taken"), 1)), create(&key("b"), 1)];
+    let outcomes = commit(&losers).await.outcomes;
+    assert_eq!(outcomes, [Outcome::Apart, Outcome::Conflict { found: Some(taken) }, Outcome::Apart]);
+    assert_eq!(backend.clock().await.expect("clock"), before, "a group that fails takes no revision");
+
+    let base = before.revision.0;
+    let winners = [
+        joined(create(&key("a"), 2)),
+        joined(delete(&key("taken"), taken)),
+        create(&key("b"), 2),
+        create(&key("taken"), 3),
+    ];
+    let outcomes = commit(&winners).await.outcomes;
+    assert_eq!(outcomes, [1, 2, 3, 4].map(|n| Outcome::Committed(Revision(base + n))));
+    let items = list(&*backend, &Scan::all(resource), Revision(base + 4)).await.expect("list");
+    let found: Vec<_> = items.into_iter().map(|(_, name, _, value)| (name, value)).collect();
+    assert_eq!(found, [("a".into(), value(2)), ("b".into(), value(2)), ("taken".into(), value(3))]);
+}
+
 /// Statements may exist per size and be padded: no size loses, adds or mixes up a write.
 pub async fn every_batch_size(database: &Database) {
     let backend = database.open().await;

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use rowplane::api::admission::Chain;
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
 use rowplane::api::services::port_claims;
 use rowplane::api::{self, Api};
@@ -42,9 +43,9 @@ pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc
 async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, admission: Chain) -> Arc<Api> {
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.push(port_claims());
+    names.extend([names_resource(), port_claims()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let port_claims = ids[ids.len() - 1];
+    let (definitions, port_claims) = (ids[ids.len() - 2], ids[ids.len() - 1]);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     let runtime = Runtime::default();
@@ -56,6 +57,7 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
+        definitions: Definitions::new(&built_in, definitions),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },

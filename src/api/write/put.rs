@@ -33,7 +33,7 @@ impl Api {
         ready: Ready,
         current: Option<Current>,
     ) -> Result<Placed, Error> {
-        let Ready { next, requires, naming, advised } = ready;
+        let Ready { next, requires, joined, naming, advised } = ready;
         let advise = |new: &ObjectMap, old| {
             if advised {
                 advise(write, new, old);
@@ -71,13 +71,13 @@ impl Api {
                     put_mutation(target, expect, object)
                 };
                 let mutation = match self.lanes.run(size, encode).await {
-                    Ok(mutation) => Mutation { requires, ..mutation },
+                    Ok(mutation) => mutation.requiring(requires),
                     Err(error) => {
                         self.give_back(target, allocation).await;
                         return Err(error);
                     }
                 };
-                let written = self.store.write(mutation).await;
+                let written = self.store.write_joined(joined, mutation).await;
                 self.settle(target, allocation, &written).await;
                 let outcome = if expect == Expect::Absent { Outcome::Created } else { Outcome::Updated };
                 Ok(match written? {
@@ -106,8 +106,9 @@ impl Api {
             let answer = unstored(shown.unwrap_or(current.object));
             return Ok(Placed::done(answer, Outcome::Deleted(found)));
         }
-        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete);
-        Ok(match self.store.write(Mutation { requires, ..mutation }).await? {
+        let mutation = Mutation::new(target.key(), Expect::At(found), Change::Delete).requiring(requires);
+        let names = self.release_names(target, &current.object);
+        Ok(match self.store.write_joined(names, mutation).await? {
             Written::Committed { revision, .. } => {
                 self.release_all(target, &current.object).await;
                 let last = shown.unwrap_or_else(|| {
@@ -211,10 +212,12 @@ pub(in crate::api) fn put_mutation(
     let resource = target.resource;
     let uid = metadata(&object).map_or("", |metadata| meta::text(metadata, "uid")).into();
     let stored = resource.to_stored(object)?;
+    let mark = resource.custom.as_ref().map(|custom| custom.mark(&stored)).unwrap_or_default();
     if managed::depth(&stored) > MAX_DEPTH {
         return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
     }
-    let mut draft = Draft::encode(target.namespace, target.name, stored, resource.storage_media_type);
+    let mut draft =
+        Draft::encode(target.namespace, target.name, stored, resource.storage_media_type).settled(mark);
     if !resource.is_read_in_protobuf() {
         draft = draft.without_message();
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::kept::keep;
 use super::layout::Layout;
-use super::{Object, joined_key, tree};
+use super::{Mark, Object, joined_key, tree};
 use crate::codec::at_rest::{self, Opened, StorageMediaType, ValueFormat};
 use crate::codec::protobuf::{self, with_version};
 use crate::codec::{managed, yaml};
@@ -27,6 +27,7 @@ pub struct Draft {
     layout: Option<Layout>,
     /// The object's message without resourceVersion, if it was made for the value.
     message: Option<Bytes>,
+    settled: Mark,
 }
 
 impl Draft {
@@ -40,7 +41,7 @@ impl Draft {
         let typed = claimed(&object).and_then(|kind| Some((typed(&kind, &object)?, kind)));
         let Some((Typed { message, json }, kind)) = typed else {
             managed::open(&mut object);
-            return Self::of_json(namespace, name, tree::encode(&object).into());
+            return Self::of_json(namespace, name, tree::encode(object).into());
         };
         let value = match media {
             StorageMediaType::Protobuf => at_rest::of_message(&kind.gvk, &message),
@@ -48,7 +49,8 @@ impl Draft {
             StorageMediaType::Yaml => yaml_of(&json).unwrap_or_else(|| at_rest::of_json(&json)),
         };
         let layout = Layout::find(&json);
-        Self { key: joined_key(namespace, name), value, json, layout, message: Some(message) }
+        let key = joined_key(namespace, name);
+        Self { key, value, json, layout, message: Some(message), settled: Mark::default() }
     }
 
     /// Reads a stored value that has not been validated. Never fails: a value that cannot be read is kept as it is. An
@@ -78,16 +80,23 @@ impl Draft {
     fn of_value(namespace: &str, name: &str, value: Bytes, json: Bytes) -> Self {
         let layout = Layout::find(&json);
         let json = if layout.is_some() { json } else { value.clone() };
-        Self { key: joined_key(namespace, name), value, json, layout, message: None }
+        let key = joined_key(namespace, name);
+        Self { key, value, json, layout, message: None, settled: Mark::default() }
     }
 
     fn undecodable(namespace: &str, name: &str, value: Bytes) -> Self {
-        Self { key: joined_key(namespace, name), json: value.clone(), value, layout: None, message: None }
+        let (key, json) = (joined_key(namespace, name), value.clone());
+        Self { key, value, json, layout: None, message: None, settled: Mark::default() }
     }
 
     /// Drops the message, so that the [`Object`] holds only JSON until a client asks for protobuf.
     pub fn without_message(self) -> Self {
         Self { message: None, ..self }
+    }
+
+    /// What is known of the object by a schema.
+    pub fn settled(self, settled: Mark) -> Self {
+        Self { settled, ..self }
     }
 
     /// The bytes to store.
@@ -112,7 +121,7 @@ impl Draft {
             return Object::new(revision, self.key, keep(&[&self.json]), None);
         };
         let (json, layout) = layout.put_version(&self.json, revision);
-        let object = Object::new(revision, self.key, json, Some(layout));
+        let object = Object { settled: self.settled, ..Object::new(revision, self.key, json, Some(layout)) };
         if let Some(message) = self.message.and_then(|message| with_version(&message, revision)) {
             let _ = object.protobuf.set(keep(&[&message]));
         }
@@ -159,7 +168,7 @@ fn json_of_old(value: &Bytes) -> Option<Bytes> {
 fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
     let Ok(Value::Object(object)) = yaml::parse_stored(value) else { return None };
     object.get("metadata").filter(|metadata| metadata.is_object())?;
-    Some(completed(object.clone()).unwrap_or_else(|| tree::encode(&object).into()))
+    Some(completed(object.clone()).unwrap_or_else(|| tree::encode(object).into()))
 }
 
 /// The JSON of an object with its defaults; `None` if the kind has no Go type.

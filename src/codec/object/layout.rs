@@ -8,7 +8,8 @@ use crate::revision::Revision;
 /// Offsets into the JSON of an object. 32 bits suffice, since bodies are limited to a few MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Where `"metadata"` starts, if `kind` and `apiVersion` come before it; an item of a list starts there.
+    /// What a list item starts with: `"metadata"`, if `kind` and `apiVersion` stand before it; the first member of an
+    /// object that is sorted.
     pub body: u32,
     /// Where `"resourceVersion":"…"` is inserted.
     slot: u32,
@@ -26,16 +27,28 @@ enum Comma {
     After,
 }
 
+/// The order of an object's members. Upstream's types print `kind` first, sorted maps `apiVersion`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Declared,
+    /// By name; items of lists then keep `kind` and `apiVersion`, as upstream's maps do.
+    Sorted,
+}
+
 impl Layout {
     pub fn find(value: &[u8]) -> Option<Self> {
         let mut members = Members::new(value, 0)?;
-        let mut body = None;
+        let (mut body, mut order) = (None, None);
         while let Some(key) = members.key()? {
+            let order = *order.get_or_insert(match key_is(value, &key, "apiVersion") {
+                true => Order::Sorted,
+                false => Order::Declared,
+            });
             if key_is(value, &key, "metadata") {
-                return Self::in_metadata(value, body.unwrap_or(key.start), members.at());
+                return Self::in_metadata(value, body.unwrap_or(key.start), members.at(), order);
             }
             let typed = key_is(value, &key, "kind") || key_is(value, &key, "apiVersion");
-            if !typed {
+            if !typed || order == Order::Sorted {
                 body.get_or_insert(key.start);
             }
             members.value()?;
@@ -43,14 +56,17 @@ impl Layout {
         None
     }
 
-    fn in_metadata(value: &[u8], body: usize, metadata: usize) -> Option<Self> {
+    fn in_metadata(value: &[u8], body: usize, metadata: usize, order: Order) -> Option<Self> {
         let mut members = Members::new(value, metadata)?;
         let mut slot = metadata + 1;
         let mut comma = Comma::None;
         let mut passed = false;
         let mut labels = (0, 0);
         while let Some(key) = members.key()? {
-            let before = BEFORE_VERSION.iter().any(|name| key_is(value, &key, name));
+            let before = match order {
+                Order::Declared => BEFORE_VERSION.iter().any(|name| key_is(value, &key, name)),
+                Order::Sorted => raw_string(value, &key).is_some_and(|key| key < "resourceVersion"),
+            };
             passed |= !before;
             if passed && comma == Comma::None {
                 comma = Comma::After;

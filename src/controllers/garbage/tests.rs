@@ -7,6 +7,7 @@ use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
 use crate::api::decode::Body;
+use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
 use crate::api::request::Request;
 use crate::api::services::port_claims;
@@ -26,9 +27,9 @@ async fn api(directory: &std::path::Path) -> Api {
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&directory.join("state.db")).await.expect("open"));
     let registry = Arc::new(Registry::new(built_in::definitions()));
     let mut names: Vec<_> = registry.stored().map(|(name, _)| name.clone()).collect();
-    names.push(port_claims());
+    names.extend([names_resource(), port_claims()]);
     let ids = backend.resource_ids(&names).await.expect("ids");
-    let port_claims = ids[ids.len() - 1];
+    let (definitions, port_claims) = (ids[ids.len() - 2], ids[ids.len() - 1]);
     let mark = Arc::new(HighWaterMark::load(directory.join("mark")));
     let runtime = Runtime::default();
     let (cache, sink) =
@@ -40,6 +41,7 @@ async fn api(directory: &std::path::Path) -> Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
+        definitions: Definitions::new(&built_in, definitions),
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,

@@ -54,12 +54,18 @@ impl Action {
     fn check(self, path: &ResourcePath, definition: &ResourceDefinition) -> Result<(), Error> {
         let writes_collection = matches!(self, Self::Create | Self::DeleteCollection);
         if writes_collection && definition.namespaced() && path.namespace.is_none() {
-            return Err(Error::MethodNotAllowed);
+            // Upstream takes a custom resource in another scope for none.
+            return Err(if definition.is_custom() {
+                Error::UnknownResource
+            } else {
+                Error::MethodNotAllowed
+            });
         }
         let allowed = match &path.subresource {
             None => definition.allows(self.as_verb()),
             Some(name) => {
-                let subresource = definition.subresource(name).ok_or(Error::UnknownResource)?;
+                let subresource =
+                    definition.subresource(name).ok_or_else(|| no_subresource(path, definition))?;
                 subresource.verbs.contains(&self.as_verb())
             }
         };
@@ -67,6 +73,9 @@ impl Action {
             (true, _) => Ok(()),
             (false, Self::Watch) if definition.allows(Verb::List) => {
                 Err(Error::NotSupported { resource: definition.group_resource(), verb: "watch" })
+            }
+            (false, _) if definition.is_custom() => {
+                Err(Error::NotSupported { resource: definition.group_resource(), verb: self.verb() })
             }
             (false, _) => Err(Error::MethodNotAllowed),
         }
@@ -124,6 +133,15 @@ impl Action {
             Self::DeleteCollection => "DELETECOLLECTION",
         }
     }
+}
+
+/// Upstream has routes for the subresources of built-in resources; of a custom one it says that the object is not there.
+fn no_subresource(path: &ResourcePath, definition: &ResourceDefinition) -> Error {
+    if !definition.is_custom() {
+        return Error::UnknownResource;
+    }
+    let name = path.name.clone().unwrap_or_default();
+    Error::NotFound { resource: definition.group_resource(), name: name.into() }
 }
 
 /// Upstream has no route for a namespace around a cluster-scoped resource, nor for one object without its namespace.

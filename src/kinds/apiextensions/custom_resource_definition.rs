@@ -2,21 +2,26 @@
 //!
 //! Upstream's internal form holds once what all versions have in common, and errors say where that stands.
 
+mod approval;
+mod bundle;
 pub mod columns;
+pub mod conditions;
 pub mod declarations;
 pub mod expressions;
 pub mod names;
+pub mod naming;
 pub mod schema;
+mod selectable;
 pub mod structural;
 
 use std::collections::BTreeSet;
 
 use crate::fields;
 use crate::fields::ObjectMap;
-use crate::gotext::quote;
 use crate::kinds::admissionregistration::webhook;
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::cluster;
+use crate::kinds::behavior::deletion::Dependents;
 use crate::kinds::behavior::format::{dns1035_label, dns1123_subdomain};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::Rules;
@@ -24,7 +29,7 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{immutable, immutable_text, same};
 use crate::kinds::behavior::selectable::SelectableFields;
-use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
+use crate::kinds::behavior::strategy::status::{StatusMetadata, StatusRule};
 use crate::kinds::behavior::strategy::{Hooks, Strategy, Writer};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::patch::apply::fields::field_paths;
@@ -40,11 +45,12 @@ pub static KIND: BuiltIn = BuiltIn {
         .conditional(),
     strategy: Strategy {
         status: StatusRule::Reset(STATUS),
-        status_metadata: RESET,
+        // Upstream means to keep all of it as it is, and keeps nothing.
+        status_metadata: StatusMetadata::Open,
         hooks: &DefinitionHooks,
         ..Strategy::PLAIN
     },
-    rules: Rules::new(create, update).with_status(status),
+    rules: Rules::new(create, update).with_status(status).without_finalizers(),
     warnings: KindWarnings::NONE,
     columns: &columns::COLUMNS,
     fields: SelectableFields::metadata,
@@ -66,17 +72,30 @@ impl Hooks for DefinitionHooks {
         remember_stored_version(new);
     }
 
-    /// Managers of the status may own labels here, though a write to the status keeps the stored ones.
+    /// A status without stored versions gets one by default.
+    fn prepare_status_update(&self, new: &mut ObjectMap, _: &ObjectMap, _: &Writer<'_>) {
+        if fields::items(new, &["status", "storedVersions"]).is_empty() {
+            remember_stored_version(new);
+        }
+    }
+
+    /// The first DELETE marks the definition, whatever its options say.
+    fn begin_deletion(&self, object: &ObjectMap, _: Dependents, now: &str) -> Option<ObjectMap> {
+        let marked = fields::at(object, &["metadata", "deletionTimestamp"]).is_some_and(|at| !at.is_null());
+        (!marked).then(|| conditions::begin_deletion(object, now))
+    }
+
+    fn checks_preconditions_like_writes(&self) -> bool {
+        true
+    }
+
+    /// A write to the status may change labels and all else of the metadata.
     fn not_owned_through(&self, part: Part) -> Option<Filter> {
         (part == Part::Status).then(|| Filter::Exclude(field_paths(&[&["spec"]])))
     }
 }
 
-const APPROVAL: &str = "api-approved.kubernetes.io";
-
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
-
-const SELECTABLE_FIELDS: usize = 8;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 
@@ -94,7 +113,11 @@ pub struct Tolerated {
     loose_map_keys: bool,
     unknown_reviews: bool,
     approval: bool,
+    invalid_bundle: bool,
 }
+
+/// The versions that may keep more selectable fields than there may be; no name stands for what all have in common.
+type ManyFields = BTreeSet<String>;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let group = fields::text(object, &["spec", "group"]);
@@ -104,7 +127,8 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     if name.text() != wanted {
         errors.invalid(&name, name.text(), "must be spec.names.plural+\".\"+spec.group");
     }
-    whole(object, Tolerated::default(), errors);
+    let tolerated = Tolerated { invalid_bundle: true, ..Tolerated::default() };
+    whole(object, tolerated, &ManyFields::new(), errors);
     if object.get("spec").and_then(|spec| spec.get("preserveUnknownFields")) == Some(&Value::Bool(true)) {
         preserves_unknown(object, errors);
     }
@@ -112,6 +136,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let old_spec = At::member(old, "spec");
+    let established = conditions::is_true(old, "Established");
     let tolerated = Tolerated {
         no_schema: old_spec
             .get("versions")
@@ -126,13 +151,11 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             let versions = old_spec.dig(&["conversion", "webhook", "conversionReviewVersions"]);
             !versions.is_empty() && !versions.texts().any(|version| REVIEWS.contains(&version))
         },
-        approval: approval(old) == approval(new),
+        approval: approval::of(old) == approval::of(new),
+        invalid_bundle: !established || !bundle::of_conversion_is_valid(old),
     };
-    whole(new, tolerated, errors);
     let spec = At::member(new, "spec");
-    let established = fields::items(old, &["status", "conditions"])
-        .iter()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    whole(new, tolerated, &unchanged_many_fields(&spec, &old_spec), errors);
     if established {
         immutable(&spec.get("scope"), &old_spec.get("scope"), errors);
         immutable_text(&spec.dig(&["names", "kind"]), &old_spec.dig(&["names", "kind"]), errors);
@@ -148,15 +171,40 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     names::validate(&At::member(new, "status").get("acceptedNames"), errors);
 }
 
-fn whole(object: &ObjectMap, tolerated: Tolerated, errors: &mut Errors) {
+fn whole(object: &ObjectMap, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
     let spec = At::member(object, "spec");
-    self::spec(&spec, tolerated, errors);
+    self::spec(&spec, tolerated, many_fields, errors);
     let status = At::member(object, "status");
     names::validate(&status.get("acceptedNames"), errors);
     stored_versions(&status.get("storedVersions"), &spec.get("versions"), errors);
     if !tolerated.approval {
-        approved(object, errors);
+        approval::required(object, errors);
     }
+}
+
+/// Lists of selectable fields that were too long before, and are as they were.
+fn unchanged_many_fields(spec: &At<'_, '_>, old_spec: &At<'_, '_>) -> ManyFields {
+    let (versions, old_versions) = (spec.get("versions"), old_spec.get("versions"));
+    let mut many = ManyFields::new();
+    let shared = (common(&versions, "selectableFields"), common(&old_versions, "selectableFields"));
+    if let (Some(new), Some(old)) = shared
+        && selectable::are_too_many(old)
+        && same(new, old)
+    {
+        many.insert(String::new());
+    }
+    for version in versions.items() {
+        let name = version.get("name").text();
+        let fields = version.get("selectableFields").value();
+        let is_same = |old: At<'_, '_>| {
+            let kept = old.get("selectableFields").value();
+            old.get("name").text() == name && selectable::are_too_many(kept) && same(fields, kept)
+        };
+        if shared.1.is_none() && old_versions.items().any(is_same) {
+            many.insert(name.to_owned());
+        }
+    }
+    many
 }
 
 fn preserves_unknown(object: &ObjectMap, errors: &mut Errors) {
@@ -174,7 +222,7 @@ fn schemas<'v>(spec: &At<'v, '_>) -> impl Iterator<Item = &'v Value> + use<'v> {
     versions.iter().filter_map(|version| version.get("schema")?.get("openAPIV3Schema"))
 }
 
-pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
+pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
     let group = spec.get("group");
     let messages = dns1123_subdomain(group.text());
     if group.text().is_empty() {
@@ -189,10 +237,15 @@ pub fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         "" => errors.required(&scope, ""),
         text => _ = errors.one_of(&scope, text, &["Cluster", "Namespaced"]),
     }
-    versions(spec, tolerated, errors);
+    versions(spec, tolerated, many_fields, errors);
     names::required(&spec.get("names"), errors);
     names::validate(&spec.get("names"), errors);
-    conversion(&spec.get("conversion"), tolerated, errors);
+    let (conversion, preserves) = (spec.get("conversion"), spec.get("preserveUnknownFields"));
+    let strategy = conversion.get("strategy");
+    if preserves.flag() && conversion.is_set() && strategy.text() != "None" {
+        errors.invalid(&strategy, strategy.text(), "must be None if spec.preserveUnknownFields is true");
+    }
+    self::conversion(&conversion, tolerated, errors);
 }
 
 /// What all versions have in common; null if they have not.
@@ -203,7 +256,7 @@ fn common<'v>(versions: &At<'v, '_>, member: &str) -> Option<&'v Value> {
     list.iter().all(same).then_some(first)
 }
 
-fn versions(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
+fn versions(spec: &At<'_, '_>, tolerated: Tolerated, many_fields: &ManyFields, errors: &mut Errors) {
     let versions = spec.get("versions");
     let (schema, subresources) = (common(&versions, "schema"), common(&versions, "subresources"));
     let columns = common(&versions, "additionalPrinterColumns");
@@ -211,14 +264,18 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let has_status = |value: &Value| value.get("status").is_some_and(|status| !status.is_null());
     let mut names = BTreeSet::new();
     let (mut unique, mut stored) = (true, 0);
-    if schema.is_none_or(|schema| schema.get("openAPIV3Schema").is_none_or(Value::is_null))
-        && !tolerated.no_schema
-    {
-        for version in versions.items() {
+    if schema.is_none_or(|schema| schema.get("openAPIV3Schema").is_none_or(Value::is_null)) {
+        let preserves = spec.get("preserveUnknownFields").flag();
+        let why = if tolerated.no_schema { "because otherwise all fields are pruned" } else { "" };
+        let needs = |version: &At<'_, '_>| match tolerated.no_schema {
+            true => version.get("served").flag() && !preserves,
+            false => true,
+        };
+        for version in versions.items().filter(needs) {
             let schema = version.get("schema");
             let schema = schema.get("openAPIV3Schema");
             if !schema.is_set() {
-                errors.required(&schema, "");
+                errors.required(&schema, why);
             }
         }
     }
@@ -244,7 +301,9 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         if selectable.is_none() {
             let schema = version.dig(&["schema", "openAPIV3Schema"]);
             let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            self::selectable(&version.get("selectableFields"), schema.value(), without, errors);
+            let fields = version.get("selectableFields");
+            let may_be_too_many = many_fields.contains(name.text());
+            selectable::validate(&fields, schema.value(), without, may_be_too_many, errors);
         }
     }
     if !unique {
@@ -272,7 +331,7 @@ fn versions(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let schema = schema.and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&nothing);
     let without = "may only be set when validations.schema is included";
     let selectable = spec.other("selectableFields", selectable.unwrap_or(&nothing));
-    self::selectable(&selectable, schema, without, errors);
+    selectable::validate(&selectable, schema, without, many_fields.contains(""), errors);
 }
 
 fn deprecation(version: &At<'_, '_>, errors: &mut Errors) {
@@ -316,48 +375,6 @@ pub fn column(column: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `without` is what upstream says if there is no schema.
-pub fn selectable(list: &At<'_, '_>, schema: &Value, without: &str, errors: &mut Errors) {
-    if !list.is_empty() && schema.is_null() {
-        return errors.invalid(list, "", without);
-    }
-    let mut seen = BTreeSet::new();
-    for field in list.items() {
-        let path = field.get("jsonPath");
-        let text = path.text();
-        if text.is_empty() {
-            errors.required(&path, "");
-            continue;
-        }
-        if !text.starts_with(['.', '[']) {
-            let word = text.split(['.', '[']).next().unwrap_or_default();
-            errors.invalid(&path, text, &format!("is an invalid path: expected [ or . but got: {word}"));
-            continue;
-        }
-        let mut steps = text.strip_prefix('.').unwrap_or("").split('.');
-        let found = steps.try_fold(schema, |schema, step| schema.get("properties")?.get(step));
-        let Some(found) = found else {
-            errors.invalid(&path, text, "is an invalid path: does not refer to a valid field");
-            continue;
-        };
-        if text.starts_with(".metadata") {
-            errors.invalid(&path, text, "must not point to fields in metadata");
-        }
-        let kind = found.get("type").and_then(Value::as_str).unwrap_or_default();
-        if !["string", "boolean", "integer"].contains(&kind) {
-            let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
-                       formats are allowed.";
-            errors.invalid(&path, text, why);
-        }
-        if !seen.insert(text) {
-            errors.duplicate(&path, text);
-        }
-    }
-    if seen.len() > SELECTABLE_FIELDS {
-        errors.too_many(list, seen.len(), SELECTABLE_FIELDS);
-    }
-}
-
 fn conversion(conversion: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     if !conversion.is_set() {
         return;
@@ -379,6 +396,12 @@ fn conversion(conversion: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors
     }
     if client.is_set() {
         webhook::client(&client, errors);
+        let bundle = client.get("caBundle");
+        if let Err(why) = bundle::check(bundle.text())
+            && !tolerated.invalid_bundle
+        {
+            errors.invalid(&bundle, bundle.text(), &why);
+        }
     } else {
         errors.required(&client, "required when strategy is set to Webhook");
     }
@@ -421,53 +444,6 @@ fn stored_versions(stored: &At<'_, '_>, versions: &At<'_, '_>, errors: &mut Erro
             );
             errors.invalid(&known, name, &why);
         }
-    }
-}
-
-#[derive(PartialEq)]
-enum Approval {
-    Missing,
-    Bypassed,
-    Approved,
-    Invalid,
-}
-
-fn approval(object: &ObjectMap) -> Approval {
-    let text = fields::text(object, &["metadata", "annotations", APPROVAL]);
-    let is_url = text.split_once("://").is_some_and(|(scheme, rest)| {
-        !scheme.is_empty()
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric())
-            && !rest.starts_with('/')
-            && !rest.is_empty()
-    });
-    match text {
-        "" => Approval::Missing,
-        _ if text.starts_with("unapproved") => Approval::Bypassed,
-        _ if is_url => Approval::Approved,
-        _ => Approval::Invalid,
-    }
-}
-
-/// Groups of the community need somebody's word.
-fn approved(object: &ObjectMap, errors: &mut Errors) {
-    let group = fields::text(object, &["spec", "group"]);
-    let own =
-        |domain: &str| group == domain || group.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
-    if !own("k8s.io") && !own("kubernetes.io") {
-        return;
-    }
-    let metadata = At::member(object, "metadata");
-    let annotations = metadata.get("annotations");
-    let annotation = annotations.key(APPROVAL);
-    let need = format!("protected groups must have approval annotation {}", quote(APPROVAL));
-    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    match approval(object) {
-        Approval::Missing => errors.required(&annotation, &format!("{need}, {see}")),
-        Approval::Invalid => {
-            let why = format!("{need} with either a URL or a reason starting with \"unapproved\", {see}");
-            errors.invalid(&annotation, annotation.text(), &why);
-        }
-        Approval::Bypassed | Approval::Approved => {}
     }
 }
 

@@ -12,8 +12,8 @@ const BYTES: usize = 4 << 20;
 /// Holds the writer's queue until the batch is sealed or dropped.
 pub struct Gathering {
     mutations: Vec<Mutation>,
-    /// One reply channel per mutation.
-    replies: Vec<Reply>,
+    /// One reply channel per mutation; `None` for those that only join another one.
+    replies: Vec<Option<Reply>>,
     /// While the batch is open: the queue, and the channel by which it returns to the writer.
     open: Option<(mpsc::Receiver<Pending>, oneshot::Sender<mpsc::Receiver<Pending>>)>,
 }
@@ -25,27 +25,32 @@ impl Gathering {
         queue: mpsc::Receiver<Pending>,
     ) -> (Self, oneshot::Receiver<mpsc::Receiver<Pending>>) {
         let (back, returned) = oneshot::channel();
-        let Pending { mutation, reply } = first;
-        let batch = Self { mutations: vec![mutation], replies: vec![reply], open: Some((queue, back)) };
+        let mut batch = Self { mutations: Vec::new(), replies: Vec::new(), open: Some((queue, back)) };
+        batch.push(first);
         (batch, returned)
     }
 
     /// The mutations, and the reply channels of their callers. If the batch failed before it was sealed, it includes
     /// everything that waits in the queue: those callers need not find out one after the other that the store is down.
-    pub fn into_parts(mut self) -> (Vec<Mutation>, Vec<Reply>) {
+    pub fn into_parts(mut self) -> (Vec<Mutation>, Vec<Option<Reply>>) {
         self.close();
         (std::mem::take(&mut self.mutations), std::mem::take(&mut self.replies))
     }
 
     fn gather(&mut self) {
-        let Some((queue, _)) = &mut self.open else { return };
         let mut bytes: usize = self.mutations.iter().map(size).sum();
         while self.mutations.len() < LARGEST_BATCH && bytes < BYTES {
-            let Ok(Pending { mutation, reply }) = queue.try_recv() else { return };
-            bytes += size(&mutation);
-            self.mutations.push(mutation);
-            self.replies.push(reply);
+            let Some(Ok(pending)) = self.open.as_mut().map(|(queue, _)| queue.try_recv()) else { return };
+            bytes += size(&pending.mutation);
+            self.push(pending);
         }
+    }
+
+    fn push(&mut self, Pending { before, mutation, reply }: Pending) {
+        self.replies.extend(before.iter().map(|_| None));
+        self.mutations.extend(before);
+        self.mutations.push(mutation);
+        self.replies.push(Some(reply));
     }
 
     fn give_back(&mut self) {
@@ -90,7 +95,7 @@ mod tests {
         let change = Change::Put { uid: "u".into(), stored_version: "v1".into(), draft };
         let mutation = Mutation::new(Key::new(ResourceId(1), "", "a"), Expect::Absent, change);
         let (reply, answer) = oneshot::channel();
-        (Pending { mutation, reply }, answer)
+        (Pending { before: Vec::new(), mutation, reply }, answer)
     }
 
     #[tokio::test]

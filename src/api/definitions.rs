@@ -1,0 +1,193 @@
+//! Stored CustomResourceDefinitions, and the resources that are served for them.
+//!
+//! Every server follows the definitions in its own cache: [`Api::follow_definitions`] makes a generation of what is
+//! served of all that has changed. Whoever writes a definition is answered when this server serves what it says. Another
+//! one serves it as soon as it has seen the write, which it makes sure of before it says that something is not there
+//! ([`Api::newest_served`]).
+//!
+//! A write of a custom object requires its definition to be at the revision from which the object's resource was made:
+//! none is judged by a schema that is gone, and none is created once the definition is marked for deletion.
+
+mod known;
+mod names;
+mod versions;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use self::known::Known;
+use super::catalog::Served;
+use super::error::Error;
+use super::resource::Resource;
+use super::{Api, Target};
+use crate::cache::State;
+use crate::kinds::custom::ServedVersion;
+use crate::revision::Revision;
+use crate::schema::names::{GroupResource, Gvr};
+use crate::storage::{Expect, Key, Requirement, ResourceId};
+
+const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
+
+/// Under what the store keeps who has which name: nobody serves it.
+pub fn names_resource() -> GroupResource {
+    GroupResource::new("internal.rowplane.dev", "customresourcenames")
+}
+
+/// What a server knows of the definitions.
+pub struct Definitions {
+    /// The store's number of CustomResourceDefinitions; `None` if they are not served.
+    resource: Option<ResourceId>,
+    /// Under what names are kept.
+    names: ResourceId,
+    /// The newest change of a definition that the served generation shows.
+    reached: AtomicU64,
+    known: Mutex<Known>,
+    numbers: AtomicU32,
+}
+
+/// A definition as the store has it.
+#[derive(Debug)]
+pub struct StoredDefinition {
+    key: Key,
+    /// The newest revision at which it means what it meant when its resources were made.
+    revision: AtomicU64,
+}
+
+/// What a custom resource has besides: what its definition says of the version, and since when.
+#[derive(Clone, Debug)]
+pub struct Custom {
+    pub version: ServedVersion,
+    pub stored: Arc<StoredDefinition>,
+    /// Cancelled when a generation serves the resource in another form; shared by resources of the same form.
+    pub replaced: Arc<CancellationToken>,
+}
+
+impl Definitions {
+    pub fn new(built_in: &Served, names: ResourceId) -> Self {
+        Self {
+            resource: built_in.get(&DEFINITIONS).map(|resource| resource.id),
+            names,
+            reached: AtomicU64::new(0),
+            known: Mutex::default(),
+            numbers: AtomicU32::new(1),
+        }
+    }
+
+    /// The resources that only the store knows, and that the cache holds all the same.
+    pub fn names(&self) -> ResourceId {
+        self.names
+    }
+
+    /// Whether a resource is that of definitions.
+    pub fn are(&self, resource: &Resource) -> bool {
+        self.resource == Some(resource.id)
+    }
+
+    /// The newest change of a definition in a state.
+    fn changed(&self, state: &State) -> Revision {
+        self.resource.and_then(|resource| state.changed(resource)).unwrap_or_default()
+    }
+
+    fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl StoredDefinition {
+    fn new(key: Key, revision: Revision) -> Self {
+        Self { key, revision: AtomicU64::new(revision.0) }
+    }
+
+    /// What a write relies on that was judged by the definition.
+    fn requirement(&self) -> Requirement {
+        let revision = Revision(self.revision.load(Ordering::SeqCst));
+        Requirement { key: self.key.clone(), expect: Expect::At(revision) }
+    }
+}
+
+impl Custom {
+    pub fn requirement(&self) -> Requirement {
+        self.stored.requirement()
+    }
+}
+
+impl Api {
+    /// Serves what the definitions in the cache say. Does nothing if none has changed.
+    pub async fn follow_definitions(&self) -> Result<(), Error> {
+        let definitions = &self.definitions;
+        let reached = || Revision(definitions.reached.load(Ordering::SeqCst));
+        if reached() >= definitions.changed(&self.cache.any()) {
+            return Ok(());
+        }
+        let mut known = definitions.known.lock().await;
+        let state = self.cache.any();
+        let changed = definitions.changed(&state);
+        if reached() >= changed {
+            return Ok(());
+        }
+        let Some(resource) = definitions.resource else { return Ok(()) };
+        let update = known.update(resource, &state.objects(resource), || definitions.number());
+        if update.changes_what_is_served {
+            self.serve_custom(update.served()).await?;
+        }
+        *known = update.commit();
+        definitions.reached.store(changed.0, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// As [`Api::follow_definitions`], for whoever has written one: that it cannot be served now is told to others.
+    pub(super) async fn show_definitions(&self) {
+        if let Err(error) = self.follow_definitions().await {
+            tracing::warn!(%error, "cannot serve what definitions say, will try again");
+        }
+    }
+
+    /// Whether a resource is served as it was when the request took it.
+    pub fn is_current(&self, resource: &Resource) -> bool {
+        let served = self.catalog.served();
+        served.get(&resource.definition.gvr()).is_some_and(|newest| std::ptr::eq(&**newest, resource))
+    }
+
+    /// An error that lets a client try again if the definition that a write was judged by is not that of now. Requests of
+    /// clients are judged again before they see it.
+    pub(super) fn check_current(&self, target: Target<'_>) -> Result<(), Error> {
+        match self.is_current(target.resource) {
+            true => Ok(()),
+            false => {
+                Err(Error::ServerTimeout { resource: target.resource.group_resource(), operation: "update" })
+            }
+        }
+    }
+
+    /// What is served once every write has been seen that any server has answered.
+    pub async fn newest_served(&self) -> Result<Arc<Served>, Error> {
+        self.cache.fresh().await?;
+        self.follow_definitions().await?;
+        Ok(self.catalog.served())
+    }
+
+    /// As [`Api::newest_served`] where other servers write, too; alone, a server knows what it has written.
+    pub async fn served_everywhere(&self) -> Result<Arc<Served>, Error> {
+        if self.cache.backend().shared() { self.newest_served().await } else { Ok(self.catalog.served()) }
+    }
+}
+
+/// Serves what definitions say as they come, until the server ends.
+pub async fn follow(api: Arc<Api>) {
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+    let Some(resource) = api.definitions.resource else { return std::future::pending().await };
+    let mut watcher = api.cache.watch(resource, api.cache.any().revision);
+    loop {
+        if let Err(error) = api.follow_definitions().await {
+            tracing::warn!(%error, "cannot serve what definitions say, will try again");
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        }
+        watcher.changed().await;
+        // What has happened is read from the state.
+        while watcher.next().await.is_ok_and(|events| !events.is_empty()) {}
+    }
+}

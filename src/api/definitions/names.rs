@@ -1,0 +1,131 @@
+//! Who has which name: a row for each name of a group, written in one transaction with the definition that has it.
+
+use std::collections::BTreeSet;
+
+use super::Definitions;
+use crate::api::ownership::{self, Tracking};
+use crate::api::{Api, ObjectMap, Target, fields, now};
+use crate::cache::State;
+use crate::codec::object::{Draft, Object};
+use crate::kinds::apiextensions::custom_resource_definition::naming::{self, Name, Sort};
+use crate::kinds::behavior::part::Part;
+use crate::storage::{Change, Expect, Key, Mutation, Requirement};
+use crate::tree::json;
+
+const VERSION: &str = "internal.rowplane.dev/v1";
+/// Who writes a status, as upstream's controllers do.
+const MANAGER: &str = "kube-apiserver";
+
+/// What a write of a definition depends on, and what has to be written with it.
+#[derive(Default)]
+pub struct NameChanges {
+    pub requires: Vec<Requirement>,
+    pub joined: Vec<Mutation>,
+}
+
+impl Api {
+    /// Brings the status of a definition up to date that is about to be written. Nothing of other kinds.
+    pub(in crate::api) fn settle_names(
+        &self,
+        target: Target<'_>,
+        new: &mut ObjectMap,
+        old: Option<&ObjectMap>,
+    ) -> NameChanges {
+        if !self.definitions.are(target.resource) {
+            return NameChanges::default();
+        }
+        let state = self.cache.any();
+        let group = fields::text(new, &["spec", "group"]).to_owned();
+        let rows = Rows { definitions: &self.definitions, state: &state, group: &group, owner: target.name };
+        let before = new.clone();
+        naming::settle(new, &|name| rows.is_taken(name), &now());
+        if before.get("status") != new.get("status") {
+            let tracking = Tracking { manager: MANAGER, part: Part::Status };
+            ownership::track_update(target.resource, &before, new, tracking);
+        }
+        let asked = naming::requested(new);
+        let mut accepted = naming::accepted(new);
+        // Where the rows were lost, a status may tell of a name that somebody else has by now.
+        accepted.retain(|name| !rows.is_taken(name));
+        let mut had = naming::accepted(&before);
+        had.extend(old.map(naming::accepted).unwrap_or_default());
+        NameChanges {
+            requires: asked.difference(&accepted).filter_map(|name| rows.others(name)).collect(),
+            joined: rows.changes(&had, &accepted),
+        }
+    }
+
+    /// Whether the names that a definition's status tells are kept for it.
+    pub fn has_its_names(&self, definition: &ObjectMap) -> bool {
+        let state = self.cache.any();
+        let (group, owner) =
+            (fields::text(definition, &["spec", "group"]), fields::text(definition, &["metadata", "name"]));
+        let rows = Rows { definitions: &self.definitions, state: &state, group, owner };
+        naming::accepted(definition).iter().all(|name| rows.find(name).is_some_and(|row| rows.is_own(&row)))
+    }
+
+    /// Gives back the names of a definition that is about to go.
+    pub(in crate::api) fn release_names(&self, target: Target<'_>, old: &ObjectMap) -> Vec<Mutation> {
+        if !self.definitions.are(target.resource) {
+            return Vec::new();
+        }
+        let state = self.cache.any();
+        let group = fields::text(old, &["spec", "group"]).to_owned();
+        let rows = Rows { definitions: &self.definitions, state: &state, group: &group, owner: target.name };
+        rows.changes(&naming::accepted(old), &BTreeSet::new())
+    }
+}
+
+/// The rows of a group as one of its definitions sees them.
+struct Rows<'a> {
+    definitions: &'a Definitions,
+    state: &'a State,
+    group: &'a str,
+    owner: &'a str,
+}
+
+impl Rows<'_> {
+    fn key(&self, name: &Name) -> Key {
+        Key::new(self.definitions.names, self.group, &row_name(name))
+    }
+
+    fn find(&self, name: &Name) -> Option<std::sync::Arc<Object>> {
+        self.state.get(self.definitions.names, self.group, &row_name(name))
+    }
+
+    fn is_own(&self, row: &Object) -> bool {
+        row.to_map().is_ok_and(|row| fields::text(&row, &["definition"]) == self.owner)
+    }
+
+    fn is_taken(&self, name: &Name) -> bool {
+        self.find(name).is_some_and(|row| !self.is_own(&row))
+    }
+
+    /// A name that somebody else has, for as long as he has it.
+    fn others(&self, name: &Name) -> Option<Requirement> {
+        let row = self.find(name).filter(|row| !self.is_own(row))?;
+        Some(Requirement { key: self.key(name), expect: Expect::At(row.revision()) })
+    }
+
+    /// What is to be written so that the owner has these names and none of the former.
+    fn changes(&self, had: &BTreeSet<Name>, has: &BTreeSet<Name>) -> Vec<Mutation> {
+        let released = had.difference(has).filter_map(|name| {
+            let row = self.find(name).filter(|row| self.is_own(row))?;
+            Some(Mutation::new(self.key(name), Expect::At(row.revision()), Change::Delete))
+        });
+        let taken = has.iter().filter(|name| self.find(name).is_none()).map(|name| {
+            let row = json!({"metadata": {"name": row_name(name)}, "definition": self.owner});
+            let draft = Draft::of_json(self.group, &row_name(name), row.to_string().into());
+            let change = Change::Put { uid: "".into(), stored_version: VERSION.into(), draft };
+            Mutation::new(self.key(name), Expect::Absent, change)
+        });
+        released.chain(taken).collect()
+    }
+}
+
+fn row_name(name: &Name) -> String {
+    match name.sort {
+        Sort::Resource => name.text.clone(),
+        Sort::Kind => format!("kind/{}", name.text),
+    }
+}

@@ -1,0 +1,68 @@
+//! Requests to what is not built in: definitions come and change at any time, on any server.
+
+mod repeatable;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use self::repeatable::Repeatable;
+use super::{Outcome, serve_from};
+use crate::api::catalog::Served;
+use crate::api::error::Error;
+use crate::http::app::App;
+use crate::http::request_path::ResourcePath;
+use crate::http::response;
+
+/// How often a request is judged again whose definition has changed meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Answers a request from what is served now. What is refused, or is not there, may be so by a definition that has been
+/// changed, on another server even: the request is judged again if that is so.
+pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
+    let answer = serve_newest(app, &path, &parts, &Repeatable::new(body)).await;
+    answer.unwrap_or_else(|error| response::failure(&error, &parts))
+}
+
+async fn serve_newest(
+    app: &App,
+    path: &ResourcePath,
+    parts: &Parts,
+    body: &Repeatable,
+) -> Result<Response, Error> {
+    let mut served = first(app, path, parts).await?;
+    for _ in 1..ATTEMPTS {
+        let refused = match serve_from(app, &served, path, parts, body.body()).await {
+            Outcome::Answered(response) => return Ok(response),
+            Outcome::Refused(response) => response,
+        };
+        let newest = app.api.newest_served().await?;
+        if is_same(&served, &newest, path) {
+            return Ok(refused);
+        }
+        served = newest;
+    }
+    Ok(serve_from(app, &served, path, parts, body.body()).await.response())
+}
+
+/// Reads want to be told by the newest definition; writes are judged by the store.
+async fn first(app: &App, path: &ResourcePath, parts: &Parts) -> Result<Arc<Served>, Error> {
+    let served = app.api.catalog.served();
+    let writes = !parts.method.is_safe();
+    if writes && served.get(&path.resource).is_some() {
+        Ok(served)
+    } else {
+        app.api.served_everywhere().await
+    }
+}
+
+/// Whether two generations serve a resource alike.
+fn is_same(one: &Arc<Served>, other: &Arc<Served>, path: &ResourcePath) -> bool {
+    match (one.get(&path.resource), other.get(&path.resource)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,201 @@
+//! What a stored CustomResourceDefinition means: the kinds that it defines, and how they are served.
+//!
+//! Pure: a definition is read when it is new or has changed, and never changes afterwards.
+
+mod digest;
+mod served;
+mod source;
+
+use std::sync::Arc;
+
+use crate::codec::object::{Object, Undecodable};
+use crate::fields;
+use crate::fields::ObjectMap;
+use crate::kinds::behavior::declared::Declared;
+use crate::schema::kind::{Kind, Shape};
+use crate::schema::names::{GroupResource, GroupVersion, Gvk};
+use crate::schema::resource::{ResourceDefinition, Scope};
+use crate::schema::structural::{NotStructural, Structural};
+use crate::schema::types::Types;
+use crate::tree::{Map, Text, Value};
+
+use source::Source;
+
+pub use digest::Digest;
+
+/// All that a definition defines.
+#[derive(Debug)]
+pub struct CustomDefinition {
+    /// That of the definition, `widgets.example.com`.
+    pub name: Text,
+    pub resource: GroupResource,
+    pub scope: Scope,
+    pub names: AcceptedNames,
+    /// It is being deleted: objects may still be changed, but no new ones come.
+    pub is_terminating: bool,
+    /// In the order of the definition, whether they are served or not.
+    pub versions: Vec<CustomVersion>,
+    /// Where in `versions` the one is that objects are stored in.
+    stored: usize,
+    /// The definition itself, for what is seldom asked for.
+    source: Arc<Source>,
+}
+
+/// The names under which objects are served: those of the definition's status, which no other definition has.
+#[derive(Debug)]
+pub struct AcceptedNames {
+    pub kind: Text,
+    pub list_kind: Text,
+    pub singular: Text,
+    pub short_names: Vec<Text>,
+    pub categories: Vec<Text>,
+}
+
+/// One version of a definition.
+#[derive(Debug)]
+pub struct CustomVersion {
+    pub kind: Kind,
+    pub is_served: bool,
+    pub is_stored: bool,
+    /// How objects are seen from outside: columns, selectable fields, the Scale, warnings.
+    pub declared: Declared,
+    subresources: Vec<Text>,
+    /// How the definition's objects are told to be just as this version's schema has them: never the same number twice.
+    pub number: u32,
+}
+
+/// A version that is served.
+#[derive(Clone, Debug)]
+pub struct ServedVersion {
+    pub resource: Arc<ResourceDefinition>,
+    pub definition: Arc<CustomDefinition>,
+    /// Where in the definition's versions it is.
+    pub index: usize,
+}
+
+/// Why nothing is served for a definition.
+#[derive(Debug, thiserror::Error)]
+pub enum Unserved {
+    #[error(transparent)]
+    Unreadable(#[from] Undecodable),
+    /// Its names belong to others, or nobody has looked yet.
+    #[error("its names are not accepted")]
+    NotAccepted,
+    #[error("no version of it is stored")]
+    NothingStored,
+    #[error("{version}: {why}")]
+    Schema { version: Text, why: NotStructural },
+}
+
+impl CustomDefinition {
+    /// Reads a definition; `number` gives each version its own.
+    pub fn read(
+        source: &Arc<Object>,
+        types: &Arc<Types>,
+        mut number: impl FnMut() -> u32,
+    ) -> Result<Self, Unserved> {
+        let object = &source.to_map()?;
+        if !has_condition(object, "Established") && !has_condition(object, "NamesAccepted") {
+            return Err(Unserved::NotAccepted);
+        }
+        let group = fields::text(object, &["spec", "group"]);
+        let plural = fields::text(object, &["spec", "names", "plural"]);
+        let names = AcceptedNames::read(object);
+        let versions = fields::items(object, &["spec", "versions"]).iter().filter_map(Value::as_object);
+        let empty = Map::new();
+        let spec = fields::object(object, "spec").unwrap_or(&empty);
+        let version = |entry: &Map| {
+            let kind = CustomVersion::kind(group, &names.kind, entry, types)?;
+            Ok(CustomVersion::read(spec, entry, kind, number()))
+        };
+        let versions: Vec<_> = versions.map(version).collect::<Result<_, Unserved>>()?;
+        let stored = versions.iter().position(|version| version.is_stored).ok_or(Unserved::NothingStored)?;
+        Ok(Self {
+            name: fields::text(object, &["metadata", "name"]).into(),
+            resource: GroupResource::new(group, plural),
+            scope: match fields::text(object, &["spec", "scope"]) {
+                "Namespaced" => Scope::Namespaced,
+                _ => Scope::Cluster,
+            },
+            names,
+            is_terminating: has_condition(object, "Terminating"),
+            versions,
+            stored,
+            source: Arc::new(Source::new(source, object)),
+        })
+    }
+
+    /// The version that objects are stored in.
+    pub fn stored(&self) -> &CustomVersion {
+        &self.versions[self.stored]
+    }
+
+    /// The version that an `apiVersion` names.
+    pub fn version(&self, api_version: &str) -> Option<&CustomVersion> {
+        self.versions.iter().find(|version| version.kind.gvk.api_version() == api_version)
+    }
+}
+
+impl AcceptedNames {
+    fn read(object: &ObjectMap) -> Self {
+        let text = |name| fields::text(object, &["status", "acceptedNames", name]).into();
+        let texts = |name| {
+            let list = fields::items(object, &["status", "acceptedNames", name]);
+            list.iter().filter_map(Value::as_str).map(Text::from).collect()
+        };
+        Self {
+            kind: text("kind"),
+            list_kind: text("listKind"),
+            singular: text("singular"),
+            short_names: texts("shortNames"),
+            categories: texts("categories"),
+        }
+    }
+}
+
+impl CustomVersion {
+    /// `entry` is that of `spec.versions`.
+    fn read(spec: &Map, entry: &Map, kind: Kind, number: u32) -> Self {
+        let flag = |name| entry.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let subresources = fields::object(entry, "subresources").into_iter().flatten();
+        let subresources = subresources.filter(|(_, declared)| !declared.is_null());
+        Self {
+            kind,
+            is_served: flag("served"),
+            is_stored: flag("storage"),
+            declared: Declared::read(spec, entry),
+            subresources: subresources.map(|(name, _)| name.clone()).collect(),
+            number,
+        }
+    }
+
+    fn kind(group: &str, kind: &Text, entry: &Map, types: &Arc<Types>) -> Result<Kind, Unserved> {
+        let name = fields::text(entry, &["name"]);
+        let gvk = Gvk { group_version: GroupVersion::new(group, name), kind: kind.clone() };
+        let schema = fields::at(entry, &["schema", "openAPIV3Schema"]).and_then(Value::as_object);
+        let structural = schema.map(|schema| Structural::read(schema, types)).transpose();
+        let structural = structural.map_err(|why| Unserved::Schema { version: name.into(), why })?;
+        let shape = structural.map_or(Shape::Opaque, |schema| Shape::Structural(Arc::new(schema)));
+        Ok(Kind { gvk, shape })
+    }
+
+    /// Whether it has a subresource of this name.
+    pub fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.iter().any(|subresource| subresource == name)
+    }
+}
+
+impl ServedVersion {
+    pub fn version(&self) -> &CustomVersion {
+        &self.definition.versions[self.index]
+    }
+}
+
+/// Whether a condition of the definition is true.
+pub fn has_condition(object: &ObjectMap, kind: &str) -> bool {
+    let conditions = fields::items(object, &["status", "conditions"]);
+    conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! What a definition says is served, from the answer to its write on.
+
+use serde_json::{Value, json};
+
+use super::{
+    ALL_WIDGETS, DEFINITIONS, WIDGETS, WIDGETS_DEFINITION, change, condition, version, widget, widgets, with,
+};
+use crate::support::server::{Setup, names, rv};
+
+on_both_databases! {
+    cr24_a_definition_is_served_when_its_post_is_answered,
+    cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it,
+    cr36_cr37_a_changed_schema_counts_at_its_answer,
+    cr39_a_version_that_is_not_served_is_gone,
+    cr50_cr51_stored_objects_are_read_by_the_schema_of_now,
+    cr86_cr87_versions_share_their_objects,
+    cr99_owners_and_dependents_are_collected,
+    a_restart_serves_what_is_defined,
+    other_servers_serve_a_definition_when_its_post_is_answered,
+    objects_are_printed_as_upstream_prints_maps,
+    cr38_nothing_fails_while_definitions_change,
+}
+
+async fn cr24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
+    let server = setup.start().await;
+    let created = with(&server, &widgets()).await;
+    assert_eq!(condition(&created, "NamesAccepted"), "True NoConflicts no conflicts found");
+    assert_eq!(
+        condition(&created, "Established"),
+        "True InitialNamesAccepted the initial names have been accepted"
+    );
+    let start = server.revision().await;
+    let mut events = server.watch(format!("{ALL_WIDGETS}?watch=1&resourceVersion={start}")).await;
+    let made = server.post(WIDGETS, &widget("a", json!({"replicas": 1}))).await.expect(201);
+    assert_eq!(made["metadata"]["generation"], 1);
+    events.expect_named("ADDED", "a").await;
+    assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok(), made);
+    assert_eq!(names(&server.get(WIDGETS).await.ok()), ["a"]);
+
+    let mut changed = made.clone();
+    changed["spec"]["replicas"] = 2.into();
+    let changed = server.put(format!("{WIDGETS}/a"), &changed).await.ok();
+    assert_eq!(changed["metadata"]["generation"], 2);
+    events.expect_named("MODIFIED", "a").await;
+    let patched = server.patch(format!("{WIDGETS}/a"), &json!({"spec": {"color": "red"}})).await.ok();
+    assert_eq!(patched["spec"], json!({"color": "red", "replicas": 2}));
+    let json_patch = json!([{"op": "replace", "path": "/spec/color", "value": "blue"}]);
+    let request = server.request(http::Method::PATCH, format!("{WIDGETS}/a"));
+    let patched = request.body("application/json-patch+json", json_patch.to_string()).await.ok();
+    assert_eq!(patched["spec"]["color"], "blue");
+    let applied = widget("b", json!({"replicas": 3, "tags": ["x"]}));
+    let request = server.request(http::Method::PATCH, format!("{WIDGETS}/b?fieldManager=m"));
+    let applied = request.body("application/apply-patch+yaml", applied.to_string()).await.expect(201);
+    assert_eq!(applied["metadata"]["managedFields"][0]["operation"], "Apply");
+
+    server.post(WIDGETS, &widget("c", json!({}))).await.expect(201);
+    server.delete(format!("{WIDGETS}/c")).await.ok();
+    server.delete(WIDGETS).await.ok();
+    assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), [""; 0]);
+    let missing = server.put(format!("{WIDGETS}/z"), &widget("z", json!({}))).await;
+    assert_eq!(missing.status, 404, "{missing:?}");
+}
+
+async fn cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("x", json!({}))).await.expect(201);
+    for path in ["/apis/ex.io/v1/gadgets", "/apis/ex.io/v2/widgets", "/apis/none.io/v1/widgets"] {
+        let missing = server.get(path).await;
+        assert_eq!((missing.status, &*missing.text()), (404, "404 page not found\n"), "{path}");
+    }
+    let missing = server.post(ALL_WIDGETS, &widget("y", json!({}))).await;
+    assert_eq!((missing.status, &*missing.text()), (404, "404 page not found\n"));
+    let missing = server.get(format!("{WIDGETS}/x/frob")).await;
+    missing.fails(
+        404,
+        "NotFound",
+        "widgets.ex.io \"x\" not found",
+        json!({"name": "x", "group": "ex.io", "kind": "widgets"}),
+    );
+    let refused = server.post(format!("{WIDGETS}/x/status"), &widget("x", json!({}))).await;
+    refused.fails(
+        405,
+        "MethodNotAllowed",
+        "create is not supported on resources of kind \"widgets.ex.io\"",
+        json!({"group": "ex.io", "kind": "widgets"}),
+    );
+}
+
+async fn cr36_cr37_a_changed_schema_counts_at_its_answer(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("a", json!({"size": 1}))).await.expect(201);
+    let start = server.revision().await;
+    let mut events = server.watch(format!("{ALL_WIDGETS}?watch=1&resourceVersion={start}")).await;
+    server.post(WIDGETS, &widget("b", json!({}))).await.expect(201);
+    let seen = rv(&events.expect_named("ADDED", "b").await);
+    let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    change(&server, WIDGETS_DEFINITION, |definition| {
+        let properties = definition.pointer_mut(place).expect("properties");
+        properties["size"] = json!({"type": "integer"});
+        properties["shape"] = json!({"type": "string", "default": "round"});
+    })
+    .await
+    .ok();
+    let made = server.post(WIDGETS, &widget("c", json!({"size": 2}))).await.expect(201);
+    assert_eq!(made["spec"], json!({"shape": "round", "size": 2}));
+    events.expect_end().await;
+    let mut events = server.watch(format!("{ALL_WIDGETS}?watch=1&resourceVersion={seen}")).await;
+    assert_eq!(events.expect_named("ADDED", "c").await["spec"]["shape"], "round");
+}
+
+async fn cr39_a_version_that_is_not_served_is_gone(setup: Setup) {
+    let server = setup.start().await;
+    let mut two = widgets();
+    two["spec"]["versions"].as_array_mut().expect("versions").push(version("v2", false));
+    with(&server, &two).await;
+    server.post(WIDGETS, &widget("a", json!({}))).await.expect(201);
+    let v2 = "/apis/ex.io/v2/widgets";
+    assert_eq!(names(&server.get(v2).await.ok()), ["a"]);
+    change(&server, WIDGETS_DEFINITION, |definition| {
+        definition["spec"]["versions"][1]["served"] = false.into();
+    })
+    .await
+    .ok();
+    for path in [v2, "/apis/ex.io/v2"] {
+        assert_eq!(server.get(path).await.status, 404, "{path}");
+    }
+    let group = server.get("/apis/ex.io").await.ok();
+    assert_eq!(group["versions"], json!([{"groupVersion": "ex.io/v1", "version": "v1"}]));
+    assert_eq!(names(&server.get(ALL_WIDGETS).await.ok()), ["a"]);
+}
+
+async fn cr50_cr51_stored_objects_are_read_by_the_schema_of_now(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let made = server.post(WIDGETS, &widget("a", json!({"color": "red"}))).await.expect(201);
+    let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let with_properties = async |set: &dyn Fn(&mut Value)| {
+        let changed = change(&server, WIDGETS_DEFINITION, |definition| {
+            set(definition.pointer_mut(place).expect("properties"));
+        });
+        changed.await.ok();
+    };
+    with_properties(&|properties| properties["shape"] = json!({"type": "string", "default": "round"})).await;
+    let read = server.get(format!("{WIDGETS}/a")).await.ok();
+    assert_eq!(read["spec"], json!({"color": "red", "shape": "round"}));
+    assert_eq!(rv(&read), rv(&made));
+    assert_eq!(server.get(WIDGETS).await.ok()["items"][0]["spec"], read["spec"]);
+    // What is read is not what is stored, so that even an empty patch writes it, once.
+    let patched = server.patch(format!("{WIDGETS}/a"), &json!({})).await.ok();
+    assert!(rv(&patched) > rv(&made), "{patched}");
+    assert_eq!(patched["metadata"]["generation"], made["metadata"]["generation"]);
+    let again = server.patch(format!("{WIDGETS}/a"), &json!({})).await.ok();
+    assert_eq!(rv(&again), rv(&patched));
+
+    let color = json!({"type": "string"});
+    with_properties(&|properties| _ = properties.as_object_mut().expect("properties").remove("color")).await;
+    assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok()["spec"], json!({"shape": "round"}));
+    with_properties(&|properties| properties["color"] = color.clone()).await;
+    assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok()["spec"]["color"], "red");
+    with_properties(&|properties| _ = properties.as_object_mut().expect("properties").remove("color")).await;
+    server.patch(format!("{WIDGETS}/a"), &json!({"spec": {"replicas": 1}})).await.ok();
+    with_properties(&|properties| properties["color"] = color.clone()).await;
+    let read = server.get(format!("{WIDGETS}/a")).await.ok();
+    assert_eq!(read["spec"], json!({"replicas": 1, "shape": "round"}));
+}
+
+async fn cr86_cr87_versions_share_their_objects(setup: Setup) {
+    let server = setup.start().await;
+    let mut two = widgets();
+    let mut v2 = two["spec"]["versions"][0].clone();
+    (v2["name"], v2["storage"]) = ("v2".into(), false.into());
+    v2["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["only2"] = json!({"type": "string"});
+    two["spec"]["versions"].as_array_mut().expect("versions").push(v2);
+    with(&server, &two).await;
+    let (one, other) = (format!("{WIDGETS}/a"), "/apis/ex.io/v2/namespaces/d/widgets/a");
+    let made = server.post(WIDGETS, &widget("a", json!({"color": "red"}))).await.expect(201);
+    let read = server.get(other).await.ok();
+    let mut expected = made.clone();
+    expected["apiVersion"] = "ex.io/v2".into();
+    assert_eq!(read, expected);
+    // What the stored version does not know is lost.
+    server.patch(other, &json!({"spec": {"only2": "x", "color": "blue"}})).await.ok();
+    assert_eq!(server.get(other).await.ok()["spec"], json!({"color": "blue"}));
+
+    change(&server, WIDGETS_DEFINITION, |definition| {
+        definition["spec"]["versions"][0]["storage"] = false.into();
+        definition["spec"]["versions"][1]["storage"] = true.into();
+    })
+    .await
+    .ok();
+    let definition = server.get(WIDGETS_DEFINITION).await.ok();
+    assert_eq!(definition["status"]["storedVersions"], json!(["v1", "v2"]));
+    let before = server.get(&one).await.ok();
+    assert_eq!(rv(&server.get(other).await.ok()), rv(&before));
+    server.post(WIDGETS, &widget("b", json!({}))).await.expect(201);
+    for path in [ALL_WIDGETS, "/apis/ex.io/v2/widgets"] {
+        assert_eq!(names(&server.get(path).await.ok()), ["a", "b"]);
+    }
+    let patched = server.patch(&one, &json!({})).await.ok();
+    assert!(rv(&patched) > rv(&before), "stored in v2 now");
+    server.patch(other, &json!({"spec": {"only2": "x"}})).await.ok();
+    assert_eq!(server.get(other).await.ok()["spec"]["only2"], "x");
+    assert_eq!(server.get(&one).await.ok()["spec"], json!({"color": "blue"}));
+}
+
+async fn cr99_owners_and_dependents_are_collected(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let owner = server.post(WIDGETS, &widget("owner", json!({}))).await.expect(201);
+    let config = json!({"metadata": {"name": "of-widget", "ownerReferences": [{"apiVersion": "ex.io/v1",
+        "kind": "Widget", "name": "owner", "uid": owner["metadata"]["uid"]}]}});
+    let start = server.revision().await;
+    let path = "/api/v1/namespaces/d/configmaps";
+    let mut events = server.watch(format!("{path}?watch=1&resourceVersion={start}")).await;
+    server.post(path, &config).await.expect(201);
+    events.expect_named("ADDED", "of-widget").await;
+    server.delete(format!("{WIDGETS}/owner")).await.ok();
+    events.expect_named("DELETED", "of-widget").await;
+}
+
+async fn a_restart_serves_what_is_defined(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let made = server.post(WIDGETS, &widget("a", json!({"color": "red"}))).await.expect(201);
+    server.stop().await;
+    let server = setup.start().await;
+    assert_eq!(server.get(format!("{WIDGETS}/a")).await.ok(), made);
+}
+
+async fn other_servers_serve_a_definition_when_its_post_is_answered(setup: Setup) {
+    if setup.is_sqlite() {
+        return;
+    }
+    let (one, other) = (setup.start().await, setup.start().await);
+    with(&one, &widgets()).await;
+    for round in 0..20 {
+        let plural = format!("things{round}");
+        one.post(DEFINITIONS, &super::definition(&plural, &format!("Thing{round}"))).await.expect(201);
+        let thing = json!({"metadata": {"name": "a"}, "spec": {"x": round}});
+        other.post(format!("/apis/ex.io/v1/{plural}"), &thing).await.expect(201);
+        let listed = other.get("/apis/ex.io/v1").await.ok();
+        let resources = listed["resources"].as_array().expect("resources");
+        assert!(resources.iter().any(|resource| resource["name"] == plural), "{listed}");
+        // A change of the schema counts on the other server, too.
+        change(&one, WIDGETS_DEFINITION, |definition| {
+            let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+            definition.pointer_mut(place).expect("properties")[format!("p{round}")] =
+                json!({"type": "string", "default": "new"});
+        })
+        .await
+        .ok();
+        let made = other.post(WIDGETS, &widget(&format!("w{round}"), json!({}))).await.expect(201);
+        assert_eq!(made["spec"][format!("p{round}")], "new", "{made}");
+        assert_eq!(other.get(format!("{WIDGETS}/w0")).await.ok()["spec"][format!("p{round}")], "new");
+    }
+}
+
+async fn objects_are_printed_as_upstream_prints_maps(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    let body = r#"{"kind":"Widget","apiVersion":"ex.io/v1","spec":{"tags":["b"],"free":{"z":1,"a":{"y":2,"x":3}}},
+        "metadata":{"uid":"u","name":"a","labels":{"l":"1"}}}"#;
+    let made = server.request(http::Method::POST, WIDGETS).body("application/json", body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let sorted = |text: &str| {
+        let value: Value = serde_json::from_str(text).expect("JSON");
+        // Without `preserve_order` maps of serde_json are sorted; with it the check is for the reader.
+        let mut keys = Vec::new();
+        collect(&value, &mut keys);
+        keys.iter().all(|object| object.is_sorted())
+    };
+    assert!(
+        made.text().starts_with(r#"{"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"#),
+        "{}",
+        made.text()
+    );
+    assert!(sorted(&made.text()), "{}", made.text());
+    let read = server.get(format!("{WIDGETS}/a")).await;
+    assert_eq!(read.text(), made.text());
+    let list = server.get(WIDGETS).await;
+    let item = made.text();
+    let expected = format!(
+        r#"{{"apiVersion":"ex.io/v1","items":[{}],"kind":"WidgetList","metadata":{{"continue":"","resourceVersion":"{}"}}}}"#,
+        item.trim_end(),
+        list.ok()["metadata"]["resourceVersion"].as_str().expect("a version")
+    );
+    assert_eq!(list.text(), expected + "\n");
+}
+
+fn collect(value: &Value, keys: &mut Vec<Vec<String>>) {
+    match value {
+        Value::Object(members) => {
+            keys.push(members.keys().cloned().collect());
+            members.values().for_each(|value| collect(value, keys));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, keys)),
+        _ => {}
+    }
+}
+
+async fn cr38_nothing_fails_while_definitions_change(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("a", json!({}))).await.expect(201);
+    let client = server.admin.clone();
+    let others = tokio::spawn(async move {
+        for round in 0.. {
+            client.get(format!("{WIDGETS}/a")).await.ok();
+            client.post(WIDGETS, &widget(&format!("n{round}"), json!({"color": "red"}))).await.expect(201);
+            client.patch(format!("{WIDGETS}/a"), &json!({"spec": {"replicas": round}})).await.ok();
+        }
+    });
+    for round in 0..60 {
+        change(&server, WIDGETS_DEFINITION, |definition| {
+            let versions = definition["spec"]["versions"].as_array_mut().expect("versions");
+            versions.truncate(1);
+            if round % 2 == 0 {
+                versions.push(version("v2", false));
+            }
+        })
+        .await
+        .ok();
+    }
+    assert!(!others.is_finished(), "{:?}", others.await);
+    others.abort();
+}
