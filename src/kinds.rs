@@ -16,6 +16,7 @@ pub mod batch;
 pub mod behavior;
 pub mod built_in;
 pub mod certificates;
+pub mod conversion_review;
 pub mod coordination;
 pub mod core;
 pub mod discovery;

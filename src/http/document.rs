@@ -32,7 +32,7 @@ impl Document {
         }
     }
 
-    fn new(text: String) -> Self {
+    pub fn new(text: String) -> Self {
         Self { hash: hash(&text), body: text.into() }
     }
 

@@ -43,10 +43,10 @@ pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Erro
 
 fn in_encoding(document: &Encodings, negotiated: &Negotiated, request: &Parts) -> Response {
     let body = match negotiated.media {
-        MediaType::Protobuf => document.protobuf.clone(),
-        MediaType::Json if negotiated.pretty || pretty(request) => document.json.indented_body(),
-        MediaType::Json => document.json.body.clone(),
-        MediaType::Yaml => document.yaml.clone(),
+        MediaType::Protobuf => document.protobuf(),
+        MediaType::Json if negotiated.pretty || pretty(request) => document.json().indented_body(),
+        MediaType::Json => document.json().body.clone(),
+        MediaType::Yaml => document.yaml(),
     };
     response::encoded(StatusCode::OK, negotiated.media, body)
 }
@@ -59,8 +59,8 @@ pub fn discovery(discovery: &Discovery, request: &Parts) -> Result<Response, Err
         return Ok(in_encoding(&discovery.legacy, &negotiated, request));
     }
     let document = &discovery.aggregated;
-    // The same tag for all encodings, since they have the same content and caches respect `Vary`.
-    let etag = document.json.etag();
+    // One for all encodings: they say the same, and caches look at `Vary`.
+    let etag = document.json().etag();
     let unchanged =
         headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
     let mut response = if unchanged {

@@ -25,7 +25,7 @@ use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::json::text::{write_indented, write_json};
-use crate::kinds::behavior::columns::{EmptyRows, Printer};
+use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
@@ -43,7 +43,7 @@ pub struct Encoder {
 enum Form {
     Object,
     Metadata(MetaVersion),
-    Table { printer: &'static Printer, version: MetaVersion, include: IncludeObject },
+    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject },
 }
 
 impl Encoder {
@@ -60,7 +60,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let printer = resource.behavior.columns;
+                let printer = resource.behavior.columns.clone();
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -129,7 +129,7 @@ impl Encoder {
     /// The end of a list without items, in place of the items.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty() == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }
@@ -164,7 +164,7 @@ impl Encoder {
     /// The order of the items, if it differs from that of the list.
     pub fn order(&self) -> Option<fn(&Value, &Value) -> std::cmp::Ordering> {
         match &self.form {
-            Form::Table { printer, .. } => printer.order,
+            Form::Table { printer, .. } => printer.order(),
             _ => None,
         }
     }

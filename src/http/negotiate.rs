@@ -95,6 +95,12 @@ pub const WITHOUT_TABLE: &[Offer] = &[
     Offer { table: false, ..Offer::resource(MediaType::Yaml) },
     Offer::resource(MediaType::Protobuf),
 ];
+/// Custom resources, of which only metadata has a protobuf form.
+pub const CUSTOM: &[Offer] = &[
+    Offer::resource(MediaType::Json),
+    Offer::resource(MediaType::Yaml),
+    Offer { plain: false, ..Offer::resource(MediaType::Protobuf) },
+];
 pub const PLAIN: &[Offer] =
     &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
 pub const DISCOVERY: &[Offer] = &[

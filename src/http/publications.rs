@@ -28,19 +28,20 @@ pub struct Publications {
 }
 
 impl Publication {
-    fn new(served: &Served, address: &str) -> Self {
+    /// What is the same as in the publication before is taken from there.
+    fn new(served: &Served, address: &str, before: Option<&Self>) -> Self {
         let registry = served.registry();
         Self {
             generation: served.generation,
-            documents: Documents::build(registry, address),
-            openapi: Arc::new(OpenApi::new(registry.clone())),
+            documents: Documents::build(registry, address, before.map(|before| &before.documents)),
+            openapi: Arc::new(OpenApi::new(registry.clone(), before.map(|before| &*before.openapi))),
         }
     }
 }
 
 impl Publications {
     pub fn new(served: &Served, address: String) -> Self {
-        let first = Publication::new(served, &address);
+        let first = Publication::new(served, &address, None);
         Self { address, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
     }
 
@@ -53,9 +54,10 @@ impl Publications {
         if let Some(found) = self.kept(served) {
             return Ok(found);
         }
-        // Making the documents takes some milliseconds, so it gets a thread of its own.
-        let (served, address) = (served.clone(), self.address.clone());
-        let made = tokio::task::spawn_blocking(move || Publication::new(&served, &address)).await;
+        // It takes some milliseconds, for which other requests need not wait.
+        let (served, address, before) = (served.clone(), self.address.clone(), self.newest.load_full());
+        let made =
+            tokio::task::spawn_blocking(move || Publication::new(&served, &address, Some(&before))).await;
         let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
         self.newest.store(made.clone());
         Ok(made)

@@ -233,7 +233,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     let headers = &parts.headers;
     let path = parts.uri.path();
     Ok(match path {
-        "/" | "/index.html" => documents::plain(&publication.documents.index),
+        "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(&app.metrics),
         "/openapi/v2" => {

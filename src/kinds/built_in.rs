@@ -83,6 +83,7 @@ fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Defini
         subresources: subresources(types, row),
         storage: storage(&name, row),
         behavior: row.behavior,
+        declaration: None,
     }
 }
 
