@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI of each generation of what is served.
+//! The discovery and OpenAPI documents of each generation of served resources.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::api::error::Error;
 pub struct Publication {
     generation: u64,
     pub documents: Documents,
-    /// Made when it is first asked for.
+    /// Made on first use.
     pub openapi: Arc<OpenApi>,
 }
 
-/// The newest publication. The next one is made when somebody asks for a document of a newer generation.
+/// The newest publication. The next one is made when a document of a newer generation is requested.
 pub struct Publications {
-    /// `host:port`, which discovery recommends to clients.
+    /// `host:port` of the server, which discovery returns to clients.
     address: String,
     newest: ArcSwap<Publication>,
-    /// Held by whoever makes the next one.
+    /// Held while the next publication is made.
     turn: Mutex<()>,
 }
 
@@ -45,7 +45,7 @@ impl Publications {
         Self { address, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
     }
 
-    /// The documents of this generation, or of a newer one.
+    /// The documents of this generation or of a newer one.
     pub async fn of(&self, served: &Arc<Served>) -> Result<Arc<Publication>, Error> {
         if let Some(found) = self.kept(served) {
             return Ok(found);
