@@ -275,13 +275,19 @@ impl Api {
         requires.extend(names.requires);
         requires.extend_from_slice(write.relies_on);
         requires.extend(request.target.resource.custom.as_ref().map(Custom::requirement));
-        // A definition is written also if only its names are missing in the store.
-        let with_names = (!names.joined.is_empty()).then(|| object.clone());
+        // A definition is written also if only its names are missing in the store, and a custom object if it is stored
+        // otherwise than it would be now.
+        let is_old = |found: &Current, custom: &Custom| !custom.is_stored_as_now(&found.stored);
+        let again = !names.joined.is_empty()
+            || found
+                .zip(request.target.resource.custom.as_ref())
+                .is_some_and(|(found, custom)| is_old(found, custom));
+        let again = again.then(|| object.clone());
         let next = match found {
             Some(found) => update::next(resource, object, &found.object),
             None => Next::Put(object),
         };
-        let next = match (next, with_names) {
+        let next = match (next, again) {
             (Next::Unchanged, Some(object)) => Next::Put(object),
             (next, _) => next,
         };

@@ -21,6 +21,14 @@ impl Custom {
                 .is_settled_by(version.number, || object.to_map().is_ok_and(|map| is_settled(version, map)))
     }
 
+    /// Whether an object is stored as it would be stored now: an update that changes nothing writes it again if not.
+    pub fn is_stored_as_now(&self, object: &Object) -> bool {
+        let stored = self.version.definition.stored();
+        object.api_version() == Some(stored.kind.gvk.api_version())
+            && object
+                .is_settled_by(stored.number, || object.to_map().is_ok_and(|map| is_settled(stored, map)))
+    }
+
     /// A stored object as it is served: as the schema has it that it was stored under, and then in the served version.
     pub fn read(&self, mut object: ObjectMap) -> Result<ObjectMap, Error> {
         let from = api_version(&object);

@@ -141,8 +141,9 @@ async fn names_that_are_not_kept_are_found_again(setup: Setup) {
         crate::support::object::names(&*server.backend, &rowplane::storage::Scan::all(id), at).await
     };
     let all = kept().await;
-    assert_eq!(all, ["kind/Widget", "kind/WidgetList", "one-of-widgets", "widgets"]);
+    assert_eq!(all, ["ex.io/kind/Widget", "ex.io/kind/WidgetList", "ex.io/one-of-widgets", "ex.io/widgets"]);
     for name in &all {
+        let name = name.strip_prefix("ex.io/").expect("its group");
         let key = rowplane::storage::Key::new(id, "ex.io", name);
         let found = server.api.cache.any().get(id, "ex.io", name).expect("kept").revision();
         let expect = rowplane::storage::Expect::At(found);
