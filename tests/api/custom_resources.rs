@@ -9,6 +9,8 @@ mod deletion;
 mod names;
 #[path = "custom_resources/serving.rs"]
 mod serving;
+#[path = "custom_resources/surface.rs"]
+mod surface;
 
 use serde_json::{Value, json};
 
