@@ -243,7 +243,9 @@ impl Api {
         let (request, now) = (write.request, now());
         let (object, naming) = write.begin(self, object, found, &now)?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
-        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(&found.object));
+        let resource = request.target.resource;
+        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));
+        let old_scale = old_scale.transpose()?;
         let old = old_scale.as_ref().or(found.map(|found| &found.object));
         let mut attempt = Attempt::new(self, request, operation, old).with(object);
         attempt.target = write.target(naming.as_ref());
@@ -263,7 +265,7 @@ impl Api {
         }
         let parent;
         (attempt.object, parent) = match is_scale {
-            true => (Some(scale::of(&object)), Some(object)),
+            true => (Some(scale::of(resource, &object)?), Some(object)),
             false => (Some(object), None),
         };
         write.admit(&attempt).await?;
@@ -282,7 +284,7 @@ impl Api {
                 .is_some_and(|(found, custom)| is_old(found, custom));
         let again = again.then(|| object.clone());
         let next = match found {
-            Some(found) => update::next(request.target.resource, object, &found.object),
+            Some(found) => update::next(resource, object, &found.object),
             None => Next::Put(object),
         };
         let next = match (next, again) {

@@ -22,7 +22,7 @@ use self::action::Action;
 use super::app::App;
 use super::compress::compress;
 use super::encode::Encoder;
-use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request::{self, accept};
 use super::request_body;
 use super::request_path::ResourcePath;
@@ -127,8 +127,8 @@ async fn serve_from(
         return Outcome::Answered(response::too_many_requests());
     }
     let warnings = Warnings::default();
-    if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
-        warnings.add(text);
+    if let Some(text) = resource.and_then(|resource| resource.behavior.deprecation.as_ref()) {
+        warnings.add(text.as_str());
     }
     let context = Context {
         app,
@@ -288,11 +288,26 @@ impl Context<'_> {
     /// As [`Context::negotiate`], on a route that has these types.
     fn negotiate_of(&self, types: &[&str], shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
-        negotiate::check_route(accept, types)?;
-        let offers = if self.has_table() { RESOURCE } else { WITHOUT_TABLE };
-        let negotiated = negotiate::negotiate(accept, offers)?;
+        self.check_route(accept, types)?;
+        let negotiated = negotiate::negotiate(accept, self.offers())?;
         negotiated.check_shape(shape, || self.go_type(shape))?;
         Ok(negotiated)
+    }
+
+    /// No router stands before custom resources.
+    fn check_route(&self, accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
+        match self.definition.origin {
+            Origin::BuiltIn => negotiate::check_route(accept, types),
+            Origin::Custom => Ok(()),
+        }
+    }
+
+    fn offers(&self) -> &'static [Offer] {
+        match self.definition.origin {
+            Origin::Custom => CUSTOM,
+            Origin::BuiltIn if self.has_table() => RESOURCE,
+            Origin::BuiltIn => WITHOUT_TABLE,
+        }
     }
 
     fn encoder(&self, negotiated: &Negotiated) -> Result<Encoder, Error> {

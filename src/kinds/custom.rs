@@ -4,18 +4,22 @@
 
 mod digest;
 mod served;
+mod source;
 
 use std::sync::Arc;
 
 use crate::codec::object::{Object, Undecodable};
 use crate::fields;
 use crate::fields::ObjectMap;
+use crate::kinds::behavior::declared::Declared;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::names::{GroupResource, GroupVersion, Gvk};
 use crate::schema::resource::{ResourceDefinition, Scope};
 use crate::schema::structural::{NotStructural, Structural};
 use crate::schema::types::Types;
 use crate::tree::{Map, Text, Value};
+
+use source::Source;
 
 pub use digest::Digest;
 
@@ -34,7 +38,7 @@ pub struct CustomDefinition {
     /// Where in `versions` the one is that objects are stored in.
     stored: usize,
     /// The definition itself, for what is seldom asked for.
-    source: Arc<Object>,
+    source: Arc<Source>,
 }
 
 /// The names under which objects are served: those of the definition's status, which no other definition has.
@@ -53,8 +57,9 @@ pub struct CustomVersion {
     pub kind: Kind,
     pub is_served: bool,
     pub is_stored: bool,
-    /// What the definition says of the version, but for its schema: columns, selectable fields, subresources, warnings.
-    pub declared: Map,
+    /// How objects are seen from outside: columns, selectable fields, the Scale, warnings.
+    pub declared: Declared,
+    subresources: Vec<Text>,
     /// How the definition's objects are told to be just as this version's schema has them: never the same number twice.
     pub number: u32,
 }
@@ -97,8 +102,13 @@ impl CustomDefinition {
         let plural = fields::text(object, &["spec", "names", "plural"]);
         let names = AcceptedNames::read(object);
         let versions = fields::items(object, &["spec", "versions"]).iter().filter_map(Value::as_object);
-        let version = |declared: &Map| CustomVersion::read(group, &names.kind, declared, types, number());
-        let versions: Vec<_> = versions.map(version).collect::<Result<_, _>>()?;
+        let empty = Map::new();
+        let spec = fields::object(object, "spec").unwrap_or(&empty);
+        let version = |entry: &Map| {
+            let kind = CustomVersion::kind(group, &names.kind, entry, types)?;
+            Ok(CustomVersion::read(spec, entry, kind, number()))
+        };
+        let versions: Vec<_> = versions.map(version).collect::<Result<_, Unserved>>()?;
         let stored = versions.iter().position(|version| version.is_stored).ok_or(Unserved::NothingStored)?;
         Ok(Self {
             name: fields::text(object, &["metadata", "name"]).into(),
@@ -111,7 +121,7 @@ impl CustomDefinition {
             is_terminating: has_condition(object, "Terminating"),
             versions,
             stored,
-            source: source.clone(),
+            source: Arc::new(Source::new(source, object)),
         })
     }
 
@@ -144,34 +154,34 @@ impl AcceptedNames {
 }
 
 impl CustomVersion {
-    fn read(
-        group: &str,
-        kind: &Text,
-        declared: &Map,
-        types: &Arc<Types>,
-        number: u32,
-    ) -> Result<Self, Unserved> {
-        let name = fields::text(declared, &["name"]);
+    /// `entry` is that of `spec.versions`.
+    fn read(spec: &Map, entry: &Map, kind: Kind, number: u32) -> Self {
+        let flag = |name| entry.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let subresources = fields::object(entry, "subresources").into_iter().flatten();
+        let subresources = subresources.filter(|(_, declared)| !declared.is_null());
+        Self {
+            kind,
+            is_served: flag("served"),
+            is_stored: flag("storage"),
+            declared: Declared::read(spec, entry),
+            subresources: subresources.map(|(name, _)| name.clone()).collect(),
+            number,
+        }
+    }
+
+    fn kind(group: &str, kind: &Text, entry: &Map, types: &Arc<Types>) -> Result<Kind, Unserved> {
+        let name = fields::text(entry, &["name"]);
         let gvk = Gvk { group_version: GroupVersion::new(group, name), kind: kind.clone() };
-        let schema = fields::at(declared, &["schema", "openAPIV3Schema"]).and_then(Value::as_object);
+        let schema = fields::at(entry, &["schema", "openAPIV3Schema"]).and_then(Value::as_object);
         let structural = schema.map(|schema| Structural::read(schema, types)).transpose();
         let structural = structural.map_err(|why| Unserved::Schema { version: name.into(), why })?;
         let shape = structural.map_or(Shape::Opaque, |schema| Shape::Structural(Arc::new(schema)));
-        let flag = |name| declared.get(name).and_then(Value::as_bool).unwrap_or_default();
-        let mut declared_rest = declared.clone();
-        declared_rest.shift_remove("schema");
-        Ok(Self {
-            kind: Kind { gvk, shape },
-            is_served: flag("served"),
-            is_stored: flag("storage"),
-            declared: declared_rest,
-            number,
-        })
+        Ok(Kind { gvk, shape })
     }
 
     /// Whether it has a subresource of this name.
     pub fn has_subresource(&self, name: &str) -> bool {
-        fields::at(&self.declared, &["subresources", name]).is_some_and(|declared| !declared.is_null())
+        self.subresources.iter().any(|subresource| subresource == name)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::kind::Kind;
 use super::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
-use crate::tree::{Text, Value};
+use crate::tree::{Map, Text};
 
 /// One served version of a resource. Two versions of a kind share their [`Storage`].
 #[derive(Clone, Debug)]
@@ -28,30 +28,17 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
-    /// Of custom resources.
-    pub schema_source: Option<SchemaSource>,
+    /// Where a custom resource is declared.
+    pub declaration: Option<Arc<dyn Declaration>>,
 }
 
-/// Where the `openAPIV3Schema` of a custom resource can be read with all its descriptions, which are long and which few
-/// ask for.
-#[derive(Clone)]
-pub struct SchemaSource(Arc<dyn Fn() -> Option<Value> + Send + Sync>);
+/// A stored CustomResourceDefinition, as documents about its resources read it: whole, and only when they are made.
+pub trait Declaration: fmt::Debug + Send + Sync {
+    /// Differs between two declarations that documents would show differently.
+    fn digest(&self) -> String;
 
-impl SchemaSource {
-    pub fn new(read: impl Fn() -> Option<Value> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-
-    /// Reads the schema anew each time; `None` if the version has none.
-    pub fn read(&self) -> Option<Value> {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for SchemaSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SchemaSource").finish_non_exhaustive()
-    }
+    /// Its `spec`; `None` if it cannot be read.
+    fn spec(&self) -> Option<Map>;
 }
 
 /// Discovery and OpenAPI describe custom resources a little differently from built-in ones.

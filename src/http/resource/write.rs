@@ -24,6 +24,7 @@ use crate::http::request_body::media_type;
 use crate::http::status::{deleted, done};
 use crate::http::{body as bodies, response};
 use crate::kinds::behavior::deletion::Dependents;
+use crate::schema::resource::Origin;
 use crate::tree::Value;
 
 impl Context<'_> {
@@ -74,6 +75,13 @@ impl Context<'_> {
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
         let modified = self.app.api.patch(&self.request(&options)?, kind, &bytes).await?;
         self.modified(&negotiated, modified).await
+    }
+
+    fn patch_target(&self) -> PatchTarget {
+        match self.definition.origin {
+            Origin::BuiltIn => PatchTarget::BuiltIn,
+            Origin::Custom => PatchTarget::Custom,
+        }
     }
 
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {
@@ -147,10 +155,6 @@ impl Context<'_> {
     ) -> Result<Response, Error> {
         let media = encoder.media;
         Ok(response::encoded(status, media, bodies::object(encoder, answer, &self.app.printing).await?))
-    }
-
-    fn patch_target(&self) -> PatchTarget {
-        if self.definition.is_custom() { PatchTarget::Custom } else { PatchTarget::BuiltIn }
     }
 
     fn agent(&self) -> Option<&str> {

@@ -3,15 +3,10 @@
 use std::sync::Arc;
 
 use super::{CustomDefinition, CustomVersion, ServedVersion};
-use crate::codec::object::Object;
-use crate::fields;
 use crate::schema::builtin;
 use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
-use crate::schema::resource::{
-    Behavior, Origin, ResourceDefinition, SchemaSource, Storage, Subresource, Verb,
-};
-use crate::tree::Value;
+use crate::schema::resource::{Behavior, Origin, ResourceDefinition, Storage, Subresource, Verb};
 
 /// Where discovery lists the groups of custom resources: behind all others.
 const GROUP_PRIORITY: u32 = 1000;
@@ -36,14 +31,14 @@ impl CustomDefinition {
     pub fn served(self: &Arc<Self>) -> Vec<ServedVersion> {
         let versions = self.versions.iter().enumerate().filter(|(_, version)| version.is_served);
         let served = |(index, version)| ServedVersion {
-            resource: Arc::new(self.resource_definition(index, version)),
+            resource: Arc::new(self.resource_definition(version)),
             definition: self.clone(),
             index,
         };
         versions.map(served).collect()
     }
 
-    fn resource_definition(&self, index: usize, version: &CustomVersion) -> ResourceDefinition {
+    fn resource_definition(&self, version: &CustomVersion) -> ResourceDefinition {
         ResourceDefinition {
             kind: version.kind.clone(),
             list_kind: self.names.list_kind.clone(),
@@ -61,21 +56,9 @@ impl CustomDefinition {
                 version: self.stored().kind.gvk.group_version.clone(),
             },
             behavior: Behavior { generation: true, ..Behavior::default() },
-            schema_source: Some(self.schema_source(index)),
+            declaration: Some(self.source.clone()),
         }
     }
-
-    fn schema_source(&self, index: usize) -> SchemaSource {
-        let source = self.source.clone();
-        SchemaSource::new(move || schema(&source, index))
-    }
-}
-
-/// The schema of a version in the JSON of its definition.
-fn schema(definition: &Object, index: usize) -> Option<Value> {
-    let definition = definition.to_map().ok()?;
-    let version = fields::items(&definition, &["spec", "versions"]).get(index)?;
-    version.get("schema")?.get("openAPIV3Schema").cloned()
 }
 
 fn subresources(version: &CustomVersion) -> Vec<Subresource> {

@@ -51,7 +51,8 @@ fn a_definition_defines_a_resource_for_each_version_that_is_served() {
         definition.subresources.iter().map(|sub| sub.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!((names(v1), names(v2)), (vec![], vec!["scale".to_owned(), "status".to_owned()]));
-    let schema = v2.schema_source.as_ref().and_then(|source| source.read()).expect("a schema");
+    let spec = v2.declaration.as_ref().and_then(|declaration| declaration.spec()).expect("a spec");
+    let schema = &spec["versions"][1]["schema"]["openAPIV3Schema"];
     assert_eq!(schema["properties"]["spec"]["properties"]["color"]["default"], "red");
     let mut object = json!({"spec": {"x": 1}}).as_object().expect("an object").clone();
     v2.kind.conform(&mut object).expect("conforms");
