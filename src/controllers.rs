@@ -5,6 +5,7 @@
 //! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
 
 mod bootstrap;
+mod create;
 mod events;
 mod garbage;
 pub mod identity_lease;
