@@ -8,7 +8,7 @@ use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::Value;
 
-/// Creates an object unless it is there.
+/// Creates an object unless it exists.
 pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: Value) -> Result<(), Error> {
     let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
         return Ok(());

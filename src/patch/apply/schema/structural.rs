@@ -1,4 +1,5 @@
-//! How values of custom resources are merged, read off their structural schemas as kube-openapi's `schemaconv` does.
+//! How values of custom resources are merged, derived from their structural schemas as kube-openapi's `schemaconv`
+//! does.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ struct StructuralBuilder<'b, 't> {
 }
 
 impl StructuralBuilder<'_, '_> {
-    /// What a schema preserves, all schemas below it do.
+    /// The type of a schema. If a schema preserves unknown fields, so do all schemas below it.
     fn node(&mut self, node: &SchemaNode, preserves: bool) -> TypeId {
         let preserves = preserves || node.preserves_unknown;
         let scalar = |scalar| Atom { scalar: Some(scalar), ..Atom::default() };
@@ -85,7 +86,7 @@ mod tests {
     use crate::schema::names::Gvk;
     use crate::tree::{Map, Value};
 
-    /// `tests/upstream/structural` asks upstream's own code.
+    /// Expected results, made with upstream's own code by `tests/upstream/structural`.
     const UPSTREAM: &str = include_str!("../../../../testdata/structural/upstream.jsonl");
 
     #[test]
