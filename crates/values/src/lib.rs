@@ -8,4 +8,5 @@
 pub mod gotext;
 pub mod json;
 pub mod quantity;
+pub mod regexp;
 pub mod tree;
