@@ -41,10 +41,14 @@ spec: {spec}
 pub async fn defines_and_uses_custom_resources(kubectl: &Kubectl) {
     // Both at once, as charts do it: the second needs the first to be served.
     let applied = kubectl.run_with("apply -f -", DEFINITION).await;
-    assert_eq!(applied, "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n");
+    assert_eq!(
+        applied,
+        "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n"
+    );
     let waited = kubectl.run("wait --for=condition=established crd/crontabs.stable.example.com").await;
     assert!(waited.ends_with("condition met\n"), "{waited}");
-    let objects = crontab("a", "{cronSpec: '* * * * 1'}") + &crontab("b", "{cronSpec: '* * * * 2', replicas: 2}");
+    let objects =
+        crontab("a", "{cronSpec: '* * * * 1'}") + &crontab("b", "{cronSpec: '* * * * 2', replicas: 2}");
     let applied = kubectl.run_with("apply -f -", &objects).await;
     assert_eq!(applied, "crontab.stable.example.com/a created\ncrontab.stable.example.com/b created\n");
     assert_eq!(kubectl.run_with("apply -f -", &objects).await, applied.replace("created", "unchanged"));
