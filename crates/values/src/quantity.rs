@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 mod suffix;
 mod value;
 
-pub use value::{nanos, units};
+pub use value::{nanos, small, units};
 
 use suffix::{Format, Suffix};
 
