@@ -54,7 +54,6 @@ fn results() -> String {
     text
 }
 
-/// What is wrong without the words that an error of the system library's is told in.
 fn outcome(text: &str, decl: &Decl, environment: &Environment, pairs: &[tree::Value]) -> (String, String, Vec<Outcome>) {
     let checked = match check(text, environment) {
         Ok(checked) => checked,
@@ -62,7 +61,9 @@ fn outcome(text: &str, decl: &Decl, environment: &Environment, pairs: &[tree::Va
     };
     let program = match program(&checked, environment) {
         Ok(program) => program,
-        Err(why) => return (format!("program instantiation failed: {why}"), String::new(), Vec::new()),
+        Err(why) => {
+            return (format!("program instantiation failed: {why}"), checked.result.to_string(), Vec::new());
+        }
     };
     let values = pairs.iter().map(|of| {
         let mut budget = Budget::of(1_000_000);
@@ -74,6 +75,14 @@ fn outcome(text: &str, decl: &Decl, environment: &Environment, pairs: &[tree::Va
         Outcome { v, e, c: budget.spent }
     });
     (String::new(), checked.result.to_string(), values.collect())
+}
+
+/// Why a regular expression is none, Go says in words of its own.
+fn without_reason(text: String) -> String {
+    match text.split_once("error parsing regexp") {
+        Some((before, _)) => format!("{before}error parsing regexp"),
+        None => text,
+    }
 }
 
 #[test]
@@ -90,7 +99,12 @@ fn verdicts_values_and_costs_are_upstreams() {
     let (mut compared, mut different) = (0, Vec::new());
     for line in results().lines() {
         let expected: Expected = serde_json::from_str(line).expect("a result");
-        let (wrong, of, values) = outcome(&expected.e, &decl, &environment, &pairs);
+        let (wrong, of, mut values) = outcome(&expected.e, &decl, &environment, &pairs);
+        let (wrong, mut expected) = (without_reason(wrong), expected);
+        expected.w = without_reason(expected.w);
+        for values in [&mut values, &mut expected.v] {
+            values.iter_mut().for_each(|value| value.e = without_reason(std::mem::take(&mut value.e)));
+        }
         compared += 1;
         if (&wrong, &of, &values) != (&expected.w, &expected.t, &expected.v) {
             different.push(format!(
@@ -100,6 +114,6 @@ fn verdicts_values_and_costs_are_upstreams() {
         }
     }
     assert!(compared > 5000, "{compared}");
-    std::fs::write("/tmp/cel/diff.txt", different.join("\n")).ok();
+    if std::env::var("KEEP").is_ok() { std::fs::write("/tmp/cel/diff.txt", different.join("\n")).ok(); }
     assert!(different.is_empty(), "{} of {compared}:\n{}", different.len(), different[..different.len().min(50)].join("\n"));
 }

@@ -26,7 +26,7 @@ var plain = map[string][]string{
 	"bool":      {"true", "false", "self.flag", "has(self.name)", "has(self.nested.deep)", "has(self.missing)", "isURL('http://a/b')"},
 	"int":       {"0", "1", "-3", "42", "9223372036854775807", "self.count", "self.small", "size(self.name)", "self.items.size()", "self.nested.deep.value"},
 	"uint":      {"0u", "1u", "7u", "18446744073709551615u", "uint(self.small)"},
-	"double":    {"0.0", "1.5", "-2.25", "1e300", "self.ratio", "double(self.small)"},
+	"double":    {"0.0", "1.5", "-2.25", "1e20", "self.ratio", "double(self.small)"},
 	"string":    {"''", "'a'", "'abc'", "'äöü€'", "'1Gi'", "'10.0.0.1'", "'1.2.3'", "self.name", "self.nested.text", "string(self.count)", "self.labels['app']", "self.port", "oldSelf.name"},
 	"bytes":     {"b'abc'", "b''", "self.data", "bytes(self.name)"},
 	"duration":  {"duration('1h')", "duration('90s')", "duration('-1.5s')", "self.timeout"},
@@ -41,8 +41,8 @@ var plain = map[string][]string{
 	"semver":    {"semver('1.2.3')", "semver('1.2.3-rc.1+b')", "semver('v1.10', true)", "semver(self.version)"},
 	"oint":      {"optional.of(1)", "optional.none()", "self.?small", "self.weights[?'a']", "self.numbers[?0]", "self.numbers.first()"},
 	"ostring":   {"self.?name", "self.?nested.?text", "self.labels[?'none']", "self.tags.last()", "optional.of('x')"},
-	"dyn":       {"dyn(1)", "dyn('a')", "dyn([1])", "dyn(null)", "self.port", "dyn(self)", "dyn(2.0)", "dyn(3u)"},
-	"objects":   {"self.items", "oldSelf.items", "self.items.filter(i, i.n > 1)"},
+	"dyn":       {"dyn(1)", "dyn('a')", "dyn([1])", "dyn(null)", "self.port", "dyn(self.nested)", "dyn(2.0)", "dyn(3u)"},
+	"objects":   {"self.items", "oldSelf.items", "self.items.filter(i, i.num > 1)"},
 }
 
 var templates = map[string][]string{
@@ -78,7 +78,7 @@ var templates = map[string][]string{
 		"{timestamp}.getSeconds()", "{timestamp}.getMilliseconds()", "{duration}.getHours()", "{duration}.getMinutes()", "{duration}.getSeconds()",
 		"{duration}.getMilliseconds()", "{quantity}.asInteger()", "sign({quantity})", "{quantity}.compareTo({quantity})", "{ip}.family()",
 		"{cidr}.prefixLength()", "{semver}.major()", "{semver}.minor()", "{semver}.patch()", "{semver}.compareTo({semver})", "{oint}.value()",
-		"{oint}.orValue({int})", "{objects}.size()", "{objects}[{int}].n", "{objects}.map({@object}, {int}).sum()", "{strings}.size()",
+		"{oint}.orValue({int})", "{objects}.size()", "{objects}[{int}].num", "{objects}.map({@object}, {int}).sum()", "{strings}.size()",
 	},
 	"uint":   {"{uint} + {uint}", "{uint} - {uint}", "{uint} * {uint}", "{uint} / {uint}", "{uint} % {uint}", "uint({int})", "uint({string})", "uint({double})", "[{uint}, {uint}].max()"},
 	"double": {"{double} + {double}", "{double} - {double}", "{double} * {double}", "{double} / {double}", "-({double})", "double({int})", "double({string})", "double({uint})", "{quantity}.asApproximateFloat()", "[{double}, {double}].sum()", "[{double}, {double}].min()"},
@@ -116,7 +116,7 @@ var templates = map[string][]string{
 	"cidr":     {"{cidr}.masked()", "cidr({string})"},
 	"url":      {"url({string})"},
 	"semver":   {"semver({string})", "semver({string}, true)"},
-	"oint":     {"optional.of({int})", "{oint}.or({oint})", "{oint}.optMap({@int}, {int})", "{oint}.optFlatMap({@int}, {oint})", "optional.ofNonZeroValue({int})", "{ints}[?{int}]", "{map}[?{string}]", "{ints}.first()", "{objects}[?{int}].?n"},
+	"oint":     {"optional.of({int})", "{oint}.or({oint})", "{oint}.optMap({@int}, {int})", "{oint}.optFlatMap({@int}, {oint})", "optional.ofNonZeroValue({int})", "{ints}[?{int}]", "{map}[?{string}]", "{ints}.first()", "{objects}[?{int}].?num"},
 	"ostring":  {"optional.of({string})", "{ostring}.or({ostring})", "{ostring}.optMap({@string}, {string})", "{strings}[?{int}]", "self.?labels[?{string}]", "{objects}[?0].?name", "optional.ofNonZeroValue({string})"},
 	"dyn":      {"dyn({int})", "dyn({string})", "dyn({ints})", "dyn({map})", "{dyn} == {dyn} ? dyn({int}) : dyn({double})", "dyn({objects})", "dyn({map}).a", "dyn({ints})[{int}]", "dyn({oint})"},
 	"objects":  {"{objects} + {objects}", "{objects}.filter({@object}, {bool})", "{objects}.sortBy({@object}, {int})", "{objects}.slice(0, {int})", "{objects}.reverse()"},
@@ -129,7 +129,7 @@ func (g *generator) expression(kind string, depth int) string {
 		case v.kind == kind:
 			choices = append(choices, v.name, v.name, v.name)
 		case v.kind == "object" && kind == "int":
-			choices = append(choices, v.name+".n", v.name+".n")
+			choices = append(choices, v.name+".num", v.name+".num")
 		case v.kind == "object" && kind == "string":
 			choices = append(choices, v.name+".name", v.name+".name")
 		}

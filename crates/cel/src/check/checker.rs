@@ -43,19 +43,25 @@ pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Problem
     };
     let result = checker.check(ast.root);
     if checker.problems.is_empty() {
-        literals::check(&ast, ast.root, &mut checker.problems);
+        checker.settle();
+        literals::check(&ast, &checker.types, &mut checker.problems);
         checker.check_together();
     }
-    let Checker { known, problems, uses, mut types, references, .. } = checker;
+    let Checker { known, problems, uses, types, references, .. } = checker;
     if !problems.is_empty() {
         return Err(problems);
     }
-    types.iter_mut().filter(|is| is.is_open()).for_each(|is| *is = known.settle(is));
     let result = known.settle(&result);
     Ok(Checked { ast, result, uses, types, references })
 }
 
 impl Checker<'_> {
+    /// What is not known of types may be anything.
+    fn settle(&mut self) {
+        let known = &self.known;
+        self.types.iter_mut().filter(|is| is.is_open()).for_each(|is| *is = known.settle(is));
+    }
+
     /// Upstream looks at this after all else.
     fn check_together(&mut self) {
         for elements in std::mem::take(&mut self.together) {

@@ -137,7 +137,8 @@ fn general(number: f64) -> String {
     let text = format!("{number:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..21).contains(&exponent) {
+    // The shortest digits are taken for six where it is decided how they are shown.
+    if (-4..6).contains(&exponent) {
         return number.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };

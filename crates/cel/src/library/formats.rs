@@ -51,10 +51,10 @@ const FORMATS: [Format; 13] = [
     prefix("dns1035LabelPrefix", "DNS1035LabelPrefix", Kind::Label1035, 30),
     named("labelValue", "LabelValue", Kind::LabelValue, 40),
     named("uri", "URI", Kind::Uri, 1103),
-    named("uuid", "uuid", Kind::Uuid, 79),
+    named("uuid", "uuid", Kind::Uuid, 70),
     named("byte", "byte", Kind::Byte, 84),
-    named("date", "date", Kind::Date, 83),
-    named("datetime", "datetime", Kind::DateTime, 83),
+    named("date", "date", Kind::Date, 71),
+    named("datetime", "datetime", Kind::DateTime, 71),
 ];
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";

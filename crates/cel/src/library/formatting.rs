@@ -9,6 +9,56 @@ use crate::value::{Error, List, Value};
 
 const PRECISION: usize = 6;
 
+/// What the checker knows of an argument: whether a letter may print it; else why not, and where.
+pub trait Known {
+    type Place;
+    fn problem(&self, argument: usize, letter: char) -> Option<(Self::Place, String)>;
+}
+
+/// What is wrong with a pattern for so many arguments; a place is within an argument.
+pub fn check<K: Known>(pattern: &str, arguments: usize, known: &K) -> Result<(), (Option<K::Place>, String)> {
+    let (mut rest, mut next) = (pattern, 0);
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        if rest.is_empty() {
+            return Err((None, "unexpected end of string".to_owned()));
+        }
+        if next >= arguments {
+            return Err((None, format!("index {next} out of range")));
+        }
+        let read = Clause::read(rest).map_err(|why| (None, format!("could not parse formatting clause: {why}")))?;
+        if let Some((place, why)) = known.problem(next, read.0.letter) {
+            return Err((Some(place), format!("error during formatting: {why}")));
+        }
+        (rest, next) = (read.1, next + 1);
+    }
+    if arguments > next {
+        let why = format!("too many arguments supplied to string.format (expected {next}, got {arguments})");
+        return Err((None, why));
+    }
+    Ok(())
+}
+
+/// Why values of a type are not printed by a letter.
+pub fn unprintable(letter: char, given: &str) -> String {
+    match letter {
+        's' => format!(
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+             timestamps, was given {given}"
+        ),
+        'd' => format!("decimal clause can only be used on integers, was given {given}"),
+        'f' => format!("fixed-point clause can only be used on doubles, was given {given}"),
+        'e' => format!("scientific clause can only be used on doubles, was given {given}"),
+        'b' => format!("only integers and bools can be formatted as binary, was given {given}"),
+        'o' => format!("octal clause can only be used on integers, was given {given}"),
+        _ => format!("only integers, byte buffers, and strings can be formatted as hex, was given {given}"),
+    }
+}
+
 pub fn call<'a>(arguments: &[Value<'a>]) -> Option<Result<Value<'a>, Error>> {
     let [Value::String(pattern), Value::List(values)] = arguments else { return None };
     Some(format(pattern, values).map(Value::string).map_err(Error::new))
@@ -84,19 +134,16 @@ impl Clause {
             ('f' | 'e', Value::String(text)) if matches!(&**text, "NaN" | "Infinity" | "-Infinity") => {
                 Ok(self.floating(text.replace("Infinity", "inf").parse().unwrap_or(f64::NAN)))
             }
-            ('f', _) => Err(format!("fixed-point clause can only be used on doubles, was given {given}")),
-            ('e', _) => Err(format!("scientific clause can only be used on doubles, was given {given}")),
+            ('f' | 'e', _) => Err(unprintable(self.letter, given)),
             ('b', Value::Int(number)) => Ok(signed(*number, |of| format!("{of:b}"))),
             ('b', Value::Uint(number)) => Ok(format!("{number:b}")),
             ('b', Value::Bool(is)) => Ok(u8::from(*is).to_string()),
-            ('b', _) => Err(format!("only integers and bools can be formatted as binary, was given {given}")),
+            ('b', _) => Err(unprintable('b', given)),
             ('o', Value::Int(number)) => Ok(signed(*number, |of| format!("{of:o}"))),
             ('o', Value::Uint(number)) => Ok(format!("{number:o}")),
-            ('o', _) => Err(format!("octal clause can only be used on integers, was given {given}")),
+            ('o', _) => Err(unprintable('o', given)),
             (letter, value) => {
-                let text = hexadecimal(value).ok_or_else(|| {
-                    format!("only integers, byte buffers, and strings can be formatted as hex, was given {given}")
-                })?;
+                let text = hexadecimal(value).ok_or_else(|| unprintable('x', given))?;
                 Ok(if letter == 'X' { text.to_uppercase() } else { text })
             }
         }
@@ -117,9 +164,10 @@ impl Clause {
             let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
             return format!("{sign}{}{fraction}", grouped(whole));
         }
-        let text = format!("{number:.precision$e}");
+        // Upstream takes the precision for a width here.
+        let text = format!("{number:.PRECISION$e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        format!("{sign}{digits} × 10{}", raised(exponent))
+        format!("{:>precision$}", format!("{sign}{digits}×10{}", raised(exponent)))
     }
 }
 
@@ -162,7 +210,7 @@ fn decimal(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::Int(number) => Ok(number.to_string()),
         Value::Uint(number) => Ok(number.to_string()),
-        _ => Err(format!("decimal clause can only be used on integers, was given {}", value.type_name())),
+        _ => Err(unprintable('d', value.type_name())),
     }
 }
 
@@ -170,11 +218,7 @@ fn string(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::List(_) | Value::Map(_) => inner(value),
         Value::Null => Ok("null".to_owned()),
-        Value::Optional(_) | Value::Opaque(_) => Err(format!(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-             timestamps, was given {}",
-            value.type_name()
-        )),
+        Value::Optional(_) | Value::Opaque(_) => Err(unprintable('s', value.type_name())),
         value => to_string(value).map_err(|why| why.message().to_owned()),
     }
 }
@@ -204,9 +248,8 @@ fn inner(value: &Value<'_>) -> Result<String, String> {
                     _ => return Err(format!("no formatting function for map key of type {}", key.type_name())),
                 };
                 let found = map.find(&key, 0).map_err(|why| why.message().to_owned())?;
-                if let Some(found) = found {
-                    entries.push((shown, inner(&found)?));
-                }
+                let found = found.ok_or_else(|| format!("could not find key: {}", quote(&key.shown())))?;
+                entries.push((shown, inner(&found)?));
             }
             entries.sort();
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();

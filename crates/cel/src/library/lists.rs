@@ -6,6 +6,9 @@ use crate::arithmetic;
 use crate::types::Type;
 use crate::value::{Error, List, Value};
 
+/// What `lists.range` makes at most.
+pub const LONGEST_RANGE: i64 = 1_000_000;
+
 pub fn call<'a>(
     function: &str,
     arguments: &[Value<'a>],
@@ -15,6 +18,10 @@ pub fn call<'a>(
         return Some(range(*count));
     }
     let Value::List(list) = arguments.first()? else { return None };
+    let odd = || !list.is_empty() && !list.get(0).is_ok_and(|first| first.is_ordered());
+    if matches!(function, "isSorted" | "sum" | "min" | "max") && odd() {
+        return None;
+    }
     Some(match (function, &arguments[1..]) {
         ("isSorted", []) => is_sorted(list).map(Value::Bool),
         ("sum", []) => sum(list, result),
@@ -44,6 +51,10 @@ pub fn call<'a>(
 fn range<'a>(count: i64) -> Result<Value<'a>, Error> {
     if count < 0 {
         return Err(Error::new(format!("lists.range: size must be non-negative, got {count}")));
+    }
+    if count > LONGEST_RANGE {
+        let why = format!("lists.range: size {count} exceeds maximum allowed ({LONGEST_RANGE})");
+        return Err(Error::new(why));
     }
     Ok(Value::owned((0..count).map(Value::Int).collect()))
 }

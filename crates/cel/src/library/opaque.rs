@@ -54,6 +54,7 @@ impl Opaque {
     /// `None` for values of two types.
     pub fn equals(&self, other: &Self) -> Option<bool> {
         Some(match (self, other) {
+            (Self::Quantity(_), Self::Quantity(other)) if other.computed => return None,
             (Self::Quantity(one), Self::Quantity(other)) => one == other,
             (Self::Ip(one), Self::Ip(other)) => one == other,
             (Self::Cidr(one), Self::Cidr(other)) => one == other,

@@ -13,6 +13,8 @@ use crate::value::{Error, Value};
 pub struct Quantity {
     /// Billionths.
     nanos: i128,
+    /// Whether it was computed: upstream compares others with read ones only.
+    pub computed: bool,
     /// A number and the power of ten that it counts, where upstream holds that.
     small: Option<(i64, i32)>,
 }
@@ -27,11 +29,11 @@ impl Quantity {
     pub fn parse(text: &str) -> Result<Self, quantity::Error> {
         quantity::normalize(text)?;
         let nanos = quantity::nanos(text).unwrap_or_default();
-        Ok(Self { nanos, small: quantity::small(text) })
+        Ok(Self { nanos, computed: false, small: quantity::small(text) })
     }
 
     fn of_int(number: i64) -> Self {
-        Self { nanos: i128::from(number) * 1_000_000_000, small: Some((number, 0)) }
+        Self { nanos: i128::from(number) * 1_000_000_000, computed: false, small: Some((number, 0)) }
     }
 
     pub fn canonical(&self) -> String {
@@ -58,7 +60,7 @@ impl Quantity {
             (Some(one), Some(other)) => small_sum(one, other, sign as i64),
             _ => None,
         };
-        Self { nanos: self.nanos.saturating_add(sign * other.nanos), small }
+        Self { nanos: self.nanos.saturating_add(sign * other.nanos), computed: true, small }
     }
 }
 

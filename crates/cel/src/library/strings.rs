@@ -137,17 +137,21 @@ fn quote(text: &str) -> String {
 
 /// How many letters the texts of a list have together, with a separator between them.
 pub fn joined_letters(arguments: &[Value<'_>]) -> u64 {
-    let Some(Value::List(list)) = arguments.first() else { return 0 };
+    let Some(Value::List(list)) = arguments.first() else { return 1 };
     let letters = list.iter().map(|item| match item {
-        Ok(Value::String(text)) => text.letters() as u64,
-        _ => 0,
+        Ok(Value::String(text)) => Some(text.letters() as u64),
+        _ => None,
     });
     let separator = arguments.get(1).map_or(0, Value::size);
-    letters.sum::<u64>() + separator * (list.len() as u64).saturating_sub(1)
+    // What cannot be joined is an error, and errors count 1.
+    letters.sum::<Option<u64>>().map_or(1, |sum| sum + separator * (list.len() as u64).saturating_sub(1))
 }
 
 fn join<'a>(arguments: &[Value<'a>], separator: &str) -> Option<Result<Value<'a>, Error>> {
     let Value::List(list) = arguments.first()? else { return None };
+    if !list.is_empty() && !matches!(list.get(0), Ok(Value::String(_))) {
+        return None;
+    }
     let mut out = String::new();
     for (at, item) in list.iter().enumerate() {
         out.push_str(if at > 0 { separator } else { "" });

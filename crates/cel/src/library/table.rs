@@ -69,8 +69,8 @@ impl Cost {
             Self::Validate => validate(arguments),
             Self::Output => return None,
             Self::Range => match arguments.first() {
-                Some(Value::Int(count)) => u64::try_from(*count).unwrap_or(1).saturating_add(11),
-                _ => 11,
+                Some(Value::Int(count)) if (0..=lists::LONGEST_RANGE).contains(count) => *count as u64 + 11,
+                _ => 12,
             },
             Self::Flatten => {
                 let depth = match arguments.get(1) {
@@ -169,8 +169,11 @@ pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
 
 /// Whether a function's arguments are looked at one after the other, so that the first that fails ends the call.
 pub fn is_sequential(function: &str, arguments: usize, overload: Option<&Overload>) -> bool {
-    let plain = matches!(function, "contains" | "startsWith" | "endsWith" | "matches" | "size" | "type" | "dyn");
-    arguments > 2 || matches!(function, "format" | "find" | "findAll") || overload.is_none() && !plain
+    let plain = matches!(
+        function,
+        "contains" | "startsWith" | "endsWith" | "matches" | "size" | "type" | "dyn" | "sort" | "@sortByAssociatedKeys"
+    );
+    arguments > 2 || function == "format" || overload.is_none() && !plain
 }
 
 /// Calls a function of a library.

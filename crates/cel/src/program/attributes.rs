@@ -9,8 +9,9 @@ impl<'a> Frame<'a, '_> {
     pub(super) fn observed(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let outcome = self.resolve(attribute);
         match (&attribute.base, &outcome) {
-            (Base::Conditional { .. }, _) | (_, Err(Fault::Limit | Fault::Interrupted)) => {}
-            _ => self.spend(1)?,
+            (Base::Conditional { .. }, _) => {}
+            (_, Ok(_) | Err(Fault::Error(_))) => self.spend(1)?,
+            _ => {}
         }
         outcome
     }
@@ -62,7 +63,7 @@ impl<'a> Frame<'a, '_> {
                 Err(error) => Err(error),
             },
         };
-        if !matches!(found, Ok(None)) {
+        if matches!(found, Ok(Some(_))) || !optional {
             self.spend(1)?;
         }
         Ok(found?)
@@ -82,7 +83,9 @@ impl<'a> Frame<'a, '_> {
         }
         let QualifierKey::Constant(Value::String(name)) = &last.key else { return Ok(Value::Bool(false)) };
         let found = find_text(&value, name, last.hint, true);
-        self.spend(1)?;
+        if !optional || matches!(found, Ok(Some(_))) {
+            self.spend(1)?;
+        }
         Ok(Value::Bool(found?.is_some()))
     }
 }

@@ -20,6 +20,8 @@ pub enum Fault {
     Limit,
     /// Somebody has given up on it.
     Interrupted,
+    /// Upstream cannot tell what sorting costs of a list that is an error, and ends the evaluation.
+    Unsortable,
 }
 
 impl Fault {
@@ -28,6 +30,9 @@ impl Fault {
             Self::Error(error) => error.message(),
             Self::Limit => "operation cancelled: actual cost limit exceeded",
             Self::Interrupted => "operation interrupted",
+            Self::Unsortable => {
+                "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"
+            }
         }
     }
 }
@@ -155,11 +160,10 @@ impl<'a> Frame<'a, '_> {
             }
             Node::Append { to, element } => self.append(*to, *element),
             Node::Matches { text, pattern, length } => {
-                let text = self.part(*text)?;
-                let letters = text.as_ref().map_or(1, Value::size);
-                let cost = ((1.0 + letters as f64) * 0.1).ceil() as u64 * (*length as f64 * 0.25).ceil() as u64;
-                self.spend(cost)?;
-                match text? {
+                let text = self.node(*text)?;
+                let letters = (1.0 + text.size() as f64) * 0.1;
+                self.spend(letters.ceil() as u64 * (*length as f64 * 0.25).ceil() as u64)?;
+                match text {
                     Value::String(text) => Ok(Value::Bool(pattern.is_match(&text))),
                     _ => Err(Error::no_such_overload().into()),
                 }
@@ -242,9 +246,10 @@ impl<'a> Frame<'a, '_> {
     fn append(&mut self, to: Slot, element: NodeId) -> Outcome<'a> {
         self.spend(1)?;
         let before = self.local(to)?;
+        // A list of a constant is a constant.
+        let is_constant = matches!(self.program.nodes[element as usize], Node::Constant(_));
         let element = self.part(element)?;
-        self.spend(10)?;
-        self.spend(1)?;
+        self.spend(if is_constant { 1 } else { 11 })?;
         let list = before?;
         let element = element?;
         // The copy in the variable goes, so that the list can grow where it is.
@@ -261,11 +266,18 @@ impl<'a> Frame<'a, '_> {
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         let mut failed = None;
+        let mut sorted = None;
+        if let Cost::Pairs { of } = call.cost {
+            sorted = Some(of);
+        }
         for (at, argument) in call.arguments.iter().enumerate() {
             match self.part(*argument)? {
                 Ok(value) => arguments.push(value),
                 Err(error) => {
                     failed = failed.or(Some(error));
+                    if sorted == Some(at) {
+                        return Err(Fault::Unsortable);
+                    }
                     if call.sequential && at + 1 < call.arguments.len() {
                         return Err(failed.unwrap_or_else(Error::no_such_overload).into());
                     }
@@ -273,8 +285,10 @@ impl<'a> Frame<'a, '_> {
                 }
             }
         }
-        if let Some(cost) = call.cost.before(&arguments) {
-            self.spend(cost)?;
+        match call.cost.before(&arguments) {
+            Some(_) if call.cost == Cost::Join && failed.is_some() => self.spend(1)?,
+            Some(cost) => self.spend(cost)?,
+            None => {}
         }
         let result = match failed {
             Some(error) => Err(error),
@@ -302,6 +316,7 @@ impl<'a> Frame<'a, '_> {
             ("find" | "findAll" | "matches", [Value::String(text), Value::String(pattern), ..]) => {
                 found(call, text, pattern, arguments.get(2))
             }
+            _ if call.pattern.is_some() => Err(Error::no_such_overload()),
             (function, arguments) => {
                 table::call(function, arguments, call.overload.map(|overload| &overload.result))
             }
@@ -345,7 +360,7 @@ impl<'a> Frame<'a, '_> {
 
     fn map(&mut self, entries: &[(NodeId, NodeId, bool)]) -> Outcome<'a> {
         let made = self.entries(entries);
-        if !matches!(made, Err(Fault::Limit | Fault::Interrupted)) {
+        if matches!(made, Ok(_) | Err(Fault::Error(_))) {
             self.spend(30)?;
         }
         Ok(Value::Map(Map::Owned(Arc::new(made?))))

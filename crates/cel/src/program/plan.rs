@@ -318,7 +318,7 @@ impl Planner<'_> {
             ("find" | "findAll", Some(Value::String(text))) => Some(Pattern::new(text)?),
             _ => None,
         };
-        let sequential = is_sequential(&name, arguments.len(), overload);
+        let sequential = pattern.is_some() || is_sequential(&name, arguments.len(), overload);
         let arguments = arguments.into();
         Ok(Node::Call(Box::new(Call { function: name, overload, arguments, cost, sequential, pattern })))
     }

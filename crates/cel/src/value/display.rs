@@ -38,6 +38,9 @@ impl Value<'_> {
             Self::Bool(is) => write!(out, "{is}"),
             Self::Int(number) => write!(out, "{number}"),
             Self::Uint(number) => write!(out, "{number}u"),
+            Self::Double(number) if number.is_infinite() => {
+                write!(out, "double({}Inf)", if *number > 0.0 { '+' } else { '-' })
+            }
             Self::Double(number) => write!(out, "double({})", display_float(*number)),
             Self::String(text) => write!(out, "{}", quote(text)),
             Self::Bytes(bytes) => {

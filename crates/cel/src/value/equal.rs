@@ -27,6 +27,9 @@ impl Value<'_> {
                 return one.equals(other).ok_or_else(Error::no_such_overload);
             }
             (_, Self::Null) => false,
+            // What an object's own is compared with has to be of its kind.
+            (Self::List(list), _) if list.is_declared() => return Err(Error::no_such_overload()),
+            (Self::Map(map), _) if map.is_declared() => return Err(Error::no_such_overload()),
             (Self::Opaque(_), _) => return Err(Error::no_such_overload()),
             _ => false,
         })

@@ -15,6 +15,8 @@ pub enum List<'a> {
     Dyn(&'a Vec<tree::Value>),
     Constant(&'a Vec<Value<'a>>),
     Owned(Arc<Vec<Value<'a>>>),
+    /// A union of lists of objects that are sets or maps.
+    Union(Arc<Vec<Value<'a>>>, &'a ListDecl),
     Joined(Arc<Joined<'a>>),
 }
 
@@ -30,7 +32,7 @@ impl<'a> List<'a> {
         match self {
             Self::Tree(items, _) | Self::Dyn(items) => items.len(),
             Self::Constant(items) => items.len(),
-            Self::Owned(items) => items.len(),
+            Self::Owned(items) | Self::Union(items, _) => items.len(),
             Self::Joined(both) => both.len,
         }
     }
@@ -39,9 +41,14 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
+    /// Whether it is an object's, of a declared type.
+    pub fn is_declared(&self) -> bool {
+        matches!(self, Self::Tree(..) | Self::Union(..))
+    }
+
     /// Lists of objects are never taken for the zero of their type.
     pub fn is_zero(&self) -> bool {
-        !matches!(self, Self::Tree(..)) && self.is_empty()
+        !self.is_declared() && self.is_empty()
     }
 
     /// The element there, which there is.
@@ -52,7 +59,7 @@ impl<'a> List<'a> {
                 Self::Tree(items, decl) => view(&items[at], &decl.items),
                 Self::Dyn(items) => Ok(untyped(&items[at])),
                 Self::Constant(items) => Ok(items[at].clone()),
-                Self::Owned(items) => Ok(items[at].clone()),
+                Self::Owned(items) | Self::Union(items, _) => Ok(items[at].clone()),
                 Self::Joined(both) => {
                     let before = both.first.len();
                     list = if at < before { &both.first } else { &both.second };
@@ -73,10 +80,22 @@ impl<'a> List<'a> {
     }
 
     /// How the list's own elements are told from each other.
-    fn kind(&self) -> &ListKind {
+    fn kind(&self) -> &'a ListKind {
+        self.decl().map_or(&ListKind::Atomic, |decl| &decl.kind)
+    }
+
+    fn decl(&self) -> Option<&'a ListDecl> {
         match self {
-            Self::Tree(_, decl) => &decl.kind,
-            _ => &ListKind::Atomic,
+            Self::Tree(_, decl) | Self::Union(_, decl) => Some(decl),
+            _ => None,
+        }
+    }
+
+    fn united(&self, items: Vec<Value<'a>>) -> Self {
+        let items = Arc::new(items);
+        match self.decl() {
+            Some(decl) => Self::Union(items, decl),
+            None => Self::Owned(items),
         }
     }
 
@@ -102,7 +121,7 @@ impl<'a> List<'a> {
                 items.push(item);
             }
         }
-        Ok(Self::Owned(Arc::new(items)))
+        Ok(self.united(items))
     }
 
     fn merged(&self, other: &Self, keys: &[String]) -> Result<Self, Error> {
@@ -119,7 +138,7 @@ impl<'a> List<'a> {
                 }
             }
         }
-        Ok(Self::Owned(Arc::new(items)))
+        Ok(self.united(items))
     }
 
     pub fn equals(&self, other: &Self) -> Result<bool, Error> {
@@ -141,12 +160,10 @@ impl<'a> List<'a> {
     }
 
     fn equals_set(&self, other: &Self) -> Result<bool, Error> {
-        let keys = |list: &Self| list.iter().map(|item| item.map(|item| element_key(&item))).collect();
-        let (ours, theirs): (HashSet<Key<'a>>, HashSet<Key<'a>>) = (
-            Result::<_, Error>::from(keys(self))?,
-            Result::<_, Error>::from(keys(other))?,
-        );
-        Ok(ours == theirs)
+        let keys = |list: &Self| -> Result<HashSet<Key<'a>>, Error> {
+            list.iter().map(|item| item.map(|item| element_key(&item))).collect()
+        };
+        Ok(keys(self)? == keys(other)?)
     }
 
     fn equals_map(&self, other: &Self, keys: &[String]) -> Result<bool, Error> {

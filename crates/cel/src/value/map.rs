@@ -31,9 +31,14 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
+    /// Whether it is an object's, of a declared type.
+    pub fn is_declared(&self) -> bool {
+        matches!(self, Self::Object(..) | Self::Values(..))
+    }
+
     /// Objects are never taken for the zero of their type.
     pub fn is_zero(&self) -> bool {
-        !matches!(self, Self::Object(..) | Self::Values(..)) && self.is_empty()
+        !self.is_declared() && self.is_empty()
     }
 
     /// The value of a key. Objects and their maps have keys that are text, and nothing else may be asked for.
