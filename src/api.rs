@@ -1,7 +1,7 @@
-//! The verbs, one generic path for every resource.
+//! The verbs of the API: one generic implementation for all resources.
 //!
-//! [`Api`] is what a verb needs; each verb tells its story in a file of its own. Objects come in and go out as JSON
-//! maps in the version of the request and are kept in the version the resource is stored in.
+//! [`Api`] holds what verbs need; each verb has a file of its own. Objects come in and go out as JSON maps in the
+//! version of the request, and are stored in the resource's storage version.
 
 pub mod admission;
 pub mod apply;
@@ -61,31 +61,32 @@ use crate::runtime::Runtime;
 use crate::storage::{Key, ResourceId, Store};
 use crate::tree::{Map, Value};
 
-/// What verbs work with. Cheap to share behind an `Arc`.
+/// Everything that verbs need. Share it behind an `Arc`.
 pub struct Api {
     pub store: Store,
     pub cache: Cache,
-    /// The built-in resources, which every generation has. Whoever means all resources asks the catalog.
+    /// The built-in resources, which every generation contains. For all resources ask the catalog.
     pub resources: Arc<Served>,
     pub catalog: Catalog,
     pub token_keys: ArcSwap<TokenKeys>,
-    /// Where the store keeps claims of node ports.
+    /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,
     pub unreadable: Unreadable,
     pub runtime: Runtime,
     pub config: Config,
     pub admission: Chain,
-    /// For work on stored objects that are large, whoever asked for it.
+    /// Where work on large stored objects is done, whichever request asked for it.
     pub lanes: Lanes,
 }
 
 /// Settings of the verbs.
 #[derive(Clone)]
 pub struct Config {
-    /// The shortest time after which a watch without a timeout of its own ends; it gets one to two times this.
+    /// The shortest duration of a watch without a timeout of its own. The server chooses one between this and twice
+    /// this.
     pub min_request_timeout: Duration,
     pub services: services::Config,
-    /// Makes a name of a `generateName`; random, and each time another.
+    /// Makes a name from a `generateName`, with a new random suffix at each call.
     pub generate_name: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
@@ -97,12 +98,13 @@ pub struct Target<'a> {
     pub name: &'a str,
 }
 
-/// What a write leaves behind.
+/// The object with which a write is answered.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The stored object, in the version it is stored in.
     Stored(Arc<Object>),
-    /// An object that is not stored (a dry run, the last state of a deleted one), in the request's version.
+    /// An object that is not stored, in the request's version: the result of a dry run, or a deleted object's last
+    /// state.
     Unstored(ObjectMap),
 }
 
@@ -116,7 +118,7 @@ impl Target<'_> {
     }
 }
 
-/// The `metadata` of an object; made if it is missing, so that callers can write to it.
+/// The `metadata` of an object. Inserted if it is missing, so that callers can write to it.
 pub fn metadata_mut(object: &mut ObjectMap) -> &mut meta::Metadata {
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if !metadata.is_object() {

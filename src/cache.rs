@@ -1,13 +1,14 @@
 //! The watch cache: the current state of every resource and a window of recent changes, in memory.
 //!
-//! A [`State`] is an immutable picture of the whole store at one revision; taking one is cloning a pointer, and
+//! A [`State`] is an immutable snapshot of the whole store at one revision; taking one is cloning a pointer, and
 //! readers hold no lock. Every resource has a [`Log`](log::Log) of events; a watcher is a cursor on it, with the
 //! `changes` table behind it. One task (`feed`) applies commits, in revision order and without a gap.
 //!
-//! The resources that it holds come and go while it runs ([`Cache::add`], [`Cache::remove`]); writes to others pass by.
+//! The cache holds certain resources, which are added and removed while it runs ([`Cache::add`], [`Cache::remove`]); it
+//! ignores writes to other resources.
 //!
-//! What holds: `state.revision` is R only if every write ≤ R to a resource that is held is in the state and in its resource's log; logs are
-//! appended to before the state is swapped, so a reader of a state finds all later events.
+//! What holds: `state.revision` is R only if every write ≤ R to a held resource is in the state and in its resource's
+//! log; logs are appended to before the state is swapped, so a reader of a state finds all later events.
 
 mod account;
 pub mod event;
@@ -41,11 +42,11 @@ pub use self::load::LoadProgress;
 pub use self::state::{Objects, Range, State};
 pub use self::watcher::Watcher;
 
-/// How long a read waits for this replica to reach a revision that another one has committed.
+/// How long a read waits until this replica has applied a revision that another replica has committed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(3);
-/// Commits that may wait for the feed task. The writer commits no more than it has places for here.
+/// Commits that may wait for the feed task. The writer has no more commits under way than there is room for here.
 const COMMITS_AHEAD: usize = 8;
-/// A cache that is behind for so long is not what clients should read from.
+/// When the cache has been behind for this long, the server is no longer ready.
 const TOO_LATE: Duration = Duration::from_secs(5);
 const UPKEEP: Duration = Duration::from_secs(1);
 
@@ -57,31 +58,31 @@ pub struct Cache {
 
 struct Shared {
     backend: Arc<dyn Backend>,
-    /// Raised by every commit that is seen, whoever made it.
+    /// Raised by every commit that the cache sees, whichever server made it.
     mark: Arc<HighWaterMark>,
     state: ArcSwap<State>,
-    /// `state.revision`, for those who wait for it.
+    /// Publishes `state.revision` to tasks that wait for it.
     progress: watch::Sender<Revision>,
-    /// A log is made when it is first needed; until then nothing has happened to its resource since that was loaded.
+    /// A resource's log is made when it is first needed. Until then the resource has not changed since it was loaded.
     logs: RwLock<HashMap<ResourceId, Arc<Log>>>,
     snapshots: Snapshots,
     freshness: Freshness,
     lag: Lag,
-    /// Asks the feed task to read the changefeed now.
+    /// Asks the feed task to read the changefeed at once.
     behind: Notify,
     turnovers: mpsc::Sender<Turnover>,
 }
 
-/// Where the state at an exact revision can be had.
+/// Where the state at an exact revision can be read.
 pub enum Exact {
     Memory(Objects),
-    /// Only the store has it, or nobody.
+    /// Only in the store, if anywhere.
     Store,
 }
 
 impl Cache {
-    /// Loads the current state, telling how far that is, and starts the feed, which ends with the writer or a while after
-    /// its tasks are stopped. Returns the channel through which the writer publishes commits.
+    /// Loads the current state, reporting to `progress`, and starts the feed. The feed ends with the writer, or shortly
+    /// after its tasks are stopped. Returns the channel through which the writer publishes commits.
     pub async fn start(
         backend: Arc<dyn Backend>,
         resources: &[ResourceId],
@@ -117,14 +118,14 @@ impl Cache {
         &self.shared.backend
     }
 
-    /// Some recent state; may be behind what another replica has committed.
+    /// Some recent state. It may lack commits of other replicas.
     pub fn any(&self) -> Arc<State> {
         self.shared.state.load_full()
     }
 
     /// A state that holds every write answered by any replica before the call.
     pub async fn fresh(&self) -> Result<Arc<State>, Error> {
-        // Without other servers every answered write has been published here first.
+        // Without other servers, every answered write has been published to this cache before its answer.
         if !self.shared.backend.shared() {
             return Ok(self.any());
         }
@@ -132,14 +133,15 @@ impl Cache {
         self.at_least(clock.revision).await
     }
 
-    /// A state at `revision` or later; waits a little for it where another replica may be ahead.
+    /// A state at `revision` or later. Waits for a short time if another replica may have committed it.
     pub async fn at_least(&self, revision: Revision) -> Result<Arc<State>, Error> {
         let state = self.any();
         if state.revision >= revision {
             return Ok(state);
         }
         let future = |current| Error::Future { requested: revision, current };
-        // Alone, the store tells at once whether waiting is of use: its commits are on their way here.
+        // If no other server writes, the store's clock tells at once whether the revision exists; if it does, it will
+        // arrive here soon.
         if !self.shared.backend.shared() && self.clock().await?.revision < revision {
             return Err(future(state.revision));
         }
@@ -152,7 +154,7 @@ impl Cache {
         }
     }
 
-    /// The state of one resource at exactly `revision`, if memory has it.
+    /// The state of one resource at exactly `revision`; [`Exact::Store`] if it is not in memory.
     pub async fn exactly(&self, resource: ResourceId, revision: Revision) -> Result<Exact, Error> {
         let clock = self.clock().await?;
         if revision < clock.compacted {
@@ -166,19 +168,19 @@ impl Cache {
         Ok(kept.map_or(Exact::Store, Exact::Memory))
     }
 
-    /// Keeps what a page was cut from, so that the next page is served from memory too.
+    /// Keeps the objects from which a page of a list was taken, so that the next page is served from memory, too.
     pub fn keep(&self, resource: ResourceId, revision: Revision, objects: &Objects) {
         self.shared.snapshots.put(resource, revision, objects.clone());
     }
 
-    /// The store's clock; all who ask at the same moment share one question.
+    /// The store's clock. Concurrent callers share one query.
     pub async fn clock(&self) -> Result<Clock, Error> {
         let clock = self.shared.freshness.ask(|| self.shared.backend.clock()).await?;
         self.shared.lag.committed(clock.revision);
         Ok(clock)
     }
 
-    /// Whether the feed keeps up with what is known to be committed. Asks nobody.
+    /// Fails if the feed does not keep up with the revisions that are known to be committed. Makes no query.
     pub fn check(&self, now: Instant) -> Result<(), String> {
         let lag = self.observe_lag(now);
         if lag < TOO_LATE {
@@ -192,7 +194,8 @@ impl Cache {
         self.shared.lag.observe(self.revision(), now)
     }
 
-    /// Gives up what pages were cut from a while ago. Nothing else may ever happen after the last page.
+    /// Drops snapshots for which no further page was requested for a while. A client may never come back for the next
+    /// page.
     pub fn forget_idle(&self, now: Instant) {
         self.shared.snapshots.expire(now);
     }
@@ -206,8 +209,8 @@ impl Cache {
         }
     }
 
-    /// A cursor that yields what happens to `resource` after `at`. The caller has made sure that `at` is not compacted.
-    /// One on a resource that is not held says so when it is asked for the first event.
+    /// A cursor that yields the changes of `resource` after `at`. The caller has made sure that `at` is not compacted.
+    /// If the resource is not held, the first read from the cursor fails.
     pub fn watch(&self, resource: ResourceId, at: Revision) -> Watcher {
         Watcher::new(self.clone(), self.log(resource), resource, at)
     }
@@ -226,7 +229,7 @@ impl Cache {
         if let Some(log) = logs.get(&resource) {
             return log.clone();
         }
-        // Under the lock: a resource that is removed now takes its log out afterwards.
+        // The log is inserted under the lock: a removal that happens now takes the log out afterwards.
         let Some(floor) = self.shared.state.load().changed(resource) else {
             return Arc::new(Log::of_removed());
         };

@@ -85,12 +85,13 @@ impl Clock {
         Ok(())
     }
 
-    /// As if nothing had been committed after `limit`.
+    /// The clock as it would stand if nothing had been committed after `limit`.
     fn until(self, limit: Revision) -> Self {
         Self { revision: self.revision.min(limit), ..self }
     }
 
-    /// Whether the changes after `after`, a revision that has been seen, can be read.
+    /// Whether the changes after `after` can be read. The caller has seen `after` committed, so a clock below it is an
+    /// error.
     fn check_feed(self, after: Revision) -> Result<(), Error> {
         if after < self.compacted {
             return Err(Error::Compacted { oldest: self.compacted });
@@ -119,12 +120,12 @@ pub struct Scan {
     pub namespace: Option<Box<str>>,
     /// Only keys after this (namespace, name).
     pub after: Option<(Box<str>, Box<str>)>,
-    /// At most so many live rows; `None` for all.
+    /// The most live rows to return; `None` for all.
     pub limit: Option<u32>,
 }
 
 impl Scan {
-    /// Everything of a resource.
+    /// Scans all objects of a resource.
     pub fn all(resource: ResourceId) -> Self {
         Self { resource, namespace: None, after: None, limit: None }
     }
@@ -149,7 +150,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// `changes.event`, the same numbers in both databases.
+    /// The number in the column `changes.event`, the same in both databases.
     fn code(self) -> i16 {
         match self {
             ChangeKind::Added => 0,
@@ -168,7 +169,7 @@ impl ChangeKind {
     }
 }
 
-/// One row of the changefeed with the versions it speaks of.
+/// One row of the changefeed with the versions of the object that it names.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     pub revision: Revision,
@@ -176,21 +177,23 @@ pub struct ChangeRow {
     pub kind: ChangeKind,
     /// The version written; `None` for a deletion.
     pub value: Option<Bytes>,
-    /// The version that was current before, if there was one; only in the feed of one resource.
+    /// The version that this write replaced, if there was one. Filled in only when the feed of a single resource is
+    /// read.
     pub previous: Option<(Revision, Bytes)>,
 }
 
-/// A piece of the changefeed.
+/// A part of the changefeed.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// In the order of their revisions.
+    /// Sorted by revision.
     pub rows: Vec<ChangeRow>,
     /// The feed is complete up to here: the last row's revision, or the clock's when the feed was read to its end.
     pub through: Revision,
 }
 
 impl Changes {
-    /// `rows` were read after `after` with this limit while the clock stood at `current`.
+    /// The changes that a query returned which read at most `limit` rows after `after`, while the clock stood at
+    /// `current`.
     fn new(rows: Vec<ChangeRow>, limit: u32, after: Revision, current: Revision) -> Self {
         let cut = rows.len() >= limit as usize;
         let through = rows.last().filter(|_| cut).map_or(current.max(after), |row| row.revision);
@@ -198,12 +201,12 @@ impl Changes {
     }
 }
 
-/// What a sweep has done.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// How many changes it went through: fewer than were allowed means that nothing is left.
+    /// The number of changes that were removed. Fewer than the limit means that no compacted change is left.
     pub changes: u64,
-    /// Without the wait for others: how long they had to wait for it.
+    /// The time the sweep held other writers up, without the time that it waited for them itself.
     pub took: Duration,
 }
 
@@ -216,13 +219,13 @@ pub struct TokenKey {
     pub secret: Vec<u8>,
 }
 
-/// A failed call to the store. Nothing was written, unless it is [`Error::Unknown`].
+/// A failed call to the store. Nothing was written, unless the error is [`Error::Unknown`].
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The state asked for is older than the history that is kept.
+    /// The requested state is older than the history that is kept.
     #[error("history before revision {oldest} has been compacted")]
     Compacted { oldest: Revision },
-    /// The state asked for has not been reached.
+    /// The requested state has not been reached yet.
     #[error("revision {requested} is in the future, current is {current}")]
     Future { requested: Revision, current: Revision },
     /// The database cannot be reached, is full, or refuses to work.
@@ -231,19 +234,19 @@ pub enum Error {
     /// The connection broke during COMMIT and the outcome could not be learned in time.
     #[error("the outcome of the write is not known: {0}")]
     Unknown(Arc<str>),
-    /// The clock stands before a revision that had been acknowledged.
+    /// The clock stands before a revision that was acknowledged earlier: the database has lost commits.
     #[error("the database is at revision {found} but had acknowledged {floor}")]
     Regressed { floor: Revision, found: Revision },
-    /// The database holds what this program did not write.
+    /// The database holds data that this program cannot have written.
     #[error("the database is inconsistent: {0}")]
     Corrupt(Arc<str>),
-    /// The disk has not kept its word. Nothing was written; the process ends, see [`Backend::broken`].
+    /// The disk has lost a write that it had confirmed. Nothing was written; the process ends, see [`Backend::broken`].
     #[error("the database has failed: {0}")]
     Broken(Arc<str>),
-    /// This server has no registration any more under which it might write.
+    /// This server's registration is gone, and without it the server may not write.
     #[error("this server's storage versions are not registered")]
     Fenced,
-    /// The cache does not hold the resource, or not any more: it is not served.
+    /// The cache does not hold the resource (any more), since it is not served.
     #[error("the resource is not served")]
     Removed,
     /// The store is closing down.
@@ -251,7 +254,7 @@ pub enum Error {
     Closed,
 }
 
-/// Why a store could not be opened; each is one clear line for the operator.
+/// Why a store could not be opened. Each variant prints as one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the datastore URL {url:?} is not understood: {reason}")]
@@ -266,42 +269,45 @@ pub enum OpenError {
     NewerSchema(i64),
     #[error("the database holds a schema that is not rowplane's: {0}")]
     ForeignSchema(String),
-    /// Another database than this server's, or an old state of it.
+    /// The URL leads to another database than the one this server used before, or to an older state of it.
     #[error("the database {url} is not used: {reason}")]
     Refused { url: String, reason: String },
     #[error("the database {url} cannot be opened: {source}")]
     Unreachable { url: String, source: sqlx::Error },
 }
 
-/// A stream of rows; an error ends it, and what came before is then not the whole answer.
+/// A stream of rows. An error ends it; the rows before the error are then an incomplete answer.
 pub type RowStream = BoxStream<'static, Result<Row, Error>>;
 
-/// Rows in blocks of bounded size, for whoever reads many; an error ends it.
+/// Rows in blocks of bounded size, for readers of many rows. An error ends the stream.
 pub type BlockStream = BoxStream<'static, Result<Vec<Row>, Error>>;
 
-/// What a database has to do. Calls may be cancelled at any await; a cancelled [`Backend::commit_under`] is the one
-/// exception and must be driven to its end (the writer does).
+/// The contract of a database. Calls may be cancelled at any await, except [`Backend::commit_under`], which must be
+/// driven to its end (the writer does that).
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// `sqlite`, `postgres` or `memory`, for logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// How many batches may be committed at a time.
+    /// How many batches may be committed at the same time.
     fn pipeline_depth(&self) -> usize;
 
-    /// From now on compares the database with what the mark remembers of it, and refuses another one.
+    /// From now on, compares the database with what the mark remembers of it, and refuses a different database.
     async fn hold_to(&self, _mark: &Arc<HighWaterMark>) -> Result<(), OpenError> {
         Ok(())
     }
 
-    /// Takes the clock's lock, closes the batch, judges it in order inside that transaction and writes what passes under
-    /// `terms`; durable on return. A batch that is still open afterwards has not been looked at.
-    /// A clock below the floor means that the database lost commits: [`Error::Regressed`]. A lost fence fails the
-    /// mutations that it does not exempt, and a change of the registry with everything beside it: [`Error::Fenced`].
-    /// If the connection breaks during COMMIT, finds out what became of it before it returns.
+    /// Takes the clock's lock, seals the batch, judges its mutations in order inside that transaction, and writes those
+    /// that pass under `terms`. They are durable on return. If the batch has not been sealed on return, none of its
+    /// mutations was looked at.
+    ///
+    /// A clock below the floor means that the database has lost commits: [`Error::Regressed`]. If the server's fence is
+    /// lost, the mutations that the fence does not exempt fail, and a change of the registry fails together with the
+    /// whole batch: [`Error::Fenced`]. If the connection breaks during COMMIT, this call finds out whether the batch
+    /// was committed before it returns.
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error>;
 
-    /// A batch that needs no registration.
+    /// Commits a batch that needs no registration.
     async fn commit(&self, mut batch: &[Mutation], floor: Revision) -> Result<Commit, Error> {
         self.commit_under(&mut batch, Terms { floor, ..Terms::default() }).await
     }
@@ -312,21 +318,22 @@ pub trait Backend: Send + Sync + 'static {
     /// The live rows of `scan` as of `at`, in key order, from one snapshot.
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error>;
 
-    /// The revisions of the live rows of each resource as of `at`, in key order, all from one snapshot.
+    /// For each resource, the revisions of its live rows as of `at`, in key order. All come from one snapshot.
     async fn live_revisions(
         &self,
         resources: &[ResourceId],
         at: Revision,
     ) -> Result<Vec<Vec<Revision>>, Error>;
 
-    /// The rows of these revisions. A revision's row never changes, so this needs no snapshot; one that has been swept
-    /// meanwhile is missing.
+    /// The rows with these revisions. A revision's row never changes, so no snapshot is needed. Rows that have been
+    /// swept meanwhile are left out.
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error>;
 
-    /// How many live rows `scan` has as of `at`; its limit is ignored.
+    /// How many live rows `scan` has as of `at`; the scan's limit is ignored.
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error>;
 
-    /// The first `limit` rows in another encoding after a (namespace, name), in key order. Read from the newest state.
+    /// The first `limit` live rows after a (namespace, name) that are stored in another encoding, in key order. Reads
+    /// the newest state.
     async fn stale_rows(
         &self,
         stale: &Stale,
@@ -334,11 +341,11 @@ pub trait Backend: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<StaleRow>, Error>;
 
-    /// How many rows are in another encoding.
+    /// How many live rows are stored in another encoding.
     async fn stale_count(&self, stale: &Stale) -> Result<u64, Error>;
 
-    /// Up to `limit` changes after a revision that was committed once: of one resource, with the values they replaced,
-    /// or of all, without.
+    /// Up to `limit` changes after `after`, which must be a revision that was committed once. For one resource, the
+    /// rows carry the values that the changes replaced; for all resources (`None`) they do not.
     async fn changes(
         &self,
         after: Revision,
@@ -346,34 +353,38 @@ pub trait Backend: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Changes, Error>;
 
-    /// Raises `compacted` to `to` (never lowers it, never beyond the clock). Rows go later, by [`Backend::sweep`].
+    /// Raises `compacted` to `to`, but never lowers it and never raises it beyond the clock. [`Backend::sweep`] removes
+    /// the rows later.
     async fn compact(&self, to: Revision) -> Result<Clock, Error>;
 
-    /// The oldest change that is still there, compacted or not.
+    /// The revision of the oldest change that has not been swept, whether it is compacted or not.
     async fn oldest_change(&self) -> Result<Option<Revision>, Error>;
 
-    /// Removes the dead rows of up to `limit` changes at or below `compacted`. Does not wait for the disk: what is lost
-    /// with the machine is removed again.
+    /// Removes up to `limit` changes at or below `compacted`, and the rows that they made dead. Does not wait for the
+    /// disk: if a crash brings rows back, they are swept again.
     async fn sweep(&self, limit: u32) -> Result<Swept, Error>;
 
-    /// Gives disk space back, all of a piece or none, and bounds the write-ahead log, as far as the database needs to be told.
+    /// Returns free disk space to the file system and bounds the write-ahead log, as far as the database does not do
+    /// that by itself. Each call does its work completely or not at all.
     async fn reclaim(&self) -> Result<(), Error>;
 
-    /// Makes the clock at least `floor` and forgets the history before it: the answer to a database that came
-    /// back without commits it had acknowledged.
+    /// Raises the clock to at least `floor` and gives up the history before it. Called when a database has come back
+    /// without commits that it had acknowledged.
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error>;
 
-    /// The ids of these resources, made where they are missing, in the order given.
+    /// The ids of these resources, in the given order. Ids that are missing are created.
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error>;
 
-    /// All token keys, newest first; makes a new one if the newest is older than `max_age` seconds at `now`
-    /// (seconds since the epoch), and drops those older than three times that.
+    /// All token keys, newest first. Creates a key if the newest is older than `max_age` seconds at `now` (seconds
+    /// since the epoch), and drops keys older than three times `max_age`.
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error>;
 
-    /// Returns when another server may have committed something. A hint: it may come late, or for nothing.
+    /// Returns when another server may have committed something. It is only a hint: it may come late, or although
+    /// nothing was committed.
     async fn hint(&self);
 
-    /// Returns once what the database holds cannot be relied on any more, and why: the server has to end.
+    /// Returns once the contents of the database cannot be relied on any more, with the reason. The server must end
+    /// then.
     async fn broken(&self) -> Arc<str> {
         std::future::pending().await
     }
@@ -385,15 +396,16 @@ pub trait Backend: Send + Sync + 'static {
     async fn close(&self);
 }
 
-/// Receives every commit of this server in order of completion, before the writers are answered.
+/// Receives every commit of this server in the order in which they complete, before the callers of the writes are
+/// answered.
 pub type CommitSink = mpsc::Sender<OwnCommit>;
 
 /// A batch this server has just committed.
 pub struct OwnCommit {
-    /// The clock before the batch; its writes follow without a gap.
+    /// The clock before the batch; the revisions of the writes follow it without a gap.
     pub base: Revision,
     pub writes: Vec<OwnWrite>,
-    /// To be sent once the writes are visible to readers.
+    /// The receiver of the commit sends this once readers can see the writes.
     pub published: tokio::sync::oneshot::Sender<()>,
 }
 

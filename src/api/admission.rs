@@ -1,12 +1,13 @@
 //! Admission: a chain of plugins that see every write between decoding and the store, and may change or refuse it.
 //!
-//! First all plugins complete the object ([`Admission::mutate`]), behind the tracking of ownership, so that nobody owns
-//! what they add, and before the kind's own part. When the object is valid they look at it again ([`Admission::validate`]).
-//! A plugin that fails stops the write as one does that refuses.
+//! First all plugins complete the object ([`Admission::mutate`]). This happens after its field managers were
+//! determined, so that no manager owns what plugins add, and before the kind's own changes. When the object has been
+//! validated, the plugins see it again ([`Admission::validate`]). If a plugin fails with an error, the write fails like
+//! a refused one.
 //!
-//! The plugins here are those that kube-apiserver has on by default, as far as there is something for them to do.
-//! ServiceAccount is not among them, as in envtest: no controller here makes the `default` ServiceAccounts without which
-//! it refuses every Pod.
+//! The plugins here are those of kube-apiserver's default set that have something to do. ServiceAccount is not among
+//! them, as in envtest: it refuses every Pod unless a controller has created the `default` ServiceAccounts, and no
+//! controller here does.
 
 mod classes;
 mod limits;
@@ -33,7 +34,8 @@ use protection::StorageObjectInUseProtection;
 use runtime_class::RuntimeClass;
 use tolerations::{DefaultTolerationSeconds, TaintNodesByCondition};
 
-/// What a write does to an object. A PATCH or PUT creates what is not there; an action such as a binding is created.
+/// What a write does to an object. A PATCH or PUT counts as a create if the object does not exist; an action such as a
+/// binding is a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Create,
@@ -41,9 +43,10 @@ pub enum Operation {
     Delete,
 }
 
-/// A plugin. It is asked again, on a newer state, where somebody else was faster or where it relied on an old one.
+/// An admission plugin. A write that loses a race is tried again, and its plugins are called again with the newer
+/// state.
 pub trait Admission: Send + Sync {
-    /// Whether it wants to see such a request; to be answered at once and without cost.
+    /// Whether the plugin wants to see such a request. Called for every write, so it must be cheap.
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool;
 
     /// Completes the object, or refuses it.
@@ -51,13 +54,13 @@ pub trait Admission: Send + Sync {
         Verdict::Now(Ok(()))
     }
 
-    /// Refuses the object or lets it pass, complete and valid as it is.
+    /// Accepts or refuses the object, which is complete and valid now.
     fn validate<'a>(&'a self, _: &'a Attempt<'_>) -> Verdict<'a> {
         Verdict::Now(Ok(()))
     }
 }
 
-/// What a plugin decides: at once, which costs nothing, or when it has asked somebody.
+/// A plugin's decision: available at once, or after the plugin has queried something.
 pub enum Verdict<'a> {
     Now(Result<(), Error>),
     Later(BoxFuture<'a, Result<(), Error>>),
@@ -72,18 +75,19 @@ impl Verdict<'_> {
     }
 }
 
-/// A write on its way, as plugins see it. Objects are in the version of the request, and their `managedFields` are
+/// A write in progress, as plugins see it. Objects are in the request's version, and their `managedFields` are
 /// [closed](crate::codec::managed).
 pub struct Attempt<'a> {
-    /// For questions to the store.
+    /// For queries of the store.
     pub api: &'a Api,
     pub request: &'a Request<'a>,
     pub operation: Operation,
-    /// As that of the request, but with the name of a new object that is sent without one.
+    /// The request's target; if a new object was sent without a name, with the generated one.
     pub target: Target<'a>,
-    /// What is to be written; `None` of a deletion. A Scale for the subresource `scale`; of an action, what describes it.
+    /// The object to write; `None` for a deletion. For the subresource `scale` it is the Scale; for an action, the body
+    /// that describes the action.
     pub object: Option<ObjectMap>,
-    /// What it replaces, or what is deleted; `None` of a deletion if that cannot be read.
+    /// The object that is replaced or deleted; `None` for a deletion of an object that cannot be read.
     pub old: Option<&'a ObjectMap>,
     pub(super) requires: Vec<Requirement>,
 }
@@ -102,7 +106,7 @@ impl<'a> Attempt<'a> {
         Self { object: Some(object), ..self }
     }
 
-    /// Makes the write depend on another row: it is attempted again if that is not so any more at the commit.
+    /// Makes the write depend on another row. If the requirement fails at the commit, the write is tried again.
     pub fn require(&mut self, requirement: Requirement) {
         self.requires.push(requirement);
     }
@@ -116,7 +120,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Whether a request is about whole objects of a kind.
+/// Whether a request is for whole objects of this kind, not for a subresource.
 fn of_kind(request: &Request<'_>, group: &str, kind: &str) -> bool {
     let definition = &request.target.resource.definition;
     definition.kind_name() == kind && definition.group() == group && request.subresource.is_empty()
@@ -126,11 +130,11 @@ fn taken() -> Error {
     Error::Internal("an admission plugin has taken the object away".to_owned())
 }
 
-/// All plugins, in the order in which they are asked.
+/// All plugins, in the order in which they are called.
 pub struct Chain(Vec<Box<dyn Admission>>);
 
 impl Chain {
-    /// In the order of upstream's `AllOrderedPlugins`.
+    /// The built-in plugins, in the order of upstream's `AllOrderedPlugins`.
     pub fn built_in() -> Self {
         Self(vec![
             Box::new(NamespaceLifecycle),
@@ -145,7 +149,7 @@ impl Chain {
         ])
     }
 
-    /// The same, and behind it another one: where upstream has webhooks and policies.
+    /// Appends a plugin, at the place where upstream has webhooks and policies.
     pub fn with(mut self, plugin: impl Admission + 'static) -> Self {
         self.0.push(Box::new(plugin));
         self

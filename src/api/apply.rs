@@ -1,4 +1,4 @@
-//! Server-side apply: what a manager wants of an object, all of it each time.
+//! Server-side apply: a manager sends the complete configuration that it wants of an object.
 
 use super::decode::{check_place, configuration};
 use super::error::Error;
@@ -16,7 +16,7 @@ use crate::patch::apply::ownership::{Applied, Conflicts, Refusal, apply};
 mod last_applied;
 
 impl Api {
-    /// Applies a configuration, and creates what is missing.
+    /// Applies a configuration. Creates the object if it does not exist.
     pub(super) async fn apply(
         &self,
         request: &Request<'_>,
@@ -35,7 +35,7 @@ impl Api {
     }
 }
 
-/// What is applied, and what is wrong with its text.
+/// The configuration to apply, and the problem that strict decoding found in its text.
 #[derive(Clone, Copy)]
 struct Configuration<'a> {
     object: &'a ObjectMap,
@@ -44,7 +44,7 @@ struct Configuration<'a> {
 }
 
 impl Configuration<'_> {
-    /// After conflicts, as upstream has it.
+    /// Reports the problem. Called after conflicts were checked, as upstream does.
     fn judge(self) -> Result<(), Error> {
         configuration::judge(self.problem, self.strictness)
     }
@@ -109,7 +109,7 @@ fn created(request: &Request<'_>, configured: Configuration<'_>) -> Result<Objec
     Ok(new)
 }
 
-/// The object as it is put, with its managers.
+/// The object to store, with its managers.
 fn finished(target: Target<'_>, config: &ObjectMap, applied: Applied) -> Result<ObjectMap, Error> {
     let resource = target.resource;
     let kind = &resource.definition.kind;

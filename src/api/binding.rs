@@ -1,4 +1,4 @@
-//! `pods/binding`: the scheduler tells which node a pod runs on.
+//! `pods/binding`: the scheduler assigns a pod to a node.
 
 use super::decode::{Encoded, subresource_kind, typed_object};
 use super::error::{Error, Subject};
@@ -12,8 +12,8 @@ use crate::schema::names::GroupResource;
 use crate::tree::Value;
 
 impl Api {
-    /// Binds a pod, which has to be free. The binding's uid and resourceVersion are preconditions, and it names the pod
-    /// where the URL does not.
+    /// Binds a pod, which must not be bound yet. The binding's uid and resourceVersion are preconditions. If the URL
+    /// names no pod, the binding does.
     pub async fn bind(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
         let mut binding = typed_object(subresource_kind(request)?, body, request.strictness())?;
         let name = fields::text(&binding, &["metadata", "name"]).to_owned();
@@ -38,7 +38,7 @@ impl Api {
     }
 }
 
-/// Upstream's registry answers 500 with the bare text.
+/// Checks the target. Upstream's registry answers 500 with the bare text of the error.
 fn check_node(binding: &ObjectMap) -> Result<(), Error> {
     let mut causes = Vec::new();
     let kind = fields::text(binding, &["target", "kind"]);
@@ -84,7 +84,7 @@ fn check_preconditions(target: Target<'_>, binding: &ObjectMap, pod: &ObjectMap)
     Ok(())
 }
 
-/// Labels and annotations of the binding become the pod's.
+/// The pod on its node, with the binding's labels and annotations added.
 fn assigned(mut pod: ObjectMap, binding: &ObjectMap) -> ObjectMap {
     let node = fields::text(binding, &["target", "name"]);
     fields::object_mut(&mut pod, "spec").insert("nodeName", node.into());

@@ -1,8 +1,8 @@
 //! The token between two pages of a list: opaque, self-contained, authenticated.
 //!
-//! Unpadded url-safe base64 of `format version (1 byte) | key id (4) | revision (8) | remaining (8) | namespace
-//! length (2) | namespace | name | HMAC-SHA-256 (32)`, integers big-endian. The MAC also covers the scope, which is
-//! not in the token: a token of another resource or namespace is as bad as a forged one.
+//! It is unpadded url-safe base64 of `format version (1 byte) | key id (4) | revision (8) | remaining (8) | namespace
+//! length (2) | namespace | name | HMAC-SHA-256 (32)`, integers big-endian. The MAC also covers the scope, which is not
+//! part of the token: a token of another resource or namespace is refused like a forged one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,24 +15,24 @@ use crate::schema::names::GroupResource;
 
 const FORMAT: u8 = 1;
 const MAC_LENGTH: usize = 32;
-/// Stands for "no number": a revision of "latest", an unknown remainder.
+/// Means "no number": for the revision "latest", for the remainder "unknown".
 const NONE: u64 = u64::MAX;
 
-/// Where a list goes on.
+/// Where a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
     pub at: PageAt,
-    /// The last key of the page before.
+    /// The last key of the previous page.
     pub after: LastKey,
     /// How many objects follow [`ContinueToken::after`] in the snapshot, if that is known.
     pub remaining: Option<u64>,
 }
 
-/// The snapshot that the next page is read from.
+/// The snapshot from which the next page is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAt {
     Revision(Revision),
-    /// The newest data: a token given out with 410, whose list is not consistent any more.
+    /// The newest data. Such a token is handed out with a 410; its list is not consistent any more.
     Latest,
 }
 
@@ -43,7 +43,7 @@ pub struct LastKey {
     pub name: String,
 }
 
-/// What a token is good for.
+/// The list for which a token is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     pub resource: &'a GroupResource,
@@ -51,14 +51,14 @@ pub struct Scope<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// The secrets that sign tokens: the newest signs, all of them verify, so that keys can be rotated.
+/// The secrets that sign tokens: the newest signs, and all of them verify, so that keys can be rotated.
 #[derive(Clone)]
 pub struct TokenKeys {
     newest: TokenKey,
     older: Vec<TokenKey>,
 }
 
-/// One secret. Ids are told in tokens and must not be used twice.
+/// One secret. Tokens contain the key's id, so an id must not be used twice.
 #[derive(Clone)]
 pub struct TokenKey {
     pub id: u32,
@@ -71,7 +71,7 @@ impl TokenKeys {
         Self { newest, older }
     }
 
-    /// The token's text. Fails only for a namespace longer than any that can exist.
+    /// The token's text. Fails only for a namespace that is longer than any valid one.
     pub fn encode(&self, token: &ContinueToken, scope: Scope<'_>) -> Result<String, Error> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.newest.id.to_be_bytes());
@@ -124,7 +124,7 @@ impl TokenKey {
         for part in
             [Some(signed), Some(resource.group.as_bytes()), Some(resource.plural.as_bytes()), namespace]
         {
-            // A length before each part: no two scopes may sign the same bytes.
+            // Each part is preceded by its length, so that no two scopes sign the same bytes.
             mac.update(&part.map_or(NONE, |bytes| bytes.len() as u64).to_be_bytes());
             mac.update(part.unwrap_or_default());
         }

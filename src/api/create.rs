@@ -10,7 +10,7 @@ use super::{Answer, Api, metadata_mut};
 use crate::kinds::behavior::part::Part;
 
 impl Api {
-    /// Creates an object. An empty namespace of the request means the cluster scope.
+    /// Creates an object. The target's namespace is empty for cluster-scoped resources.
     pub async fn create(&self, request: &Request<'_>, body: Body<'_>) -> Result<Answer, Error> {
         let target = request.target;
         let namespace = target.resource.definition.namespaced().then_some(target.namespace);

@@ -1,4 +1,5 @@
-//! From a body to an object of its kind: the claims that it makes, what strict decoding finds, and the words of refusals.
+//! Turns a body into an object of its kind: checks the kind it claims, reports what strict decoding finds, and words
+//! the errors.
 
 pub mod claims;
 pub(super) mod configuration;
@@ -23,26 +24,26 @@ use crate::schema::types::Fit;
 use crate::tree::Value;
 use claims::{Misfit, claim};
 
-/// Bytes of a body that error messages show.
+/// How many bytes of a body error messages show.
 const SUMMARY: usize = 30;
 
-/// A body and the form it is in.
+/// A body and its media type.
 pub struct Encoded {
     pub media: MediaType,
     pub bytes: Bytes,
 }
 
-/// What a POST or PUT brings.
+/// The object of a POST or PUT.
 #[derive(Clone, Copy)]
 pub enum Body<'a> {
     /// A client's bytes.
     Encoded(&'a Encoded),
-    /// An object of the server's own, of the right kind and version, and [closed](managed).
+    /// An object made by the server itself, of the right kind and version, and [closed](managed).
     Object(&'a ObjectMap),
 }
 
 impl Body<'_> {
-    /// The object with its defaults.
+    /// The decoded object with its defaults.
     pub(super) fn decode(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
         let resource = request.target.resource;
         let mut decoded = match self {
@@ -53,7 +54,7 @@ impl Body<'_> {
         Ok(decoded)
     }
 
-    /// The Scale that a PUT of the subresource brings.
+    /// The decoded Scale of a PUT of the subresource.
     pub(super) fn decode_scale(self, request: &Request<'_>) -> Result<ObjectMap, Error> {
         match self {
             Body::Encoded(body) => typed_object(subresource_kind(request)?, body, request.strictness()),
@@ -62,13 +63,13 @@ impl Body<'_> {
     }
 }
 
-/// The kind of what is sent to the subresource of a request.
+/// The kind of the objects that are sent to the request's subresource.
 pub(super) fn subresource_kind<'a>(request: &Request<'a>) -> Result<&'a Kind, Error> {
     let subresource = request.target.resource.definition.subresource(request.subresource);
     subresource.and_then(|subresource| subresource.kind.as_ref()).ok_or(Error::UnknownResource)
 }
 
-/// An object has to mean what the URL names.
+/// Checks that the object's name and namespace are those of the URL, and fills in a missing namespace.
 pub(super) fn check_place(target: Target<'_>, object: &mut ObjectMap) -> Result<(), Error> {
     let metadata = metadata_mut(object);
     meta::check_name(metadata, target.name)?;
@@ -76,8 +77,8 @@ pub(super) fn check_place(target: Target<'_>, object: &mut ObjectMap) -> Result<
     meta::ensure_namespace(metadata, namespaced.then_some(target.namespace))
 }
 
-/// An object of the kind that the URL names, as its types have it, [closed](managed). A missing kind or apiVersion is
-/// filled in (docs/spec/wire.md, 2.6).
+/// Decodes an object of the kind that the URL names, conforming to its type, [closed](managed). A missing kind or
+/// apiVersion is filled in (docs/spec/wire.md, 2.6).
 pub fn object(
     definition: &ResourceDefinition,
     body: &Encoded,
@@ -86,7 +87,7 @@ pub fn object(
     typed_object(&definition.kind, body, strictness)
 }
 
-/// As [`object`], for the kinds of subresources.
+/// Like [`object`], for the kinds of subresources.
 pub fn typed_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Result<ObjectMap, Error> {
     match body.media {
         MediaType::Protobuf => protobuf_object(kind, &body.bytes),
@@ -94,7 +95,7 @@ pub fn typed_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> 
     }
 }
 
-/// The options of a DELETE: any JSON, or DeleteOptions in any API version.
+/// Decodes the options of a DELETE: any JSON, or DeleteOptions in any API version.
 pub fn options(body: &Encoded) -> Result<Value, Error> {
     match body.media {
         MediaType::Protobuf => delete_options(&body.bytes),
@@ -104,7 +105,7 @@ pub fn options(body: &Encoded) -> Result<Value, Error> {
     }
 }
 
-/// A body of YAML, or of JSON, which `parse` reads.
+/// Parses a body of YAML, or one of JSON with `parse`.
 fn parse_text(
     body: &Encoded,
     parse: fn(&[u8]) -> Result<Parsed, serde_json::Error>,
@@ -134,12 +135,12 @@ fn text_object(kind: &Kind, body: &Encoded, strictness: Strictness<'_>) -> Resul
     Ok(object)
 }
 
-/// The text of a body in which numbers have a spelling.
+/// The parsed text of a JSON body, in which numbers keep their spelling.
 fn spelled(body: &Encoded) -> Option<Node> {
     (body.media == MediaType::Json).then(|| Node::parse(&body.bytes).ok()).flatten()
 }
 
-/// What a body says, with the kind and apiVersion of the URL, and whether it has members twice.
+/// Parses a body, checks its kind and apiVersion, and tells whether it has repeated members.
 fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Error> {
     let unrecognized = |why| unrecognized(kind, &body.bytes, why);
     let Parsed { mut value, repeated } = parse_text(body, managed::parse).map_err(&unrecognized)?;
@@ -154,7 +155,7 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
             }
             object
         }
-        // To Go, null says nothing.
+        // Go's decoder treats null as an empty object.
         Value::Null => ObjectMap::new(),
         other => return Err(unrecognized(claims::no_claims(&other))),
     };
@@ -163,13 +164,13 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
     Ok((object, repeated))
 }
 
-/// What is unknown or repeated in a body that was read already: this reads it again.
+/// The unknown and repeated fields of a body. This parses the body a second time.
 fn problems(kind: &Kind, body: &Encoded) -> Vec<String> {
     if body.media == MediaType::Json {
         return Node::parse(&body.bytes).map_or(Vec::new(), |node| kind.problems(&node));
     }
     let repeated = yaml::repeated_keys(&String::from_utf8_lossy(&body.bytes));
-    // Upstream goes on with the document as JSON, where maps are sorted.
+    // Upstream converts the document to JSON, whose maps are sorted.
     let unknown = yaml::parse(&body.bytes).map(|value| kind.problems(&Node::sorted(&value)));
     let repeated = (!repeated.is_empty()).then(|| yaml_error(&repeated));
     repeated.into_iter().chain(unknown.unwrap_or_default()).collect()
@@ -201,7 +202,7 @@ fn with_claims(gvk: &Gvk, members: ObjectMap) -> ObjectMap {
     gvk.claims().into_iter().chain(members).collect()
 }
 
-/// Refuses an object that is not what the URL names.
+/// Refuses an object of another kind or version than the URL names.
 fn check_claims(expected: &Kind, claimed: &Gvk) -> Result<(), Error> {
     claims::check(expected, claimed).map_err(|misfit| match misfit {
         Misfit::Version(text) => Error::BadRequest(text),

@@ -1,4 +1,4 @@
-//! DELETE one object: gone at once, or on its way out.
+//! DELETE of one object: it is removed at once, or marked and removed later.
 
 use jiff::Timestamp;
 
@@ -15,13 +15,14 @@ use crate::kinds::behavior::part::Part;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Written};
 
-/// How a DELETE ended.
+/// The result of a DELETE.
 pub enum Deleted {
     /// The object is gone; the kind answers with a Status.
     Gone { uid: String },
-    /// The object: as it was, for kinds that return it, or as it waits for finalizers or its grace period.
+    /// The object is returned: its last state, for kinds that answer with it, or its present state while it waits for
+    /// finalizers or its grace period.
     Object(Answer),
-    /// As `Object`, answered with 202.
+    /// Like `Object`, answered with 202.
     Waiting(Answer),
 }
 
@@ -30,7 +31,7 @@ impl Api {
         self.delete_as(Write::change(request, Part::Main, None)).await
     }
 
-    /// Deletes the object as a write of its own, or as a part of an action.
+    /// Deletes the object, as a request of its own or as a part of an action.
     pub(super) async fn delete_as(&self, write: Write<'_>) -> Result<Deleted, Error> {
         let (target, options) = (write.request.target, write.request.options.delete());
         let Resource { definition, behavior, .. } = target.resource;
@@ -55,13 +56,14 @@ impl Api {
                 Deleted::Gone { uid: uid(&modified.answer) }
             }
             Outcome::Deleted(revision) => Deleted::Object(gone_at(modified.answer, revision)),
-            // Upstream says 202 only to those who ask in the deprecated way.
+            // Upstream answers 202 only if the request used the deprecated `orphanDependents`.
             _ if options.dependents == Dependents::Orphan(false) => Deleted::Waiting(modified.answer),
             _ => Deleted::Object(modified.answer),
         })
     }
 
-    /// A stored value that cannot be read has no finalizers to respect; deleting it is the way to be rid of it.
+    /// Deletes an object whose stored value cannot be read: it has no finalizers that could be respected, and deleting
+    /// it is the way to get rid of it. `None` if the object can be read.
     async fn delete_undecodable(&self, write: Write<'_>) -> Result<Option<Deleted>, Error> {
         let target = write.request.target;
         let found = self.cache.any().get(target.resource.id, target.namespace, target.name);
@@ -82,7 +84,8 @@ impl Api {
     }
 }
 
-/// The priority classes that are there from the start stay (upstream's storage of the kind says so, before it looks).
+/// Refuses to delete the built-in priority classes. Upstream's storage of the kind refuses it before it looks for the
+/// object.
 fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
     const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
     let definition = &target.resource.definition;
@@ -98,7 +101,7 @@ fn refuse_system_class(target: Target<'_>) -> Result<(), Error> {
     })
 }
 
-/// What is gone shows when it went.
+/// Puts the revision of the deletion into the object that is returned.
 fn gone_at(answer: Answer, revision: Revision) -> Answer {
     match answer {
         Answer::Unstored(mut object) => {

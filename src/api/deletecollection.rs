@@ -1,4 +1,4 @@
-//! DELETE a collection: a list, then a DELETE for each of its items. Not atomic.
+//! DELETE of a collection: a list, then a DELETE of each item. It is not atomic.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::{Api, Target};
 use crate::codec::object::Object;
 use crate::long_work::Turn;
 
-/// Deletions under way at a time: enough to fill a batch.
+/// How many deletions run at the same time: enough to fill a batch.
 const PARALLEL: usize = 64;
 
 impl Api {
-    /// Deletes what `list` selects and returns it as it was listed.
+    /// Deletes the objects that `list` selects, and returns the list.
     pub async fn delete_collection(
         &self,
         request: &Request<'_>,
@@ -27,7 +27,7 @@ impl Api {
     ) -> Result<List, Error> {
         let list = self.list(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
-        // What cannot be listed is not deleted by the way.
+        // All objects are read before the first is deleted: if one cannot be listed, nothing is deleted.
         let mut turn = Turn::default();
         for object in &objects {
             object.json()?;

@@ -1,7 +1,8 @@
 //! What a DELETE does to an object: removes it, marks it, or nothing (`docs/spec/list-watch.md`, section 5.5).
 //!
-//! Pure; upstream spreads it over `rest.BeforeDelete` and `updateForGracefulDeletionAndFinalizers` of its
-//! registry store. Options are validated and the object exists; then [`check`], then [`plan`].
+//! These are pure functions; upstream spreads the rules over `rest.BeforeDelete` and
+//! `updateForGracefulDeletionAndFinalizers` of its registry store. The caller has validated the options and found the
+//! object; it calls [`check`], then [`plan`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,23 +20,23 @@ const ORPHAN: &str = "orphan";
 const TIMESTAMP: &str = "deletionTimestamp";
 const GRACE: &str = "deletionGracePeriodSeconds";
 
-/// What becomes of the object.
+/// What a DELETE does to its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// It goes, and is shown as this where it is shown; `None` as it was last stored.
+    /// The object is removed. If the answer shows it, it shows this; `None` means the object as it was last stored.
     Remove(Option<Map>),
-    /// It stays as `object`; unless `changed`, that is what is stored.
+    /// The object stays, with this content; if not `changed`, the content is the stored one.
     Keep { object: Map, changed: bool },
 }
 
-/// The rules of the kind.
+/// The rules of the object's kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     pub strategy: &'a Strategy,
     pub behavior: Behavior,
 }
 
-/// Compares the preconditions; 409 if one does not hold. `object` shows its resourceVersion.
+/// Checks the preconditions; 409 if one does not hold. `object` contains its resourceVersion.
 pub fn check(
     object: &Map,
     preconditions: &Preconditions,
@@ -49,7 +50,7 @@ pub fn check(
         let found = meta::text(metadata, field);
         wanted.as_deref().filter(|wanted| *wanted != found).map(|wanted| (wanted.to_owned(), found))
     };
-    // Namespaces have a handler of their own, with the texts of the store.
+    // Namespaces have a handler of their own upstream, with the texts of the store.
     let failed = |field: &str, wanted: &str, found: &str| Error::Conflict {
         subject: Subject::Resource(definition.group_resource()),
         name: name.to_owned(),
@@ -73,14 +74,14 @@ pub fn check(
     Ok(())
 }
 
-/// Decides on a DELETE of `object`.
+/// Decides what a DELETE of `object` does.
 pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timestamp) -> Plan {
     if let Some(begun) = rules.strategy.begin_deletion(object, options.dependents, &gotext::time(now)) {
         return keep(object, begun);
     }
     let mut metadata = metadata_of(object).cloned().unwrap_or_default();
     let grace = match grace(object, &mut metadata, options.grace_period, rules.strategy, now) {
-        // Finalizers cannot be changed either while the grace period runs.
+        // While the grace period runs, finalizers cannot be changed either.
         Grace::Pending => return Plan::Keep { object: object.clone(), changed: false },
         grace => grace,
     };
@@ -88,7 +89,7 @@ pub fn plan(object: &Map, options: &DeleteOptions, rules: Rules<'_>, now: Timest
     let held = meta::finalizers(&metadata).next().is_some();
     match grace {
         Grace::Runs { seconds } if seconds > 0 || held => {}
-        // Kinds with a grace period show that there was none left.
+        // Kinds with a grace period show in the answer that none was left.
         Grace::Runs { .. } if !held => return Plan::Remove(Some(with_metadata(object, metadata))),
         _ if !held => return Plan::Remove(None),
         _ => mark(&mut metadata, now),
@@ -107,13 +108,13 @@ fn keep(stored: &Map, object: Map) -> Plan {
     Plan::Keep { object, changed }
 }
 
-/// How far a graceful deletion is.
+/// The state of a graceful deletion.
 enum Grace {
-    /// The kind has none, or it is over.
+    /// The kind has no grace period, or the period is over.
     Over,
-    /// It was begun or shortened; the metadata say so.
+    /// The grace period was started or shortened by this request, and the metadata say so.
     Runs { seconds: i64 },
-    /// It was begun earlier, and this request does not shorten it.
+    /// The grace period was started earlier, and this request does not shorten it.
     Pending,
 }
 
@@ -146,7 +147,7 @@ fn shorten(metadata: &mut Metadata, requested: Option<i64>, now: Timestamp) -> G
         set_deadline(metadata, deadline, seconds);
         return Grace::Runs { seconds };
     }
-    // All of it has passed. Whoever asked for some grace still gets an update before the end.
+    // The whole period has passed. A request that asked for a grace period gets one more update before the end.
     let seconds = seconds.min(1);
     set_deadline(metadata, now, seconds);
     Grace::Runs { seconds }
@@ -162,7 +163,7 @@ fn set_deadline(metadata: &mut Metadata, deadline: Timestamp, seconds: i64) {
     metadata.insert(GRACE, seconds.into());
 }
 
-/// Upstream's `markAsDeleting`: as of now, without grace, waiting for finalizers.
+/// Upstream's `markAsDeleting`: the deletion time is now, without a grace period; the object waits for finalizers.
 fn mark(metadata: &mut Metadata, now: Timestamp) {
     if !meta::is_terminating(metadata) {
         grow(metadata);
@@ -174,14 +175,15 @@ fn mark(metadata: &mut Metadata, now: Timestamp) {
     metadata.insert(GRACE, 0.into());
 }
 
-/// The generation grows when a deletion begins, for kinds that have one.
+/// Raises the generation when a deletion starts, for kinds that have one.
 fn grow(metadata: &mut Metadata) {
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n > 0) {
         metadata.insert("generation", generation.saturating_add(1).into());
     }
 }
 
-/// Both are removed first, then the wanted one goes to the end (upstream `deletionFinalizersForGarbageCollection`).
+/// Removes both finalizers of the garbage collector, and appends the wanted one (upstream
+/// `deletionFinalizersForGarbageCollection`).
 fn set_collector_finalizers(metadata: &mut Metadata, dependents: Dependents, rules: Rules<'_>) {
     let wanted = if rules.strategy.garbage_collected() {
         collector_finalizer(metadata, dependents, rules.behavior)
@@ -190,7 +192,7 @@ fn set_collector_finalizers(metadata: &mut Metadata, dependents: Dependents, rul
     };
     let stored: Vec<&str> = meta::finalizers(metadata).collect();
     let of_collector = |name: &&&str| matches!(**name, FOREGROUND | ORPHAN);
-    // The same set in another order is no change.
+    // A different order of the same finalizers is no change.
     if stored.iter().filter(of_collector).copied().eq(wanted) {
         return;
     }
@@ -203,7 +205,8 @@ fn set_collector_finalizers(metadata: &mut Metadata, dependents: Dependents, rul
     }
 }
 
-/// The options decide, else what the object has already, else the kind.
+/// The wanted finalizer: the options decide; without them, the finalizer that the object has; otherwise the kind's
+/// default.
 fn collector_finalizer(
     metadata: &Metadata,
     dependents: Dependents,
@@ -232,7 +235,7 @@ fn timestamp(metadata: &Metadata) -> Option<Timestamp> {
     meta::text(metadata, TIMESTAMP).parse().ok()
 }
 
-/// As far as timestamps reach.
+/// Saturates at the largest timestamp.
 fn plus(at: Timestamp, seconds: i64) -> Timestamp {
     at.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(at)
 }

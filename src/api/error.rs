@@ -1,4 +1,4 @@
-//! What can go wrong with a request, in the API's own terms. `http::status` turns each variant into a `Status`.
+//! What can go wrong with a request, in terms of the API. `http::status` turns each variant into a `Status`.
 
 mod fixed;
 
@@ -26,7 +26,7 @@ pub enum Error {
     /// 403; `reason` follows `… is forbidden: `.
     #[error("{} is forbidden: {reason}", resource.named(name))]
     Forbidden { resource: GroupResource, name: String, reason: String },
-    /// 403 that names no resource; the message is whole.
+    /// 403 without a resource; contains the complete message.
     #[error("{0}")]
     ForbiddenPath(String),
     /// 404 of an object.
@@ -50,16 +50,16 @@ pub enum Error {
     /// 409; `reason` follows `Operation cannot be fulfilled on … : `.
     #[error("Operation cannot be fulfilled on {subject} \"{name}\": {reason}")]
     Conflict { subject: Subject, name: String, reason: String },
-    /// 409 of server-side apply; `message` is whole, the causes name managers and paths.
+    /// 409 of server-side apply. `message` is complete; the causes name managers and paths.
     #[error("{message}")]
     ApplyConflict { message: String, causes: Vec<Cause> },
-    /// 403 of admission while a namespace goes away; carries causes.
+    /// 403 of admission while a namespace is being deleted, with causes.
     #[error("{} is forbidden: {reason}", resource.named(name))]
     ForbiddenBecause { resource: GroupResource, name: String, reason: String, causes: Vec<Cause> },
-    /// 410; `continue_token` lets a pager go on inconsistently.
+    /// 410; with `continue_token` a pager can continue, but inconsistently.
     #[error("{message}")]
     Expired { message: String, continue_token: Option<String> },
-    /// 413; bytes.
+    /// 413; the limit is in bytes.
     #[error("Request entity too large: limit is {limit}")]
     TooLarge { limit: usize },
     /// 413 of a JSON patch.
@@ -67,7 +67,7 @@ pub enum Error {
         "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {found}"
     )]
     TooManyOperations { limit: usize, found: usize },
-    /// 413 of a JSON patch that rowplane does not finish in reasonable time; upstream has no such bound.
+    /// 413 of a JSON patch that would take rowplane too long; upstream has no such limit.
     #[error(
         "Request entity too large: The operations of a JSON patch may move at most {limit} elements and members"
     )]
@@ -78,13 +78,13 @@ pub enum Error {
     /// 422 with causes.
     #[error("{}", invalid(kind, name, causes))]
     Invalid { kind: GroupKind, name: String, causes: Vec<Cause> },
-    /// 422 of a patch that could not be applied; deliberately says no more, like upstream.
+    /// 422 of a patch that could not be applied. Like upstream's, the message says no more than that.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable,
-    /// 429; seconds.
+    /// 429; `retry_after` is in seconds.
     #[error("{message}")]
     TooManyRequests { message: String, retry_after: u32 },
-    /// 429 of an eviction; seconds, 0 if nobody knows when to try again.
+    /// 429 of an eviction; `retry_after` is in seconds, 0 if it is unknown when to try again.
     #[error("Cannot evict pod as it would violate the pod's disruption budget.")]
     Disruption { cause: Cause, retry_after: u32 },
     /// 500 with reason InternalError.
@@ -98,10 +98,10 @@ pub enum Error {
         "The {operation} operation against {resource} could not be completed at this time, please try again."
     )]
     ServerTimeout { resource: GroupResource, operation: &'static str },
-    /// 503; seconds.
+    /// 503; `retry_after` is in seconds.
     #[error("{message}")]
     Unavailable { message: String, retry_after: u32 },
-    /// 503 of the database, in its own words, which are for the log; see [`Error::for_clients`].
+    /// 503 of the database. The text is the database's own, and is only logged; see [`Error::for_clients`].
     #[error("the database is unavailable: {0}")]
     Datastore(Arc<str>),
     /// 504.
@@ -113,7 +113,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// 400 with a text of its own.
+    /// A 400 with this text.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::BadRequest(message.into())
     }
@@ -145,7 +145,7 @@ impl From<storage::Error> for Error {
             storage::Error::Regressed { .. } | storage::Error::Fenced => {
                 Self::Unavailable { message: error.to_string(), retry_after: 1 }
             }
-            // The write may still have happened, as with a deadline.
+            // As with a deadline, the write may still have happened.
             storage::Error::Unknown(_) => Self::deadline(),
             storage::Error::Corrupt(_) => Self::Internal(error.to_string()),
             storage::Error::Removed => Self::UnknownResource,
@@ -199,14 +199,15 @@ impl From<PatchError> for Error {
     }
 }
 
-/// Who turned a media type down: upstream's router answers with an empty `details`, its handlers with none.
+/// Which part of upstream refuses a media type: its router answers with empty `details`, its handlers without
+/// `details`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refuser {
     Router,
     Handler,
 }
 
-/// Why a create found the name taken.
+/// Why the name of a new object was not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exists {
     Plain,
@@ -216,7 +217,7 @@ pub enum Exists {
     Generated,
 }
 
-/// A conflict names the plural, except where a DELETE precondition fails: then it names the kind.
+/// What a conflict is about: usually the plural, but the kind if a DELETE precondition fails.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     Resource(GroupResource),

@@ -1,4 +1,5 @@
-//! `pods/eviction`: a DELETE that asks the pod's disruption budget first (`pkg/registry/core/pod/storage/eviction.go`).
+//! `pods/eviction`: a DELETE that needs the consent of the pod's disruption budget
+//! (`pkg/registry/core/pod/storage/eviction.go`).
 
 mod budget;
 
@@ -23,9 +24,9 @@ use crate::tree::Value;
 use crate::warnings::Warnings;
 use budget::Budget;
 
-/// How often a pod that changes all the time is looked at again.
+/// How often an eviction is tried again because its pod has changed.
 const ATTEMPTS: usize = 20;
-/// Seconds after which an eviction that was refused in the middle of a change may be tried again.
+/// Seconds after which a client should try again if its eviction met a change in progress.
 const SOON: u32 = 10;
 
 const TARGET: Condition<'static> = Condition {
@@ -35,7 +36,7 @@ const TARGET: Condition<'static> = Condition {
 };
 
 impl Api {
-    /// Evicts a pod, or refuses because of its budget.
+    /// Evicts a pod; 429 if its budget does not allow that.
     pub async fn evict(&self, request: &Request<'_>, body: &Encoded) -> Result<(), Error> {
         let pod = request.target;
         let mut eviction = typed_object(subresource_kind(request)?, body, request.strictness())?;
@@ -60,7 +61,7 @@ impl Api {
         }
     }
 
-    /// Pods that do no work, or not yet, are nobody's budget.
+    /// Evicts a pod that no budget needs to consent to: one that has finished, or does not run yet.
     async fn evict_unguarded(
         &self,
         eviction: &Eviction<'_>,
@@ -107,7 +108,7 @@ impl Api {
             self.take_disruption(budgets, pod, &budget, delete.dry_run).await?;
             return self.mark_and_delete(eviction, delete.clone()).await;
         }
-        // It must not have become ready in between.
+        // The deletion requires the version that was checked, since the pod must not have become ready in between.
         let pinned = delete.preconditions.resource_version.is_some();
         let mut delete = delete.clone();
         delete.preconditions.resource_version = Some(revision_of(found));
@@ -117,7 +118,7 @@ impl Api {
         }
     }
 
-    /// Takes one disruption of what the budget allows.
+    /// Uses up one of the disruptions that the budget allows.
     async fn take_disruption(
         &self,
         budgets: &Resource,
@@ -136,7 +137,7 @@ impl Api {
         self.modify(write, propose).await.map(drop)
     }
 
-    /// The pod says why it goes, and goes.
+    /// Sets the pod's condition that tells why it is deleted, and deletes it.
     async fn mark_and_delete(&self, eviction: &Eviction<'_>, mut delete: DeleteOptions) -> Result<(), Error> {
         let Eviction { request, requires } = eviction;
         fn part_of_action<'a>(request: &'a Request<'a>, requires: &'a [Requirement]) -> Write<'a> {
@@ -168,24 +169,24 @@ impl Api {
     }
 }
 
-/// An eviction that plugins have let pass.
+/// An eviction that admission has accepted.
 struct Eviction<'a> {
-    /// The request to the pod's subresource.
+    /// The request to the subresource `pods/eviction`.
     request: &'a Request<'a>,
     requires: Vec<Requirement>,
 }
 
-/// What a first look at the pod came to.
+/// The result of trying an eviction without a budget.
 enum Looked {
     Evicted,
-    /// Budgets have to be asked about this pod.
+    /// The pod needs the consent of its budgets.
     Guarded(ObjectMap),
 }
 
-/// How long no budget guards a pod.
+/// How long the pod needs no budget's consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
-    /// It will never work again.
+    /// For ever, since the pod has finished.
     Ever,
     ItStarts,
 }
@@ -210,7 +211,7 @@ fn revision_of(object: &ObjectMap) -> String {
     fields::text(object, &["metadata", "resourceVersion"]).to_owned()
 }
 
-/// 429: the controller of budgets, or somebody's eviction, is at it right now.
+/// 429 while the budget's controller or another eviction is changing the budget.
 fn still_processed(budget: &str) -> Error {
     let message = format!("The disruption budget {budget} is still being processed by the server.");
     Error::Disruption { cause: Cause::new(CauseReason::DisruptionBudget, "", message), retry_after: SOON }

@@ -1,5 +1,5 @@
-//! The gate before writes: until this server has registered how it encodes resources, only those pass that persist
-//! nothing, or that others need to start (upstream's `WithStorageVersionPrecondition`).
+//! The gate before writes. Until this server has registered how it encodes resources, only those writes pass that
+//! persist nothing, or that other parts need in order to start (upstream's `WithStorageVersionPrecondition`).
 
 use tokio::sync::watch;
 
@@ -8,13 +8,13 @@ use super::request::Request;
 use crate::schema::resource::Verb;
 use crate::user::{MASTERS, User};
 
-/// Opens once. Clones are the same gate.
+/// A gate that opens once. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct Gate(watch::Sender<State>);
 
 #[derive(Clone, Debug)]
 enum State {
-    /// With what went wrong last.
+    /// `last_error` is why the last attempt to register failed.
     Closed {
         tried: bool,
         last_error: Option<String>,
@@ -23,7 +23,7 @@ enum State {
 }
 
 impl Gate {
-    /// For servers that do not register.
+    /// An open gate, for servers that do not register.
     pub fn open() -> Self {
         Self(watch::Sender::new(State::Open))
     }
@@ -32,12 +32,13 @@ impl Gate {
         Self(watch::Sender::new(State::Closed { tried: false, last_error: None }))
     }
 
-    /// The registration is there.
+    /// Opens the gate, since the server has registered.
     pub fn registered(&self) {
         self.0.send_replace(State::Open);
     }
 
-    /// The registration is not there yet; why, if it is its own fault. An open gate stays open.
+    /// Notes a failed attempt to register, with the error if registration itself has caused it. An open gate stays
+    /// open.
     pub fn failed(&self, error: Option<String>) {
         self.0.send_if_modified(|state| match state {
             State::Closed { tried, last_error } => {
@@ -62,7 +63,7 @@ impl Gate {
         let _ = self.0.subscribe().wait_for(tried).await;
     }
 
-    /// Lets a write pass, or tells what it waits for.
+    /// Accepts a write, or fails with a text that says what it waits for.
     pub fn admit(&self, write: &Request<'_>) -> Result<(), Error> {
         let state = self.0.borrow();
         let State::Closed { last_error, .. } = &*state else { return Ok(()) };

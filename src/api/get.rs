@@ -15,7 +15,7 @@ impl Api {
         state.get(target.resource.id, target.namespace, target.name).ok_or_else(|| target.not_found())
     }
 
-    /// A state as fresh as the request wants it.
+    /// A state that is as fresh as the request demands.
     pub(super) async fn state(&self, at: ReadAt) -> Result<Arc<State>, Error> {
         Ok(match at {
             ReadAt::Latest => self.cache.fresh().await?,

@@ -1,4 +1,5 @@
-//! LIST: which state, which part of it, and the page cut from it. Items are streamed; nothing here grows with the list.
+//! LIST: chooses the state to read, the part of it, and the page. Items are streamed, so memory does not grow with the
+//! list.
 
 use std::sync::Arc;
 
@@ -16,38 +17,38 @@ use crate::long_work::{Turn, decoding};
 use crate::revision::Revision;
 use crate::storage::{self, RowStream, Scan};
 
-/// Items handed over at a time. Where the next ones begin has to be looked up for each chunk.
+/// Items per chunk. For each chunk the place where it starts is looked up again.
 const CHUNK: usize = 256;
 
 /// A page, or the whole list.
 pub struct List {
-    /// The revision of the snapshot that the items were taken from.
+    /// The revision of the snapshot from which the items are taken.
     pub revision: Revision,
     /// Empty on the last page.
     pub continue_token: String,
-    /// Only together with a token, and only without selectors.
+    /// How many items follow. Set only together with a token, and only without selectors.
     pub remaining: Option<u64>,
     pub items: Items,
 }
 
-/// Chunks of items in key order. An error ends them: the list is then not complete.
+/// Chunks of items in key order. An error ends them, and the list is then incomplete.
 pub type Items = BoxStream<'static, Result<Vec<Arc<Object>>, Error>>;
 
-/// Where the items come from.
+/// Where the items are read from.
 enum Source {
     Memory(Objects),
     Store,
 }
 
-/// What a list asks for, once its state is decided.
+/// The parameters of a list after its state was chosen.
 struct Request<'a> {
     resource: &'a Arc<Resource>,
-    /// From the path.
+    /// The namespace in the path.
     namespace: Option<&'a str>,
     selection: Selection,
     limit: Option<usize>,
     after: Option<LastKey>,
-    /// From the token: what follows `after`.
+    /// The number in the continue token: how many objects follow `after`.
     remaining: Option<u64>,
     revision: Revision,
 }
@@ -62,7 +63,7 @@ impl Api {
         let ListOptions { selection, at, limit } = options;
         let limit = limit.and_then(|limit| usize::try_from(limit.get()).ok());
         let (source, revision) = self.source(resource, namespace, &at).await?;
-        // Like upstream's cache: who does not care how old the state is gets all of it at once.
+        // Upstream's cache ignores the limit if the request accepts any state.
         let limit = limit.filter(|_| at != ListAt::Any);
         let (after, remaining) = match at {
             ListAt::Token(token) => (Some(token.after), token.remaining),
@@ -75,7 +76,7 @@ impl Api {
         }
     }
 
-    /// The state to read: docs/spec/list-watch.md, table 2.1.
+    /// Chooses the state to read: docs/spec/list-watch.md, table 2.1.
     async fn source(
         &self,
         resource: &Resource,
@@ -95,7 +96,7 @@ impl Api {
                 }
             },
         };
-        // Nobody is told that there are no objects, only because they are not here any more.
+        // A resource that the cache has just dropped is unknown, not empty.
         if !state.holds(resource.id) {
             return Err(Error::UnknownResource);
         }
@@ -114,7 +115,7 @@ impl Api {
         Ok((source, revision))
     }
 
-    /// A token that has outlived its snapshot is answered with one that goes on from the newest data.
+    /// The error of a token whose snapshot is gone. It carries a new token, which continues with the newest data.
     fn page_error(
         &self,
         resource: &Resource,
@@ -154,11 +155,11 @@ impl Api {
         let remaining = match request.remaining_after(page.len()) {
             _ if !more => None,
             Some(known) => Some(known),
-            // That there is more is all that is said of it.
+            // With selectors the answer says only that there is more, not how much.
             None if !request.unfiltered() => Some(1),
             None if request.is_of_all() => Some((objects.len() - page.len()) as u64),
             None => {
-                // One was taken to see whether there is more.
+                // One item was taken already, to find out whether there is more.
                 let mut rest = 1;
                 while items.next().is_some() {
                     rest += 1;
@@ -209,7 +210,7 @@ impl Api {
         self.page(&request, page, remaining)
     }
 
-    /// `remaining` is how many keys follow, if any do.
+    /// Makes a page. `remaining` is the number of keys that follow; `None` if there are none.
     fn page(
         &self,
         request: &Request<'_>,
@@ -246,12 +247,12 @@ impl Request<'_> {
         self.selection.labels.is_empty() && self.selection.fields.is_empty()
     }
 
-    /// Whether the range is all objects there are.
+    /// Whether the range contains all objects of the resource.
     fn is_of_all(&self) -> bool {
         self.one_namespace().is_none() && self.after.is_none()
     }
 
-    /// The one namespace that is read, if it is one.
+    /// The only namespace that is read, if there is just one.
     fn one_namespace(&self) -> Option<&str> {
         self.namespace.or(self.selection.namespace.as_deref())
     }
@@ -270,13 +271,14 @@ impl Request<'_> {
         Scan { namespace, after, ..Scan::all(self.resource.id) }
     }
 
-    /// What follows a page of `taken` items, if the token knew. Counting is right only where nothing is filtered.
+    /// How many items follow a page of `taken` items, if the token told. Without selectors only, since otherwise the
+    /// count is wrong.
     fn remaining_after(&self, taken: usize) -> Option<u64> {
         self.remaining.filter(|_| self.unfiltered()).map(|all| all.saturating_sub(taken as u64))
     }
 }
 
-/// All of a range, a chunk at a time; between chunks nothing is held but the snapshot.
+/// All items of a range, a chunk at a time. Between chunks nothing but the snapshot is kept in memory.
 fn whole_from_memory(request: &Request<'_>, objects: Objects, range: Range) -> Items {
     let (resource, selection) = (request.resource.clone(), request.selection.clone());
     stream::unfold(Some((objects, range)), move |rest| {
@@ -292,7 +294,7 @@ fn whole_from_memory(request: &Request<'_>, objects: Objects, range: Range) -> I
     .boxed()
 }
 
-/// As [`whole_from_memory`], of rows as they come.
+/// Like [`whole_from_memory`], from the rows of a query.
 fn whole_from_store(request: &Request<'_>, rows: RowStream) -> Items {
     let (resource, selection) = (request.resource.clone(), Arc::new(request.selection.clone()));
     stream::unfold((rows, Turn::default()), move |(mut rows, mut turn)| {
@@ -319,7 +321,8 @@ fn whole_from_store(request: &Request<'_>, rows: RowStream) -> Items {
 
 type Rest = Option<(Objects, Range)>;
 
-/// The next selected objects, fewer than [`CHUNK`] where few are selected: then the turn is over.
+/// The next selected objects. The chunk is shorter than [`CHUNK`] if so few objects match that the scan's turn ends
+/// before.
 fn next_chunk(
     resource: &Resource,
     selection: &Selection,

@@ -1,7 +1,7 @@
 //! The rules of `metadata`, as functions over its JSON object.
 //!
-//! They read an absent, null or wrongly typed field as empty: [`types::check`] goes first, for bodies that no schema
-//! has checked. The order of the fields is the encoder's business.
+//! They treat an absent, null or wrongly typed field as empty; for bodies that no schema has checked, [`types::check`]
+//! runs before. The order of the fields is left to the encoder.
 
 pub mod create;
 mod managers;
@@ -27,10 +27,10 @@ const GENERATED_PREFIX_MAX: usize = 58;
 
 const GENERATED_SUFFIX: usize = 5;
 
-/// No vowels and no look-alikes (apimachinery `rand.String`).
+/// The letters of generated names: no vowels and no look-alikes (apimachinery `rand.String`).
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A name for `generateName`: the prefix, cut to 58 bytes, and five random characters.
+/// Makes a name from a `generateName`: the prefix, cut to 58 bytes, and five random characters.
 pub fn generate_name(prefix: &str, rng: &mut (impl Rng + ?Sized)) -> String {
     let mut name = prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)].to_owned();
     for _ in 0..GENERATED_SUFFIX {
@@ -39,7 +39,8 @@ pub fn generate_name(prefix: &str, rng: &mut (impl Rng + ?Sized)) -> String {
     name
 }
 
-/// Fills in the namespace of the URL, or 400 if the body names another. `None` for cluster-scoped resources.
+/// Fills in the namespace of the URL; 400 if the body names another. `namespace` is `None` for cluster-scoped
+/// resources.
 pub fn ensure_namespace(metadata: &mut Metadata, namespace: Option<&str>) -> Result<(), Error> {
     match (text(metadata, "namespace"), namespace) {
         (same, Some(namespace)) if same == namespace => {}
@@ -58,7 +59,7 @@ pub fn ensure_namespace(metadata: &mut Metadata, namespace: Option<&str>) -> Res
     Ok(())
 }
 
-/// 400 unless the body's name is the one of the URL.
+/// 400 unless the body's name is the URL's.
 pub fn check_name(metadata: &Metadata, name: &str) -> Result<(), Error> {
     match text(metadata, "name") {
         same if same == name => Ok(()),
@@ -95,14 +96,14 @@ pub fn is_terminating(metadata: &Metadata) -> bool {
     is_set(metadata, "deletionTimestamp")
 }
 
-/// What upstream's types leave out: every field of `ObjectMeta` is `omitempty`.
+/// Drops empty fields as upstream's types do: every field of `ObjectMeta` is `omitempty`.
 pub fn drop_empty(metadata: &mut Metadata) {
     metadata.retain(|field, value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(entries) => !entries.is_empty(),
-        // The other numbers are pointers, whose 0 is told.
+        // The other numbers are pointers in Go, so a 0 is printed.
         Value::Number(number) => field != "generation" || number.as_i64() != Some(0),
         Value::Bool(_) => true,
     });
@@ -112,7 +113,7 @@ fn is_set(metadata: &Metadata, field: &str) -> bool {
     metadata.get(field).is_some_and(|value| !value.is_null())
 }
 
-/// What must hold of stored metadata, whatever the verb; upstream's order (apimachinery `ValidateObjectMeta`).
+/// Rules of stored metadata that hold for every verb, in upstream's order (apimachinery `ValidateObjectMeta`).
 fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Causes) {
     validate_namespace(metadata, scope, causes);
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n < 0) {
@@ -164,7 +165,7 @@ fn validate_finalizers(metadata: &Metadata, causes: &mut Causes) {
     }
 }
 
-/// One cause per message about a text value.
+/// Adds one cause per message about a text value.
 fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Causes) {
     for message in &messages {
         causes.add(|| Cause::invalid(field, gotext::quote(value), message));

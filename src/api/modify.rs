@@ -1,4 +1,4 @@
-//! Read, change, write, and again if somebody was faster: the one loop around every write.
+//! The one loop around every write: read, change, write, and repeat if another write came in between.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,15 +12,17 @@ use crate::codec::object::Object;
 use crate::long_work::LONG;
 use crate::revision::Revision;
 
-/// Attempts to find a free name for `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
+/// How many names are tried for a `generateName` (apiserver's `maxNameGenerationCreateAttempts`).
 const NAMES: usize = 8;
-/// Attempts whose object somebody else had changed meanwhile. The time that a request has mostly ends sooner.
+/// How many attempts may fail because another write has changed the object meanwhile. Usually the request's time is
+/// over before.
 const LOST: usize = 4096;
-/// Attempts for which what admission relied on had changed, though it let the write pass again. Somebody who labels a
-/// namespace in every batch wins about half of these races against creates in it.
+/// How many attempts may fail at the commit because a requirement of admission had changed, though admission accepted
+/// the write again. A client that labels a namespace in every batch makes about half of the concurrent creates in it
+/// fail so.
 const UNMET: usize = 16;
 
-/// What came of a write.
+/// The result of a write.
 pub struct Modified {
     pub answer: Answer,
     pub outcome: Outcome,
@@ -31,11 +33,11 @@ pub enum Outcome {
     Unchanged,
     Created,
     Updated,
-    /// The revision of the deletion; that of the object in a dry run.
+    /// The revision of the deletion; in a dry run, the object's revision.
     Deleted(Revision),
 }
 
-/// How many attempts have failed.
+/// The number of failed attempts.
 #[derive(Default)]
 struct Failed {
     lost: usize,
@@ -43,8 +45,8 @@ struct Failed {
 }
 
 impl Api {
-    /// Attempts a write until its result is stored or refused: first on whatever this replica has, then, if that loses
-    /// or fails, on the newest state.
+    /// Tries a write until its result is stored or refused: first on the state that this replica has, then, if that
+    /// loses a race or fails, on the newest state.
     pub(super) async fn modify(
         &self,
         write: Write<'_>,
@@ -96,7 +98,8 @@ impl Api {
     }
 }
 
-/// A refusal or a no-op may come from an old state; only what is written is judged by the store.
+/// Whether the result is valid even if it was computed from an old state. A refusal or a no-op is not; a write is,
+/// since the store checks what it was based on.
 fn proves_itself(write: &Write<'_>, ready: &Result<Ready, Error>) -> bool {
     match ready {
         Err(_) | Ok(Ready { next: Next::Unchanged, .. }) => false,
@@ -105,7 +108,7 @@ fn proves_itself(write: &Write<'_>, ready: &Result<Ready, Error>) -> bool {
 }
 
 impl Failed {
-    /// 500 for a write that has lost too often.
+    /// 500 for a write that has lost too many races.
     fn check(&self, target: Target<'_>) -> Result<(), Error> {
         let operation = match self {
             _ if self.unmet >= UNMET => "create",

@@ -1,4 +1,5 @@
-//! Request options: the query string (or the body of a DELETE) parsed once, into types that cannot be inconsistent.
+//! Options of requests: the query string (or the body of a DELETE) is parsed once, into types that cannot be
+//! inconsistent.
 
 pub mod delete;
 pub mod list;
@@ -15,19 +16,19 @@ use crate::revision::Revision;
 
 use query::Query;
 
-/// How fresh the state must be that a GET or the start of a watch sees.
+/// How fresh the state must be that a GET or the start of a watch reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAt {
-    /// Every write answered before the request arrived.
+    /// It must contain every write that was answered before the request arrived.
     Latest,
-    /// Whatever is at hand.
+    /// Any state will do.
     Any,
-    /// This revision or newer.
+    /// It must be at this revision or a newer one.
     AtLeast(Revision),
 }
 
 impl ReadAt {
-    /// From the `resourceVersion` parameter.
+    /// Parses the parameter `resourceVersion`.
     pub(crate) fn parse(version: &str) -> Result<Self, Error> {
         match version {
             "" => Ok(Self::Latest),
@@ -39,7 +40,7 @@ impl ReadAt {
     }
 }
 
-/// Does the request change anything, or only answer as if?
+/// Whether the request only pretends to change something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
     Yes,
@@ -74,7 +75,7 @@ impl GetOptions {
     }
 }
 
-/// The time a request may take: `timeout` can shorten `default`, never lengthen it. Not for watches, which ignore it.
+/// How long a request may take: `timeout` can shorten `default`, but never extend it. Watches ignore it.
 pub fn request_timeout(query: &Query, default: Duration) -> Result<Duration, Error> {
     let text = query.text("timeout");
     if text.is_empty() {
@@ -85,7 +86,7 @@ pub fn request_timeout(query: &Query, default: Duration) -> Result<Duration, Err
     Ok(if wanted.is_zero() { default } else { wanted.min(default) })
 }
 
-/// A `resourceVersion` that is not empty.
+/// Parses a non-empty `resourceVersion`.
 fn parse_revision(text: &str) -> Result<Revision, Error> {
     gotext::parse_uint(text).map(Revision).map_err(|why| {
         let value = gotext::quote(text);

@@ -1,7 +1,7 @@
-//! `metadata.managedFields` of what is written: which manager wrote which fields.
+//! `metadata.managedFields` of objects that are written: which manager has set which fields.
 //!
-//! The rules of sets are in [`crate::patch::apply`]; here is what they are applied to: versions of a resource, the
-//! parts that a request may write, and the managers a body may bring along. All objects are
+//! The rules of sets of fields are in [`crate::patch::apply`]. This module applies them to the versions of a resource,
+//! to the parts of an object that a request may write, and to managers that come with a body. All objects are
 //! [closed](crate::codec::managed).
 
 use std::borrow::Cow;
@@ -20,18 +20,18 @@ use crate::tree::Value;
 
 pub(super) mod scale;
 
-/// The manager of what an object held when nobody kept track.
+/// The manager of the fields that an object had before its managers were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const FIELD: &str = "managedFields";
 
-/// Who makes a write that is no apply, and what of.
+/// The manager that makes a write other than an apply, and the part of the object that it writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracking<'a> {
     pub manager: &'a str,
     pub part: Part,
 }
 
-/// A resource as ownership sees it, through one of its parts.
+/// What the rules of field sets need to know of a resource, restricted to one of its parts.
 pub(super) struct Kind<'a> {
     resource: &'a Resource,
     filter: Filter,
@@ -42,7 +42,7 @@ impl<'a> Kind<'a> {
         Self { resource, filter: resource.behavior.strategy.filter(part) }
     }
 
-    /// The object that a create starts from: the zero value of the kind.
+    /// The object to which a create is compared: the zero value of the kind.
     pub fn zero(&self) -> &'a ObjectMap {
         self.resource.zero()
     }
@@ -62,7 +62,7 @@ impl Versions for Kind<'_> {
     }
 }
 
-/// Who an update by `manager` is.
+/// The manager of an update, as the rules of field sets identify it.
 pub(super) fn updater(resource: &Resource, tracking: Tracking<'_>) -> Acting {
     acting(resource, tracking.manager, tracking.part, Operation::Update)
 }
@@ -77,7 +77,7 @@ pub(super) fn acting(resource: &Resource, manager: &str, part: Part, operation: 
     Acting { identity, now: now() }
 }
 
-/// The entries of an object; `None` if it says nothing.
+/// The entries of `managedFields`; `None` if the object has no such list.
 pub(super) fn entries(object: &ObjectMap) -> Option<&[Value]> {
     metadata(object)?.get(FIELD)?.as_array().map(Vec::as_slice)
 }
@@ -104,7 +104,7 @@ pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager:
     put(object, encoded);
 }
 
-/// What becomes of the managers of `old` when `new` takes its place. Without managers nothing is tracked.
+/// Computes the managers after `new` replaces `old`. If `old` has no managers, none are tracked.
 pub(super) fn track_update(
     resource: &Resource,
     old: &ObjectMap,
@@ -125,7 +125,7 @@ pub(super) fn track_update(
     }
     let kind = Kind::new(resource, tracking.part);
     let acting = updater(resource, tracking);
-    // Only what was read from the store is known to be canonical.
+    // Only entries read from the store are known to be canonical.
     let stored = matches!(base, Cow::Borrowed(_));
     let encoded = match Update::new(&kind, old, new, &acting) {
         Some(update) if update.ends_tracking() => None,
@@ -141,7 +141,7 @@ pub(super) fn track_update(
     put(new, encoded);
 }
 
-/// Takes back the times of a write that changed nothing else.
+/// Restores the timestamps of entries if the write has changed nothing else.
 pub(super) fn restore_times(
     old: &ObjectMap,
     new: &mut ObjectMap,
@@ -169,7 +169,8 @@ fn same_but_time(one: &Value, other: &Value) -> bool {
     covers(one, other) && covers(other, one)
 }
 
-/// All that an untracked object holds belongs to nobody in particular; `zero` is the zero value of its kind.
+/// The managers of an object that had none: one entry owns all that the object has. `zero` is the zero value of its
+/// kind.
 pub(super) fn first_managers(
     versions: &impl Versions,
     live: &ObjectMap,
@@ -182,7 +183,7 @@ pub(super) fn first_managers(
     ownership::update(versions, zero, live, &Managers::default(), &before).unwrap_or_default()
 }
 
-/// 409 of an apply, which names the managers of the fields.
+/// The 409 of an apply, which names the managers of the conflicting fields.
 pub(super) fn conflict_error(conflicts: &[Conflict]) -> Error {
     let (message, named) = conflict::message(conflicts);
     let causes = named.into_iter().flat_map(|(manager, paths)| {

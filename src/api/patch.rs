@@ -1,4 +1,4 @@
-//! PATCH: a change computed from the current object, recomputed when somebody else was faster.
+//! PATCH: a change computed from the current object, and computed again if another write came in between.
 
 use super::decode::check_place;
 use super::decode::patch::Patch;

@@ -25,29 +25,29 @@ use crate::storage::{
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// How much of a registration is written.
+/// What a registration writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The rows of this server, and every object that says something else.
+    /// The rows of this server, and every object that differs from them.
     Whole,
-    /// Nothing, unless an object says something else: the rows are there.
+    /// Only objects that differ from the rows; the rows exist already.
     Repair,
 }
 
-/// A transaction: everything or nothing.
+/// The content of a transaction, which is committed wholly or not at all.
 struct Plan {
     mutations: Vec<Mutation>,
     registry: RegistryChange,
 }
 
-/// Under which name this server registers, and which of its lives it is.
+/// The id under which this server registers, and its present incarnation.
 #[derive(Clone, Debug)]
 pub struct OwnRegistration {
     server: Arc<str>,
     incarnation: Arc<str>,
 }
 
-/// What a server says of one resource, in the registry's rows and in a StorageVersion object of this name.
+/// How a server encodes one resource. It is kept in the registry's rows, and in a StorageVersion object of this name.
 struct Claim {
     name: String,
     encoded: EncodedResource,
@@ -64,9 +64,9 @@ impl OwnRegistration {
 }
 
 impl Api {
-    /// The right to write that the registration gives.
+    /// The server's right to write, which depends on its registration.
     pub fn fence(&self, registration: &OwnRegistration) -> Fence {
-        // Namespaces and leases are what a server needs before it can register.
+        // A server needs namespaces and leases before it can register.
         let first = [
             Gvr::fixed("v1", "namespaces"),
             Gvr::fixed("coordination.k8s.io/v1", "leases"),
@@ -80,8 +80,8 @@ impl Api {
         }
     }
 
-    /// Registers a server for what is served now. A lost race is run again at once: nobody's attempt fails because of
-    /// others.
+    /// Registers a server for the resources that are served now. An attempt that loses a race is repeated at once, so
+    /// that no registration fails because of another server.
     pub async fn register(&self, own: &OwnRegistration, extent: Extent) -> Result<(), Error> {
         let claims = claims(&self.catalog.served());
         let rows = Arc::new(Registration {
@@ -101,7 +101,7 @@ impl Api {
         .await
     }
 
-    /// Takes the server's entries out of the StorageVersions of resources that it serves no more.
+    /// Removes the server's entries from the StorageVersions of resources that it does not serve any more.
     fn forget_others(
         &self,
         state: &State,
@@ -128,8 +128,8 @@ impl Api {
         Ok(mutations)
     }
 
-    /// Takes away the entries of servers that are `gone` by a state, StorageVersions that are left without any, and the
-    /// object `also`: the lease by which the server would count as alive.
+    /// Removes the entries of servers that are `gone` according to a state, StorageVersions that are left without
+    /// entries, and the object `also`: the lease that would let the server count as alive.
     pub async fn withdraw(
         &self,
         also: Option<Target<'_>>,
@@ -143,7 +143,7 @@ impl Api {
             for found in state.objects(resource.id).range(&Range::of(None)) {
                 let object = match resource.decode_closed(found) {
                     Ok(object) => object,
-                    // Whom it names is not known, so nobody is taken out.
+                    // The servers that an unreadable object names are unknown, so no entry is removed.
                     Err(error) => {
                         self.unreadable.tell("storage-version-gc", found, error);
                         continue;
@@ -166,7 +166,7 @@ impl Api {
         .await
     }
 
-    /// Plans on the newest state until nobody else has changed what the plan was made from.
+    /// Plans on the newest state, and repeats that until the transaction meets the state for which it was planned.
     async fn change_together(
         &self,
         plan: impl Fn(&State) -> Result<Option<Plan>, Error>,
@@ -181,7 +181,8 @@ impl Api {
         }
     }
 
-    /// An object that nobody has an entry in yet. It is part of a transaction of the server's, which no plugin sees.
+    /// A StorageVersion without entries. It is written in a transaction of the server's own, which admission does not
+    /// see.
     fn new_object(&self, target: Target<'_>) -> ObjectMap {
         let resource = target.resource;
         let mut object = ObjectMap::new();
@@ -218,13 +219,13 @@ impl Api {
 
 const STORAGE_VERSIONS: Gvr = Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions");
 
-/// The core group is spelled out.
+/// The object's name. The core group is spelled out: `core.pods`.
 pub fn storage_version_name(resource: &GroupResource) -> String {
     let group = if resource.group.is_empty() { "core" } else { &resource.group };
     format!("{group}.{}", resource.plural)
 }
 
-/// What is said of all stored resources, sorted by name.
+/// How this server encodes each stored resource, sorted by name.
 fn claims(served: &Served) -> Vec<Claim> {
     let registry = served.registry();
     let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
@@ -271,7 +272,7 @@ fn with_status(resource: &Resource, old: &ObjectMap, status: crate::tree::Value)
     new
 }
 
-/// The object without the entries; its end, unless entries or finalizers keep it.
+/// Writes the object without these entries, or deletes it if neither entries nor finalizers are left.
 fn removal(
     resource: &Resource,
     found: &Object,

@@ -1,4 +1,4 @@
-//! A request as verbs and admission see it: made once, at the door, and handed down to the store.
+//! A request as verbs and admission see it. It is made once, in `http`, and handed down to the store.
 
 use std::sync::LazyLock;
 
@@ -15,27 +15,27 @@ use crate::schema::resource::Verb;
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// Who wants what of which object, and how. A copy for another object differs in its target alone.
+/// Who wants what of which object, and how. For another object, a copy with another target is made.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub user: &'a User,
-    /// As authorizers know it.
+    /// The verb as authorizers name it.
     pub verb: Verb,
-    /// Its name is empty where the URL names no object.
+    /// The name is empty if the URL names no object.
     pub target: Target<'a>,
-    /// As URLs have it; empty for the object itself.
+    /// The subresource in the URL; empty for the object itself.
     pub subresource: &'a str,
     pub options: Options<'a>,
-    /// Takes what the client should know.
+    /// Collects warnings for the client.
     pub warnings: &'a Warnings,
-    /// Answers what else the user may do: a PATCH that creates needs the right to create.
+    /// Decides what else the user may do: a PATCH that creates an object also needs the right to create.
     pub authorizer: &'a dyn Authorizer,
 }
 
-/// Options of the verb, parsed.
+/// The parsed options of the verb.
 #[derive(Clone, Copy)]
 pub enum Options<'a> {
-    /// The verb has none, or they are not known yet.
+    /// The verb has no options, or they have not been parsed yet.
     None,
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
@@ -51,7 +51,7 @@ static NO_DELETE_OPTIONS: DeleteOptions = DeleteOptions::NONE;
 static SERVER: LazyLock<User> = LazyLock::new(User::apiserver);
 
 impl<'a> Request<'a> {
-    /// A request that the server makes of itself: it may do everything, and nobody reads warnings.
+    /// A request made by the server itself. Everything is allowed, and warnings are dropped.
     pub fn own(verb: Verb, target: Target<'a>) -> Self {
         Self {
             user: &SERVER,
@@ -72,17 +72,18 @@ impl<'a> Request<'a> {
         Self { subresource: part.subresource(), ..self }
     }
 
-    /// The part of the object that the request changes. Subresources that are none have verbs of their own.
+    /// The part of the object that the request changes. Subresources that are not a part of the object have verbs of
+    /// their own.
     pub fn part(&self) -> Part {
         Part::of(Some(self.subresource).filter(|name| !name.is_empty())).unwrap_or(Part::Main)
     }
 
-    /// How strictly bodies are decoded.
+    /// How strictly the body is decoded.
     pub fn strictness(&self) -> Strictness<'a> {
         Strictness { validation: self.options.write().field_validation, warnings: self.warnings }
     }
 
-    /// 403 unless the user may do this, too, to the object.
+    /// 403 unless the user may also do this to the object.
     pub fn authorize(&self, verb: Verb) -> Result<(), Error> {
         let definition = &self.target.resource.definition;
         let attributes = Attributes {
@@ -106,7 +107,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Those of a write. The defaults, where the verb has others: a DELETE that marks an object writes it, too.
+    /// The options of a write; for other verbs, the default ones: a DELETE that marks an object writes it, too.
     pub fn write(self) -> &'a WriteOptions {
         match self {
             Options::Write(options) => options,
@@ -114,7 +115,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Those of a DELETE. The defaults, where the verb has others.
+    /// The options of a DELETE; for other verbs, the default ones.
     pub fn delete(self) -> &'a DeleteOptions {
         match self {
             Options::Delete(options) => options,

@@ -1,4 +1,4 @@
-//! PUT and PATCH of the subresource `scale`: a change of one number of the parent.
+//! PUT and PATCH of the subresource `scale`: they change the replicas of the parent object.
 
 use super::decode::patch::Patch;
 use super::decode::{Body, check_place, configuration};

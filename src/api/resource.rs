@@ -1,4 +1,4 @@
-//! `Resource`: a definition together with what verbs look up again and again.
+//! `Resource`: a definition together with everything that verbs look up often.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,25 +24,25 @@ use crate::tree::Value;
 /// One served version of a stored resource.
 pub struct Resource {
     pub definition: Arc<ResourceDefinition>,
-    /// The store's number; all versions of a resource share it.
+    /// The store's number of the resource; all its versions share it.
     pub id: ResourceId,
-    /// What the kind does.
+    /// How the kind behaves.
     pub behavior: Behavior,
-    /// The kind that rows are encoded in from now on; older ones may be in another version.
+    /// The kind and version in which rows are written from now on. Older rows may be in another version.
     pub stored_kind: Kind,
-    /// Its apiVersion, as the store shares it.
+    /// The apiVersion of `stored_kind`, in the form that the store shares.
     pub stored_version: Arc<str>,
-    /// The form of those rows.
+    /// The encoding of rows that are written from now on.
     pub storage_media_type: StorageMediaType,
-    /// The kind in every version that objects can be converted to, the served one first, and how its values are merged:
-    /// built when first needed.
+    /// The kind in every version to which objects can be converted, the served one first, and how values of that
+    /// version are merged (built when first needed).
     schemas: Vec<(Kind, OnceLock<Option<Schema>>)>,
-    /// Whether somebody has asked for objects in protobuf: from then on writes leave theirs in memory.
+    /// Whether a client has asked for objects in protobuf. From then on, writes keep the protobuf encoding in memory.
     read_in_protobuf: AtomicBool,
     zero: OnceLock<ObjectMap>,
 }
 
-/// What rows are from now on.
+/// How rows are written from now on.
 pub(super) struct StoredAs {
     pub kind: Kind,
     pub media_type: StorageMediaType,
@@ -73,7 +73,7 @@ impl Resource {
         self.definition.group_resource()
     }
 
-    /// What errors about its objects call the kind: events are core's, wherever they are served.
+    /// The kind that errors name. Events belong to the core group there, in whichever group they are served.
     pub fn group_kind(&self) -> GroupKind {
         match &self.definition.storage {
             Storage::Table { resource, .. } => {
@@ -83,7 +83,7 @@ impl Resource {
         }
     }
 
-    /// Whether an object goes out as it is stored, without a conversion.
+    /// Whether an object is served as it is stored, without a conversion.
     pub fn serves_as_stored(&self, object: &Object) -> bool {
         self.behavior.other_version.is_none_or(|other| object.api_version() != Some(other.api_version))
     }
@@ -92,7 +92,7 @@ impl Resource {
         self.read_in_protobuf.load(Ordering::Relaxed)
     }
 
-    /// Notes that somebody asks for objects as they are, in protobuf.
+    /// Notes that a client reads unconverted objects in protobuf.
     pub fn note_protobuf_reader(&self) {
         self.read_in_protobuf.store(true, Ordering::Relaxed);
     }
@@ -102,7 +102,7 @@ impl Resource {
         self.served(object, object.to_map()?)
     }
 
-    /// As [`Resource::decode`], [closed](crate::codec::managed): what writes work on.
+    /// Like [`Resource::decode`], but [closed](crate::codec::managed), as writes need it.
     pub fn decode_closed(&self, object: &Object) -> Result<ObjectMap, Error> {
         self.served(object, object.to_closed_map()?)
     }
@@ -119,12 +119,12 @@ impl Resource {
         })
     }
 
-    /// Gives an object of the served version its defaults.
+    /// Sets the defaults in an object of the served version.
     pub fn default(&self, object: &mut ObjectMap) {
         self.definition.kind.default(object);
     }
 
-    /// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+    /// Makes an object conform to its Go type, as decoding does upstream. The error is the text of Go's decoder.
     pub fn conform(&self, object: &mut ObjectMap) -> Result<Fit, String> {
         conform(&self.definition.kind, object)
     }
@@ -135,7 +135,7 @@ impl Resource {
         schema.get_or_init(|| Schema::of(kind)).as_ref()
     }
 
-    /// The zero value of the kind, as upstream's types print it.
+    /// The zero value of the kind as upstream's types print it.
     pub fn zero(&self) -> &ObjectMap {
         self.zero.get_or_init(|| {
             let kind = &self.definition.kind;
@@ -144,7 +144,7 @@ impl Resource {
         })
     }
 
-    /// An object of any version in another one that [`Resource::schema`] knows.
+    /// Converts an object of any version into another version that [`Resource::schema`] knows.
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         let Some(other) = &self.behavior.other_version else { return object };
         let from = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -158,13 +158,13 @@ impl Resource {
         }
     }
 
-    /// An object of the served version as it is stored.
+    /// Converts an object of the served version into the version in which it is stored.
     pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
         Ok(match &self.behavior.other_version {
             Some(other) if *self.stored_version == *other.api_version => {
                 let mut stored = other.convert_to(object);
                 conform(&self.stored_kind, &mut stored).map_err(Error::BadRequest)?;
-                // Upstream would give them when it reads the object again.
+                // Upstream would set these defaults when it reads the object again.
                 self.stored_kind.default(&mut stored);
                 stored
             }
@@ -172,13 +172,14 @@ impl Resource {
         })
     }
 
-    /// Whether a selection means this object. Parses it only for fields beyond name and namespace.
+    /// Whether a selection matches this object. Parses the object only if the selection needs more than name, namespace
+    /// and labels.
     pub fn selects(&self, selection: &Selection, object: &Object) -> Result<bool, Error> {
         if selection.name.as_deref().is_some_and(|name| name != object.name()) {
             return Ok(false);
         }
         if !selection.labels.is_empty() {
-            // One that cannot be read is not one without labels: a list is never silently short.
+            // An object that cannot be read fails the request, so that a list is never silently incomplete.
             object.json()?;
         }
         if !selection.labels.matches(|key| object.label(key)) {
@@ -206,7 +207,7 @@ fn schemas(
     [definition.kind.clone()].into_iter().chain(other).map(|kind| (kind, OnceLock::new())).collect()
 }
 
-/// A kind in another version, which may not be served.
+/// The kind in another version, which may not be served.
 pub(super) fn in_version(registry: &Registry, kind: &Kind, version: &GroupVersion) -> Kind {
     let gvk = version.with_kind(kind.gvk.kind.clone());
     let served = registry.by_kind(&gvk).map(|definition| definition.kind.clone());

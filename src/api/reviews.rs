@@ -1,6 +1,5 @@
-//! The kinds that are asked and never stored: reviews of tokens, of identities and of permissions.
-//!
-//! [`Reviewer`] is the door; the answers come from pure functions over [`Review`] and what they may ask.
+//! Kinds that are requests and are never stored: reviews of tokens, identities and permissions. [`Reviewer`] is the
+//! entry; pure functions over [`Review`] compute the answers.
 
 mod access;
 mod identity;
@@ -16,10 +15,10 @@ use crate::schema::resource::ResourceDefinition;
 use crate::tree::Value;
 use crate::user::User;
 
-/// For whom the tokens of this server are meant: upstream's `--api-audiences`, which follow the usual issuer.
+/// The audiences of this server's tokens. Upstream's `--api-audiences` defaults to the issuer, whose default this is.
 const AUDIENCES: [&str; 1] = ["https://kubernetes.default.svc.cluster.local"];
 
-/// Answers reviews of one user.
+/// Answers the reviews of one user.
 #[derive(Clone, Copy)]
 pub struct Reviewer<'a> {
     pub user: &'a User,
@@ -28,7 +27,7 @@ pub struct Reviewer<'a> {
 }
 
 impl Reviewer<'_> {
-    /// The body of the 201: the question with a status. `namespace` is that of the URL.
+    /// The body of the 201: the review with a status. `namespace` is the one in the URL.
     pub fn answer(
         &self,
         definition: &ResourceDefinition,
@@ -55,12 +54,12 @@ impl Reviewer<'_> {
     }
 }
 
-/// Who asks, and who knows the answers.
+/// The user who asks, and the sources of the answers.
 #[derive(Clone, Copy)]
 struct Sources<'a> {
     user: &'a User,
     authorizer: &'a dyn Authorizer,
-    /// The user of a bearer token, if it is anybody's.
+    /// Finds the user of a bearer token, if the token is valid.
     authenticate: &'a dyn Fn(&str) -> Option<Arc<User>>,
     audiences: &'a [&'a str],
     /// RFC 3339, UTC, whole seconds.
@@ -78,7 +77,7 @@ enum Review {
 }
 
 impl Review {
-    /// Of the groups `authentication.k8s.io` and `authorization.k8s.io`.
+    /// The review of a kind in the groups `authentication.k8s.io` and `authorization.k8s.io`.
     fn of_kind(kind: &str) -> Option<Self> {
         Some(match kind {
             "TokenReview" => Review::Token,
@@ -103,7 +102,7 @@ impl Review {
     }
 }
 
-/// A fresh object of the same version and kind, with empty metadata.
+/// A new object of the same version and kind, with empty metadata.
 fn like(question: &ObjectMap) -> ObjectMap {
     let mut answer = ObjectMap::new();
     for key in ["kind", "apiVersion"] {

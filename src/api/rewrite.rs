@@ -1,4 +1,5 @@
-//! The same object again, in the encoding of now: what a migration of stored objects is made of.
+//! Writes an object again, unchanged but in the present encoding: the step of which a migration of stored objects
+//! consists.
 
 use std::sync::Arc;
 
@@ -14,16 +15,16 @@ use crate::revision::Revision;
 use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Format, Mutation, Stale, StaleRow, Written};
 
-/// What became of a row.
+/// What happened to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewritten {
     Here,
-    /// Somebody has written or deleted it meanwhile: it is not stale any more.
+    /// Another write or a deletion came first: the row is not stale any more.
     Elsewhere,
 }
 
 impl Api {
-    /// The rows of a resource, up to a revision, that this server would write in another way.
+    /// Selects the rows of a resource, up to a revision, that this server would encode differently.
     pub fn stale(&self, resource: &Resource, through: Revision) -> Stale {
         let api_version = resource.stored_version.clone();
         let format = match resource.storage_media_type {
@@ -33,9 +34,9 @@ impl Api {
         Stale { resource: resource.id, api_version, format, through }
     }
 
-    /// Writes an object again, unless it is newer than the row. Its content stays as it is read; its revision does
-    /// not, and watchers are told. It is judged as an update that changes nothing: upstream's migrator sends a patch,
-    /// which fails where the kind's rules have become stricter than what is stored.
+    /// Writes an object again, unless it has changed since the row was found. Its content stays the same; it gets a new
+    /// revision, and watchers see it as modified. Validation treats it as an update that changes nothing. Upstream's
+    /// migrator sends a patch instead, which fails if the kind's rules have become stricter than the stored object.
     pub async fn rewrite(&self, resource: &Resource, row: &StaleRow) -> Result<Rewritten, Error> {
         let (namespace, name) = (&*row.key.namespace, &*row.key.name);
         let state = self.cache.at_least(row.revision).await?;
@@ -70,7 +71,7 @@ async fn again(api: &Api, request: &Request<'_>, stored: Arc<Object>) -> Result<
     let mutation = match ready.next {
         Next::Put(object) => put_mutation(target, expect, object)?,
         Next::Unchanged => put_mutation(target, expect, current.object)?,
-        // It was only waiting for somebody to touch it.
+        // The object is terminating, and only waited for a write to remove it.
         Next::Delete(_) => Mutation::new(target.key(), expect, Change::Delete),
     };
     Ok(Mutation { requires: ready.requires, ..mutation })

@@ -1,7 +1,7 @@
-//! The `scale` subresource: how many replicas, whatever the kind.
+//! The `scale` subresource: the number of replicas, in the same form for all kinds.
 //!
-//! Of the built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`); custom resources will
-//! name their paths themselves. Revision and uid preconditions are the caller's, and so is storing the parent.
+//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`). The caller checks
+//! preconditions on revision and uid, and stores the parent.
 
 use super::error::Error;
 use super::resource::Resource;
@@ -13,13 +13,13 @@ use crate::tree::{Value, json};
 
 pub const GVK: Gvk = Gvk::fixed("autoscaling/v1", "Scale");
 
-/// The kind of a resource's subresource.
+/// The kind of the resource's subresource `scale`.
 pub fn kind(resource: &Resource) -> Result<&Kind, Error> {
     let scale = resource.definition.subresource("scale").and_then(|scale| scale.kind.as_ref());
     scale.ok_or(Error::UnknownResource)
 }
 
-/// What upstream's defaulting gives to a parent that says nothing.
+/// The number that upstream's defaults give to a parent without replicas.
 const DEFAULT_REPLICAS: i64 = 1;
 
 /// The `autoscaling/v1 Scale` of a parent. A zero in the spec is left out, as `encoding/json` does.
@@ -57,7 +57,7 @@ pub fn of(parent: &ObjectMap) -> ObjectMap {
     }
 }
 
-/// Sets the parent's replicas to those of `scale`; 422 if there are less than none. No number means zero.
+/// Sets the parent's replicas to those of `scale`; 422 if the number is negative. A missing number means zero.
 pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     if replicas < 0 {

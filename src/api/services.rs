@@ -1,8 +1,9 @@
-//! What Services are given: cluster IPs and node ports (`pkg/registry/core/service/storage`).
+//! What Services are assigned: cluster IPs and node ports (`pkg/registry/core/service/storage`).
 //!
-//! Whoever gets an address first claims it: by an IPAddress of its name, as upstream does, and a port by an object that
-//! only the store knows. Claims are created before the Service is written, so that the store decides between replicas,
-//! and are given back when the write fails or the Service is gone; what a crash leaves behind is swept up later.
+//! Each address or port is claimed before it is assigned: an address by an IPAddress of its name, as upstream does, and
+//! a port by an object that is only in the store. Claims are created before the Service is written, so that the store
+//! decides between replicas. They are released when the write fails or the Service is deleted; claims that a crash
+//! leaves behind are removed by a sweep.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -29,24 +30,24 @@ pub use cidrs::OF_FLAGS;
 pub use claims::{Orphan, port_claims};
 pub use ranges::Network;
 
-/// What there is to give.
+/// The ranges of addresses and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// One, or one of each family; the first is that of Services that do not say. Addresses come from the ServiceCIDR
-    /// that is made of these, and from others.
+    /// One network, or one of each family; the first is for Services that name no family. Addresses are taken from the
+    /// ServiceCIDR that is made of these networks, and from other ServiceCIDRs.
     pub networks: Vec<Network>,
     pub node_ports: RangeInclusive<u16>,
 }
 
 impl Default for Config {
-    /// As upstream's.
+    /// Upstream's defaults.
     fn default() -> Self {
         Self { networks: Network::parse("10.0.0.0/24").into_iter().collect(), node_ports: 30000..=32767 }
     }
 }
 
 impl Config {
-    /// That of the Service `kubernetes`.
+    /// The address of the Service `kubernetes`.
     pub fn first_address(&self) -> Option<IpAddr> {
         self.networks.first().map(Network::first)
     }
@@ -56,10 +57,10 @@ impl Config {
     }
 }
 
-/// What a write of a Service has been given, until it is known what becomes of the write.
+/// What was claimed for a write of a Service, until the outcome of the write is known.
 pub(super) struct Allocation {
     made: Vec<Claim>,
-    /// What the Service had and will have no longer.
+    /// What the Service had, and will not have any more.
     given_up: Vec<Claim>,
 }
 
@@ -81,7 +82,7 @@ fn is_service(resource: &Resource) -> bool {
 }
 
 impl Api {
-    /// Completes a Service that is about to be written. Nothing of other kinds.
+    /// Completes a Service that is about to be written. Does nothing for other kinds.
     pub(super) async fn allocate(
         &self,
         target: Target<'_>,
@@ -125,8 +126,8 @@ impl Api {
         }))
     }
 
-    /// Gives back what is no longer needed: of the old version if the new one was written, else of the new one. Where
-    /// nobody knows, nothing: the sweep will see.
+    /// Releases what is not needed any more: the old version's claims if the new one was written, otherwise the new
+    /// one's. If the outcome is unknown, releases nothing; the sweep will.
     pub(super) async fn settle(
         &self,
         target: Target<'_>,
@@ -142,7 +143,7 @@ impl Api {
         }
     }
 
-    /// Gives back what a write has been given that does not come to the store.
+    /// Releases what was claimed for a write that does not reach the store.
     pub(super) async fn give_back(&self, target: Target<'_>, allocation: Option<Allocation>) {
         if let Some(Allocation { made, .. }) = allocation {
             self.release(target, &made).await;
@@ -150,7 +151,7 @@ impl Api {
     }
 }
 
-/// Which field a want stands in.
+/// The field from which a wanted claim comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Addresses,
@@ -159,7 +160,7 @@ enum Reason {
 }
 
 impl Reason {
-    /// `None` where it is no fault of the field.
+    /// The cause for a 422; `None` if the field's value is not to blame.
     fn explain(self, spec: &ObjectMap, refusal: &Refusal) -> Option<Cause> {
         let why = refusal.of_value()?;
         match self {

@@ -1,6 +1,5 @@
-//! `status` of a StorageVersion: what every server says of how it encodes a resource, and whether all say the same.
-//!
-//! The rules are those of upstream's `k8s.io/apiserver/pkg/storageversion`.
+//! `status` of a StorageVersion: how every server encodes a resource, and whether all servers agree. The rules are
+//! those of upstream's `k8s.io/apiserver/pkg/storageversion`.
 
 use super::ObjectMap;
 use crate::kinds::apiserverinternal::storage_version::{common, encoding};
@@ -9,7 +8,7 @@ use crate::tree::{Map, Value, json};
 const ENTRIES: &str = "storageVersions";
 const COMMON: &str = "commonEncodingVersion";
 const CONDITIONS: &str = "conditions";
-/// The one condition that follows from the entries.
+/// The condition that follows from the entries.
 const ALL_EQUAL: &str = "AllEncodingVersionsEqual";
 
 /// One server's entry. Versions are apiVersions: `v1`, `apps/v1`.
@@ -17,12 +16,12 @@ const ALL_EQUAL: &str = "AllEncodingVersionsEqual";
 pub struct Entry {
     pub server: String,
     pub encoding: String,
-    /// With `encoding` among them.
+    /// The versions that the server can decode, `encoding` among them.
     pub decodable: Vec<String>,
     pub served: Vec<String>,
 }
 
-/// Puts the entry in the place of the server's former one, or behind all others.
+/// Puts the entry in the place of the server's previous entry, or appends it.
 pub fn with_entry(object: &ObjectMap, entry: &Entry, now: &str) -> Value {
     let mut entries = entries(object).to_vec();
     let value = json!({
@@ -38,7 +37,7 @@ pub fn with_entry(object: &ObjectMap, entry: &Entry, now: &str) -> Value {
     status(object, entries, now)
 }
 
-/// What is left without these servers' entries. The others keep their order.
+/// The status without these servers' entries. The other entries keep their order.
 pub fn without_entries(object: &ObjectMap, gone: impl Fn(&str) -> bool, now: &str) -> Value {
     let left = entries(object).iter().filter(|entry| !server(entry).is_some_and(&gone));
     status(object, left.cloned().collect(), now)
@@ -54,7 +53,7 @@ pub fn encoding_of<'a>(object: &'a ObjectMap, id: &str) -> Option<&'a str> {
     entries(object).iter().find(|entry| server(entry) == Some(id)).and_then(encoding)
 }
 
-/// What the object says all servers encode in.
+/// The version in which all servers encode, according to the object.
 pub fn common_encoding(object: &ObjectMap) -> Option<&str> {
     object.get("status")?.get(COMMON)?.as_str()
 }
@@ -81,7 +80,7 @@ fn status(object: &ObjectMap, entries: Vec<Value>, now: &str) -> Value {
     Value::Object(status)
 }
 
-/// Other conditions are left alone.
+/// Updates the condition. Other conditions stay as they are.
 fn conditions(object: &ObjectMap, before: Option<&str>, after: Option<&str>, now: &str) -> Vec<Value> {
     let found = object.get("status").and_then(|status| status.get(CONDITIONS)).and_then(Value::as_array);
     let mut conditions = found.cloned().unwrap_or_default();
@@ -134,7 +133,7 @@ mod tests {
         ObjectMap::from_iter([("status".to_owned(), status)])
     }
 
-    /// Common version, status and time after each of these entries.
+    /// Common version, condition status and transition time after each of these entries is added.
     fn run(entries: &[(&str, &str)]) -> Vec<(Option<String>, String, String)> {
         let mut object = ObjectMap::new();
         let step = |(n, (server, encoding)): (usize, &(&str, &str))| {

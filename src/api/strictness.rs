@@ -1,4 +1,4 @@
-//! How strictly a body is decoded, and what the client is told of what was passed over.
+//! How strictly a body is decoded, and what the client learns of ignored fields.
 
 use crate::api::meta;
 use crate::api::options::write::FieldValidation;
@@ -7,11 +7,11 @@ use crate::schema::kind::{Kind, Shape};
 use crate::schema::types::Fit;
 use crate::warnings::Warnings;
 
-/// What go-yaml says before its list of problems; upstream warns of each of them apart.
+/// The start of go-yaml's list of problems; upstream sends a warning for each problem.
 const YAML_PREFIXES: [&str; 2] =
     ["yaml: unmarshal errors:\n", "error converting YAML to JSON: yaml: unmarshal errors:\n"];
 
-/// What becomes of unknown and repeated fields of one body.
+/// What to do about the unknown and repeated fields of a body.
 #[derive(Clone, Copy)]
 pub struct Strictness<'a> {
     pub validation: FieldValidation,
@@ -19,12 +19,12 @@ pub struct Strictness<'a> {
 }
 
 impl Strictness<'_> {
-    /// Whether anybody wants to know.
+    /// Whether the client wants to know of them.
     pub fn is_asked(self) -> bool {
         self.validation != FieldValidation::Ignore
     }
 
-    /// Warns of the problems; where they are refused, the error says so.
+    /// Sends warnings about the problems, or fails if the client wants them refused.
     pub fn judge(self, problems: &[String]) -> Result<(), String> {
         match self.validation {
             _ if problems.is_empty() => {}
@@ -35,7 +35,7 @@ impl Strictness<'_> {
         Ok(())
     }
 
-    /// Warns of a problem, unless nobody wants to know.
+    /// Sends a warning about a problem, unless the client ignores problems.
     pub fn warn(self, problem: &str) {
         if !self.is_asked() {
             return;
@@ -47,7 +47,7 @@ impl Strictness<'_> {
     }
 }
 
-/// Makes of an object what upstream's types make of it; the words of Go's decoder if it is none of its kind.
+/// Makes an object conform to its Go type, as decoding does upstream. The error is the text of Go's decoder.
 pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
     if matches!(kind.shape, Shape::Opaque) {
         meta::types::check(object)?;
@@ -55,7 +55,7 @@ pub fn conform(kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
     kind.conform(object)
 }
 
-/// go-yaml's error about keys that are set twice.
+/// go-yaml's error about repeated keys.
 pub fn yaml_error(repeated: &[String]) -> String {
     let lines: Vec<String> = repeated.iter().map(|key| format!("  {key}")).collect();
     format!("{}{}", YAML_PREFIXES[0], lines.join("\n"))

@@ -1,7 +1,7 @@
-//! Stored objects that this server cannot read: damaged ones, and in a rolling upgrade those of a newer release.
+//! Stored objects that this server cannot read: damaged ones and, in a rolling upgrade, those of a newer release.
 //!
-//! Unreadable is neither "gone" nor "says nothing". Whoever would decide something by such an object decides nothing,
-//! and tells of it here. Writes that depend on one fail.
+//! An unreadable object is neither absent nor empty. Code that would decide something by such an object decides
+//! nothing, and reports it here; writes that depend on the object fail.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -11,13 +11,13 @@ use crate::codec::object::Object;
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 
-/// Objects that are remembered, so that each is logged once; beyond that, all are forgotten and logged again.
+/// How many objects are remembered, so that each is logged only once. Beyond that, all are forgotten and logged again.
 const MOST: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Unreadable {
     metrics: Arc<Metrics>,
-    /// Who met which. A revision belongs to one version of one object.
+    /// Which part of the server met which object. A revision belongs to one version of one object.
     told: Mutex<HashSet<(&'static str, Revision)>>,
 }
 
@@ -26,7 +26,7 @@ impl Unreadable {
         Self { metrics, told: Mutex::default() }
     }
 
-    /// Logs and counts an object that `by` has to leave undecided: once for each version of it.
+    /// Logs and counts an object about which `by` cannot decide; once for each version of the object.
     pub fn tell(&self, by: &'static str, object: &Object, why: impl Display) {
         if self.is_first(by, object.revision()) {
             self.metrics.unreadable_objects(by).increment(1);

@@ -11,7 +11,8 @@ use super::{Api, metadata_mut};
 use crate::kinds::behavior::part::Part;
 
 impl Api {
-    /// Replaces the object, or the part of it that the request names, and creates what is missing where the kind does so.
+    /// Replaces the object, or the part of it that the request names. Creates the object if it does not exist and the
+    /// kind allows that.
     pub async fn update(&self, request: &Request<'_>, body: Body<'_>) -> Result<Modified, Error> {
         let (target, part) = (request.target, request.part());
         if part == Part::Scale {
@@ -33,7 +34,7 @@ impl Api {
         };
         let propose = &mut |found: Option<&_>| match found {
             None if !creates => Err(target.not_found()),
-            // Where somebody else was faster, reading the body again is cheaper than a copy for each update.
+            // After a lost race the body is decoded again, which is cheaper than keeping a copy for every update.
             _ => first.take().map_or_else(read, Ok).map(Proposal::Object),
         };
         self.modify(write, propose).await

@@ -1,4 +1,4 @@
-//! Upstream's own verdicts (`tests/upstream/validation`) beside ours, on thousands of objects with one thing wrong.
+//! Compares validation with upstream's (`tests/upstream/validation`) on thousands of objects with one wrong field each.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
 
-/// A valid object, and what upstream says of it after each change.
+/// A valid object, and upstream's verdict after each change of it.
 #[derive(Deserialize)]
 struct Set {
     object: ObjectMap,
@@ -33,7 +33,7 @@ struct Case {
     verdicts: std::collections::BTreeMap<String, Vec<[String; 3]>>,
 }
 
-/// Null is a value too.
+/// Reads null as a value.
 fn some<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -76,7 +76,8 @@ fn compare(name: &str) {
     assert!(differences.is_empty(), "{} of {compared} differ:\n{few}", differences.len());
 }
 
-/// Fields whose bad values upstream prints as large internal structs, under Go's names: what follows them is compared.
+/// Fields whose bad values upstream prints as large internal structs, with Go's names; only the text behind the value
+/// is compared.
 const INTERNAL: [&str; 11] = [
     "spec",
     "status.allocation",
@@ -91,14 +92,14 @@ const INTERNAL: [&str; 11] = [
     "spec.containers[0].securityContext",
 ];
 
-/// What we do not do: read JSONPath, and hold defaults against the schemas they stand in.
+/// Upstream's checks that we do not make: of JSONPath, and of defaults against their schemas.
 fn is_unchecked((_, field, text): &(String, String, String)) -> bool {
     const WORDS: [&str; 2] = [" in body ", ": invalid JSONPath: "];
     let of_default = field.ends_with(".default") && text.contains(" value must be of type ");
     of_default || WORDS.iter().any(|words| text.contains(words))
 }
 
-/// Where upstream takes something empty for something else than nothing, and we cannot.
+/// Fields in which upstream distinguishes empty from absent, and we cannot.
 const LOST: [&str; 4] = [
     "/spec/behavior/scaleDown/policies",
     "/spec/behavior/scaleUp/policies",
@@ -112,13 +113,13 @@ fn is_empty(value: &Value) -> bool {
 
 fn shown(verdict: &Verdict) -> Verdict {
     let shorten = |(kind, field, text): &(String, String, String)| {
-        // What is empty is absent as soon as a request has been read.
+        // Empty fields are absent as soon as a request has been read.
         let text = text
             .replace(": []:", ": null:")
             .replace(": {}:", ": null:")
             .replace(":[]}", ":null}")
             .replace(":[],", ":null,");
-        // Which tokens would have fitted, the two parsers of CEL tell in different ways.
+        // The two parsers of CEL name the expected tokens differently.
         let text = text.split_once(" expecting ").map_or(&*text, |(text, _)| text).to_owned();
         let text = match text.rsplit_once(['}', ']']) {
             _ if !INTERNAL.iter().any(|prefix| is_at(field, prefix)) => text,
@@ -140,7 +141,7 @@ fn definition(object: &ObjectMap) -> ResourceDefinition {
     found.unwrap_or_else(|| panic!("no {gvk}"))
 }
 
-/// As a request's body is.
+/// Completes an object as a request's body is completed.
 fn complete(definition: &ResourceDefinition, object: &mut ObjectMap) {
     let kind = &definition.kind;
     conform(kind, object).unwrap_or_else(|why| panic!("{} {object:?}: {why}", kind.gvk));
@@ -196,7 +197,7 @@ fn changed(object: &ObjectMap, case: &Case) -> ObjectMap {
     }
 }
 
-/// In the order in which Go writes a map, which is what upstream was asked.
+/// Sorts members as Go prints maps, since upstream was given the object in this order.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {

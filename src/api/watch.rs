@@ -1,4 +1,4 @@
-//! WATCH: a state as synthetic events if asked for, then what changes, with bookmarks, until the time is up.
+//! WATCH: a state as synthetic events if the client wants it, then changes, with bookmarks, until the timeout.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::long_work::Turn;
 use crate::revision::Revision;
 use crate::storage;
 
-/// Upstream sends bookmarks about once a minute, and one so long before the end of a watch.
+/// Upstream sends a bookmark about once a minute, and a last one this long before the end of a watch.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 const BOOKMARK_JITTER: Duration = Duration::from_secs(1);
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
-/// Synthetic events handed over at a time.
+/// Synthetic events per step.
 const CHUNK: usize = 64;
 
-/// What a watcher is told.
+/// An event of a watch.
 #[derive(Clone, Debug)]
 pub enum WatchEvent {
-    /// A synthetic ADDED.
+    /// A synthetic ADDED event.
     State(Arc<Object>),
     Change {
         event: Arc<Event>,
         kind: EventType,
     },
-    /// Everything up to the revision has been sent.
+    /// All events up to this revision have been sent.
     Bookmark {
         revision: Revision,
         end_of_state: bool,
@@ -46,8 +46,8 @@ pub enum WatchEvent {
     Error(Error),
 }
 
-/// A running watch. It starts working when it is first polled, so that headers go out at once; whatever goes wrong
-/// then is an event.
+/// A running watch. It starts when it is first polled, so that response headers are sent at once; an error after that
+/// is an event.
 pub struct Watch {
     cache: Cache,
     resource: Arc<Resource>,
@@ -67,22 +67,22 @@ enum Phase {
     Ended,
 }
 
-/// Which events concern this watch.
+/// Which events the client gets.
 struct Scope {
     namespace: Option<Box<str>>,
     selection: Selection,
-    /// Nothing but the namespace decides.
+    /// Whether only the namespace restricts the watch.
     unfiltered: bool,
 }
 
 struct Bookmark {
     due: Instant,
-    /// The newest revision told; none at or below it is told again.
+    /// The newest revision that was sent; events up to it are not sent again.
     told: Revision,
 }
 
 impl Api {
-    /// Starts a watch on a collection; `namespace` is from the path. It ends when `draining` is cancelled.
+    /// Starts a watch on a collection. `namespace` is the one in the path. The watch ends when `draining` is cancelled.
     pub fn watch(
         &self,
         resource: &Arc<Resource>,
@@ -93,7 +93,7 @@ impl Api {
         let WatchOptions { selection, start, bookmarks, timeout } = options;
         let now = Instant::now();
         let timeout = timeout.unwrap_or_else(|| self.config.min_request_timeout.mul_f64(1.0 + random()));
-        // An absurd timeout means no end; a year is as good.
+        // A timeout beyond all reason is cut to a year.
         let deadline = now + timeout.min(Duration::from_secs(365 * 24 * 3600));
         let bookmarks = (bookmarks == Bookmarks::Send)
             .then(|| Bookmark { due: next_bookmark(now, deadline), told: start.revision() });
@@ -116,7 +116,7 @@ impl Watch {
         &self.resource
     }
 
-    /// When it ends, if it is asked for events by then.
+    /// When the watch ends, provided that its events are being read.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -133,7 +133,7 @@ impl Watch {
                 Phase::Ended => return None,
             };
             match step {
-                // A turn that found nothing, or the start.
+                // The watch has started, or a scan's turn has ended without a match.
                 Ok(events) if events.is_empty() => tokio::task::yield_now().await,
                 Ok(events) => return Some(events),
                 Err(error) => {
@@ -166,7 +166,7 @@ impl Watch {
             ReadAt::Any => self.cache.any(),
             ReadAt::AtLeast(revision) => self.cache.at_least(revision).await?,
         };
-        // Nobody is told that there are no objects, only because they are not here any more.
+        // A resource that the cache has just dropped is unknown, not empty.
         if !state.holds(self.resource.id) {
             return Err(Error::UnknownResource);
         }
@@ -210,16 +210,17 @@ impl Watch {
         Ok(events)
     }
 
-    /// Waits for events. `None` ends the watch cleanly.
+    /// Waits for events. `None` ends the watch without an error.
     async fn next_change(&mut self, mut watcher: Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
         let (effort, mut turn) = (self.scope.selection.effort(), Turn::default());
         loop {
-            // Before events: a watch of which there always are some ends in time too, and gets its bookmarks.
+            // Checked before events are read, so that a watch with a constant stream of events ends in time and gets
+            // its bookmarks.
             let now = Instant::now();
             if self.draining.is_cancelled() {
                 return None;
             }
-            // Also after the end, if there was no time for the last one before.
+            // Sent even after the deadline, if there was no time for the last bookmark before.
             if self.bookmarks.as_ref().is_some_and(|bookmark| bookmark.due <= now)
                 && let Some(events) = self.bookmark(&mut watcher).await
             {
@@ -269,14 +270,15 @@ impl Watch {
         Ok(told)
     }
 
-    /// A bookmark is due. It tells how far the stream is complete, so what happened up to now is sent before it.
+    /// Sends a due bookmark. It promises that the stream is complete up to its revision, so pending events are sent
+    /// before it.
     async fn bookmark(&mut self, watcher: &mut Watcher) -> Option<Result<Vec<WatchEvent>, Error>> {
         let now = Instant::now();
         let due = next_bookmark(now, self.deadline);
         self.bookmarks.as_mut()?.due = due;
         self.alarm.as_mut().reset(due.min(self.deadline));
         let mut events = match watcher.next().await {
-            // The watch finds out by itself that it is over.
+            // The main loop finds out by itself that the watch is over.
             Err(storage::Error::Removed) => return None,
             events => match events.map_err(Error::from).and_then(|events| self.concerning(events)) {
                 Ok(events) => events,
@@ -299,7 +301,7 @@ impl Watch {
 }
 
 impl WatchStart {
-    /// A bookmark at the revision the client started from would tell it nothing.
+    /// The revision that the client has already seen: a bookmark at this revision would be useless.
     fn revision(self) -> Revision {
         match self {
             WatchStart::After(revision) => revision,
@@ -322,7 +324,7 @@ impl Scope {
         if self.unfiltered { Ok(true) } else { resource.selects(&self.selection, object) }
     }
 
-    /// What an event is to this watch: docs/spec/list-watch.md, 4.1.
+    /// The event type that this watch sees: docs/spec/list-watch.md, 4.1.
     fn kind(&self, resource: &Resource, event: &Event) -> Result<Option<EventType>, Error> {
         let holds = |object: &Option<Arc<Object>>| match object {
             Some(object) => self.holds(resource, object),
@@ -337,7 +339,7 @@ impl Scope {
     }
 }
 
-/// What looking at an event takes: before and after are both looked at.
+/// The effort of matching an event: both of its objects are examined.
 fn of_event(effort: Effort, event: &Event) -> usize {
     [&event.previous, &event.current].into_iter().flatten().map(|object| effort.of(object)).sum()
 }

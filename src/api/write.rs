@@ -1,8 +1,8 @@
 //! The one way of every write: decode, default, mutate, prepare, validate, admit, claim, put.
 //!
-//! A verb brings a [`Write`], which says how, and a function that makes a [`Proposal`] of the object it finds: the body,
-//! decoded and with its defaults. [`Api::attempt`] does the rest up to admission, [`Api::put`] what follows, and
-//! [`Api::modify`] does both again where somebody else was faster.
+//! A verb provides a [`Write`], which says how to write, and a function that makes a [`Proposal`] from the current
+//! object: for a PUT, the body, decoded and with its defaults. [`Api::attempt`] does everything up to admission,
+//! [`Api::put`] the rest, and [`Api::modify`] repeats both when another write came in between.
 
 pub(super) mod create;
 mod put;
@@ -33,28 +33,28 @@ pub(super) struct Write<'a> {
     pub request: &'a Request<'a>,
     pub part: Part,
     pub uid: UidRule,
-    /// Who comes to own the fields that change; `None` if the proposal has its managers already.
+    /// The manager that becomes the owner of changed fields; `None` if the proposal has its managers already.
     pub manager: Option<&'a str>,
     pub existing: Existing,
     pub admission: Admitted,
-    /// What the admission of the action relied on that this write is a part of.
+    /// If the write is a part of an action: what the admission of the action relied on.
     pub relies_on: &'a [Requirement],
 }
 
-/// What a write may do about the stored uid.
+/// What a uid in the written object means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UidRule {
-    /// A PUT names the object it means: another uid is a conflict.
+    /// A PUT names the object that it replaces: another uid is a conflict.
     Precondition,
-    /// A patch changes the object it found: another uid is a change of an immutable field.
+    /// A patch changes the object that exists: another uid is a change of an immutable field.
     Immutable,
 }
 
-/// What a write does about an object that is there already.
+/// What a write does if the object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Change,
-    /// 409, unless another name can be generated. A POST does not even look.
+    /// 409, unless another name can be generated. A POST does not read the object before it writes.
     Refuse,
 }
 
@@ -62,63 +62,63 @@ pub(super) enum Existing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admitted {
     NotYet,
-    /// As the action that it is a part of.
+    /// They have seen the action of which the write is a part.
     AsAction,
 }
 
-/// An object as it was found, in the version of the request and [closed](crate::codec::managed).
+/// The current object, in the request's version and [closed](crate::codec::managed).
 pub(super) struct Current {
     pub object: ObjectMap,
     pub stored: Arc<Object>,
 }
 
-/// What a verb wants to make of the object it found.
+/// What a verb wants to do with the current object.
 pub(super) enum Proposal {
-    /// The object becomes this, in the version of the request, decoded and with its defaults.
+    /// Replace it by this object, in the request's version, decoded and with its defaults.
     Object(ObjectMap),
-    /// The object gets the replicas of a Scale.
+    /// Give it the replicas of a Scale.
     Scale(Rescale),
-    /// No rule of the kind has a say in this: a deletion, or a binding.
+    /// A change that the kind's rules do not apply to: a deletion, or a binding.
     Decided(Next),
 }
 
-/// Makes a proposal; may run several times.
+/// Makes a proposal. May be called several times.
 pub(super) type Propose<'a> = dyn FnMut(Option<&Current>) -> Result<Proposal, Error> + Send + 'a;
 
-/// What a write makes of the object it found.
+/// What a write does to the object.
 pub(super) enum Next {
     /// Nothing changes.
     Unchanged,
-    /// The object becomes this (in the version of the request).
+    /// Replace it by this object, in the request's version.
     Put(ObjectMap),
-    /// The object goes; the answer is this, or the object as it was last stored.
+    /// Remove it. The answer is this object, or if `None` the object as it was last stored.
     Delete(Option<ObjectMap>),
 }
 
-/// A write that may be put.
+/// A write that has passed everything up to the store.
 pub(super) struct Ready {
     pub next: Next,
-    /// What admission relied on.
+    /// The rows that admission relied on.
     pub requires: Vec<Requirement>,
-    /// Of a new object.
+    /// The name of a new object; `None` for an existing one.
     pub naming: Option<Naming>,
-    /// Whether the kind has something to say of the object that it is.
+    /// Whether the kind may have warnings about the object.
     pub advised: bool,
 }
 
 impl<'a> Write<'a> {
-    /// A write of a part of an object that is there.
+    /// A write of a part of an existing object.
     pub fn change(request: &'a Request<'a>, part: Part, manager: Option<&'a str>) -> Self {
         let (uid, existing) = (UidRule::Immutable, Existing::Change);
         Self { request, part, uid, manager, existing, admission: Admitted::NotYet, relies_on: &[] }
     }
 
-    /// A write of the object to which an action is done, when plugins have seen the action.
+    /// A write of the object of an action, after plugins have seen the action.
     pub fn part_of_action(request: &'a Request<'a>) -> Self {
         Self { admission: Admitted::AsAction, ..Self::change(request, Part::Main, None) }
     }
 
-    /// Gives the proposed object its managers, and a new one its uid and its name.
+    /// Gives the proposed object its managers and, if it is new, its uid and its name.
     fn begin(
         &self,
         api: &Api,
@@ -153,7 +153,7 @@ impl<'a> Write<'a> {
         meta::update::check_uid(metadata_mut(object), stored, &resource, target.name)
     }
 
-    /// Lets plugins complete the object, unless they have seen the action that it is a part of.
+    /// Lets plugins complete the object, unless they have seen the action of which the write is a part.
     async fn mutate(&self, attempt: &mut Attempt<'_>) -> Result<(), Error> {
         match self.admission {
             Admitted::NotYet => attempt.api.admission.mutate(attempt).await,
@@ -161,7 +161,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Asks plugins about the object, complete and valid.
+    /// Asks plugins about the object, which is complete and valid.
     async fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
         match self.admission {
             Admitted::NotYet => attempt.api.admission.validate(attempt).await,
@@ -169,7 +169,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Lets the kind have its part in the object.
+    /// Lets the kind make its own changes to the object.
     fn prepare(&self, object: &mut ObjectMap, found: Option<&Current>, now: &str) -> Result<(), Error> {
         let Request { user, warnings, target, .. } = *self.request;
         let writer = Writer { user, now, warnings };
@@ -182,7 +182,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// 422 for what the rules do not allow.
+    /// 422 if the object violates the kind's rules.
     fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let resource = self.request.target.resource;
         let causes = match found {
@@ -197,7 +197,7 @@ impl<'a> Write<'a> {
 }
 
 impl Api {
-    /// Everything before the store, in the one order there is.
+    /// Does everything before the store, in the only order there is.
     pub(super) async fn attempt(
         &self,
         write: Write<'_>,
@@ -217,7 +217,7 @@ impl Api {
         }
     }
 
-    /// `owners` are there if the object is a Scale: plugins see the Scale, the kind's rules its parent.
+    /// `owners` is set if the object is a Scale: plugins see the Scale, and the kind's rules its parent.
     async fn attempt_object(
         &self,
         write: Write<'_>,
@@ -259,7 +259,7 @@ impl Api {
         Ok(Ready { next, requires, naming, advised: true })
     }
 
-    /// What plugins say of a deletion; `old` is `None` if the object cannot be read.
+    /// Asks plugins about a deletion; `old` is `None` if the object cannot be read.
     pub(super) async fn admit_deletion(
         &self,
         write: Write<'_>,
@@ -272,7 +272,7 @@ impl Api {
         Ok(attempt.requires)
     }
 
-    /// Lets plugins complete an action on an object, which `object` describes; no rule of a kind looks at it.
+    /// Lets plugins complete an action on an object, which `object` describes. No kind's rules apply to it.
     pub(super) async fn complete_action<'a>(
         &'a self,
         request: &'a Request<'a>,

@@ -1,9 +1,9 @@
-//! What one event adds to the bytes of its log, exactly as long as it is in it.
+//! What a single event contributes to the byte count of its log, for exactly as long as the event is in the log.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Closed at first.
+/// Starts closed. While it is closed nothing is counted.
 #[derive(Debug, Default)]
 pub struct Account {
     open: Mutex<Option<Open>>,
@@ -12,7 +12,7 @@ pub struct Account {
 #[derive(Debug)]
 struct Open {
     total: Arc<AtomicUsize>,
-    /// This event's part of the total.
+    /// The part of the total that belongs to this event.
     held: usize,
 }
 
@@ -22,7 +22,7 @@ impl Account {
         *self.lock() = Some(Open { total: total.clone(), held });
     }
 
-    /// Counts more bytes; none once the account is closed.
+    /// Counts more bytes, unless the account is closed.
     pub fn add(&self, bytes: usize) {
         if let Some(open) = &mut *self.lock() {
             open.held += bytes;

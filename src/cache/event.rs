@@ -1,4 +1,4 @@
-//! One change, with everything that watchers share of it.
+//! One change of an object, with everything that its watchers share.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ pub struct Event {
     /// The object before the change; `None` if it was created.
     pub previous: Option<Arc<Object>>,
     departed: OnceLock<Arc<Object>>,
-    /// By encoding, then by type.
+    /// The encoded frames, indexed by encoding and then by event type.
     frames: [[OnceLock<Bytes>; 3]; 2],
     account: Account,
 }
@@ -31,7 +31,7 @@ pub enum EventType {
     Deleted,
 }
 
-/// The encodings in which frames are shared.
+/// The encodings whose frames are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameEncoding {
     Json,
@@ -60,7 +60,8 @@ impl Event {
         }
     }
 
-    /// The object as an event of this type carries it: a DELETED one is the previous content under this revision.
+    /// The object that a watch event of this type carries. DELETED carries the previous content with this event's
+    /// revision.
     pub fn object(&self, kind: EventType) -> Option<&Arc<Object>> {
         match kind {
             EventType::Added | EventType::Modified => self.current.as_ref(),
@@ -71,8 +72,8 @@ impl Event {
         }
     }
 
-    /// The frame of this event, made once for all watchers: `make` must make the same of the same object.
-    /// `None` if there is no such object.
+    /// The encoded frame of this event, made once for all watchers; `make` must be deterministic. `None` if an event of
+    /// this type has no object.
     pub fn frame<E>(
         &self,
         kind: EventType,
@@ -98,8 +99,8 @@ impl Event {
         slot.get().cloned().map(Ok)
     }
 
-    /// Bytes of objects this event keeps alive beyond the current state. What is made of them later is told to the
-    /// account that the event is [opened](Event::open_account) with.
+    /// Bytes of objects that this event keeps in memory. Encodings that are made of them later are added to the account
+    /// with which the event is [opened](Event::open_account).
     fn size(&self) -> usize {
         let object = |object: &Option<Arc<Object>>| {
             object.as_ref().map_or(0, |object| object.size() + object.made_size())
@@ -107,12 +108,12 @@ impl Event {
         size_of::<Self>() + object(&self.previous) + object(&self.current)
     }
 
-    /// Adds what the event holds, and from now on what it makes, to the total.
+    /// Adds the event's present size to the total, and from now on the size of everything that is made of it.
     pub fn open_account(&self, total: &Arc<AtomicUsize>) {
         self.account.open(total, self.size());
     }
 
-    /// Takes all of that from the total again.
+    /// Subtracts everything that this event has added to the total.
     pub fn close_account(&self) {
         self.account.close();
     }

@@ -1,6 +1,6 @@
-//! The one task that changes the cache: it applies this server's commits as they complete, and reads the changefeed
-//! for everybody else's. What it cannot read it reads again until it can: nobody is answered for what readers of this
-//! cache would not find.
+//! The only task that changes the cache: it applies this server's commits as they complete, and reads the changefeed
+//! for the commits of other servers. A read that fails is repeated until it succeeds: a write is not answered before
+//! readers of this cache can see it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::storage::{ChangeRow, Error, Key, OwnCommit, OwnWrite, ResourceId, SAF
 
 /// Changes read from the table at a time.
 const PAGE: u32 = 1000;
-/// After an error the table is not asked again before this.
+/// The pause after an error before the table is read again.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// One write on its way into the state.
@@ -31,14 +31,14 @@ struct Applied {
     object: Option<Arc<Object>>,
 }
 
-/// A revision that should follow was not among the changes.
+/// The changes lack the revision that should follow `after`; the next one is `found`.
 #[derive(Debug)]
 struct Gap {
     after: Revision,
     found: Revision,
 }
 
-/// Runs until the writer is gone, or its tasks are being stopped and what it has committed is published.
+/// Runs until the writer is gone, or until its tasks are being stopped and the writer's commits are published.
 pub async fn run(
     cache: Cache,
     mut commits: mpsc::Receiver<OwnCommit>,
@@ -50,12 +50,12 @@ pub async fn run(
     loop {
         let outcome = tokio::select! {
             biased;
-            // They are rare, and there may always be a commit.
+            // Turnovers come before commits: they are rare, and there may always be another commit.
             Some(turnover) = turnovers.recv() => {
                 feed.turn_over(turnover).await;
                 Ok(())
             }
-            // Own commits before reads: clients wait for them, and they make most reads of the table unnecessary.
+            // Own commits come before reads: clients wait for them, and they make most reads of the table unnecessary.
             commit = commits.recv() => match commit {
                 Some(commit) => {
                     feed.publish(commit).await;
@@ -73,7 +73,7 @@ pub async fn run(
         if let Err(error) = outcome {
             feed.warn(&error);
             sleep(PAUSE).await;
-            // Not every database gives hints, and nobody else may ever ask.
+            // The table is read regularly: not every database gives hints, and perhaps no request ever asks.
             shared.behind.notify_one();
         }
     }
@@ -85,8 +85,9 @@ struct Feed {
 }
 
 impl Feed {
-    /// Applies a batch of this server and tells its writer. If other servers committed before it, their changes are
-    /// fetched first, however often that takes; a server that stops meanwhile leaves its writer without an answer.
+    /// Applies a batch of this server and notifies its writer. If other servers have committed before the batch, first
+    /// reads their changes, again and again until that succeeds. If the server stops meanwhile, the writer gets no
+    /// answer.
     async fn publish(&self, commit: OwnCommit) {
         while let Err(error) = self.reach(commit.base).await {
             self.warn(&error);
@@ -98,13 +99,13 @@ impl Feed {
         let writes = commit.writes.into_iter();
         let own =
             |write: OwnWrite| Applied { revision: write.revision, key: write.key, object: write.object };
-        // The revisions of a batch follow its base.
+        // The revisions of a batch follow its base without a gap.
         if self.take(writes.map(own)).await.is_ok() {
             let _ = commit.published.send(());
         }
     }
 
-    /// Reads the table until the cache is at `base` or beyond.
+    /// Reads the table until the cache is at `base` or later.
     async fn reach(&self, base: Revision) -> Result<(), Error> {
         self.catch_up(Some(base)).await?;
         let current = self.cache.revision();
@@ -115,7 +116,7 @@ impl Feed {
     }
 
     async fn turn_over(&self, turnover: Turnover) {
-        // Whoever asked may have given up waiting.
+        // The caller may have stopped waiting.
         match turnover {
             Turnover::Add { resource, loaded, done } => {
                 let _ = done.send(self.add(resource, loaded).await);
@@ -127,8 +128,8 @@ impl Feed {
         }
     }
 
-    /// Takes in a resource that was loaded beside the feed: what has happened to it since is read from the table, and
-    /// meanwhile nothing else is applied.
+    /// Takes in a resource that was loaded beside the feed. Its changes since then are read from the table; meanwhile
+    /// nothing else is applied.
     async fn add(&self, resource: ResourceId, mut loaded: State) -> Result<(), Error> {
         self.reach(loaded.revision).await?;
         let shared = &self.cache.shared;
@@ -149,7 +150,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Forgets a resource: first its objects, so that no log is made for it again, and then its log.
+    /// Drops a resource: first its objects, so that no new log is made for it, and then its log.
     fn remove(&self, resource: ResourceId) {
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
@@ -167,8 +168,8 @@ impl Feed {
         tracing::warn!(%error, %revision, "cannot read the changefeed, will try again");
     }
 
-    /// Reads the table up to a revision, or to its end. Revisions have no gaps, so that the number of rows to read is
-    /// known: what this server has committed itself need not come back from the database.
+    /// Reads the table up to a revision, or to its end. Revisions have no gaps, so the number of missing rows is known,
+    /// and rows that this server has committed itself are not read back from the database.
     async fn catch_up(&self, to: Option<Revision>) -> Result<(), Error> {
         let backend = &self.cache.shared.backend;
         loop {
@@ -206,7 +207,7 @@ impl Feed {
         }
     }
 
-    /// Applies writes in revision order, and starts over where one is missing.
+    /// Applies writes in revision order. If a revision is missing, loads the whole state again.
     async fn take(&self, writes: impl Iterator<Item = Applied>) -> Result<(), Error> {
         match self.apply(writes) {
             Ok(()) => Ok(()),
@@ -214,7 +215,7 @@ impl Feed {
         }
     }
 
-    /// A change that should be in the table is not, so the state is read from the objects themselves.
+    /// Loads the state from the objects themselves, since the changefeed lacks a change that it should contain.
     async fn heal(&self, gap: Gap) -> Result<(), Error> {
         let Gap { after, found } = gap;
         self.runtime.metrics.cache_gaps().increment(1);
@@ -222,7 +223,8 @@ impl Feed {
         self.reload().await
     }
 
-    /// Starts over: history between the state and the store is gone. Watchers behind it learn so from the store.
+    /// Loads the whole state again. The history between the old state and the new one is lost; watchers that are behind
+    /// learn so from the store.
     async fn reload(&self) -> Result<(), Error> {
         let shared = &self.cache.shared;
         let resources: Vec<ResourceId> = shared.state.load().resources().collect();
@@ -242,7 +244,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Applies writes in revision order, up to the first gap; those already applied are passed over.
+    /// Applies writes in revision order, up to the first gap. Writes that are already in the state are skipped.
     fn apply(&self, writes: impl Iterator<Item = Applied>) -> Result<(), Gap> {
         let shared = &self.cache.shared;
         let mut state = (**shared.state.load()).clone();
@@ -265,7 +267,8 @@ impl Feed {
             events.entry(key.resource).or_default().push(Arc::new(Event::new(revision, object, previous)));
         }
         let revision = state.revision;
-        // Logs first: whoever sees the new state must find the events that follow an older one.
+        // Logs are appended to before the state is swapped: a reader of the new state must find the events that follow
+        // an older one.
         let touched: Vec<_> = events
             .into_iter()
             .map(|(resource, events)| {

@@ -1,4 +1,4 @@
-//! How far is the store? One question at a time; all who ask while one is under way share the next.
+//! The store's current clock. Only one query runs at a time; all callers that arrive while it runs share the next one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use crate::storage::{Clock, Error};
 
-/// An answer may only be used by those who asked before its question was put: an older one could miss a write that
+/// An answer may only be given to callers that arrived before its query started: for others it could miss a write that
 /// was answered in between.
 pub struct Freshness {
     questions: Counter,
@@ -60,7 +60,7 @@ mod tests {
         };
         let mut first = Box::pin(ask());
         assert!(first.as_mut().now_or_never().is_none());
-        // These ask while the first question is under way: its answer may be too old for them.
+        // These callers arrive while the first query runs; its answer may be too old for them.
         let mut others = Box::pin(join_all((0..100).map(|_| ask())));
         assert!(others.as_mut().now_or_never().is_none());
         assert_eq!(asked.load(Ordering::SeqCst), 1);

@@ -1,4 +1,4 @@
-//! For how long the cache has been behind what is known to be committed.
+//! How long the cache has been behind the revisions that are known to be committed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,18 @@ use crate::revision::Revision;
 #[derive(Default)]
 pub struct Lag {
     committed: AtomicU64,
-    /// A revision that the cache had not reached, and since when.
+    /// A revision that the cache had not reached, and when that was first noticed.
     behind: Mutex<Option<(Revision, Instant)>>,
 }
 
 impl Lag {
-    /// This revision is known to be committed.
+    /// Notes that this revision is committed.
     pub fn committed(&self, revision: Revision) {
         self.committed.fetch_max(revision.0, Ordering::Relaxed);
     }
 
-    /// For how long a revision has not been reached, by the looks taken so far, while the cache is at `at`. A cache that
-    /// reaches what was committed a while ago, and by then is behind again, is not late.
+    /// How long a committed revision has not been reached, judged by the calls so far, while the cache is at `at`. A
+    /// cache that reaches revisions some time after their commit, and is behind newer ones by then, is not late.
     pub fn observe(&self, at: Revision, now: Instant) -> Duration {
         let committed = Revision(self.committed.load(Ordering::Relaxed));
         let mut behind = self.behind.lock().unwrap_or_else(|e| e.into_inner());
@@ -48,7 +48,7 @@ mod tests {
         lag.committed(Revision(15));
         assert_eq!(lag.observe(Revision(10), at(1)), Duration::ZERO);
         assert_eq!(lag.observe(Revision(19), at(7)), Duration::from_secs(6));
-        // It moves on, and is behind again: others go on writing.
+        // The cache advances, but is behind again since other servers go on writing.
         lag.committed(Revision(30));
         assert_eq!(lag.observe(Revision(20), at(8)), Duration::ZERO);
         assert_eq!(lag.observe(Revision(29), at(10)), Duration::from_secs(2));

@@ -1,8 +1,8 @@
-//! The state as the store has it now: at the start, and when a replica has slept through more than history.
+//! Loads the present state from the store: at the start, and when a replica was asleep for longer than history is kept.
 //!
-//! First come the revisions of all live rows, in the order of lists, from an index alone: then it is known how much
-//! there is to read. The rows follow in the order of the table, by several readers, each of which decodes what it reads.
-//! Where an object belongs is known before it is read, so nothing is sorted by its key.
+//! First the revisions of all live rows are read from an index, in the order of lists; so the amount of work is known.
+//! Several readers then read the rows in the order of the table and decode them. Each object's place in its list is
+//! known beforehand, so nothing is sorted by key.
 
 use std::fmt;
 use std::pin::pin;
@@ -19,23 +19,24 @@ use crate::codec::object::{Draft, Object};
 use crate::revision::Revision;
 use crate::storage::{Backend, Error, ResourceId, Row};
 
-/// Rows are read and decoded by so many at a time, or by as many as there are processors: each keeps a connection.
+/// The most readers that read and decode rows at the same time; never more than there are processors. Each keeps a
+/// connection.
 const MOST_READERS: usize = 4;
-/// Rows that a reader takes before it passes over those of the others: together they read the table once, in its order.
+/// Each reader in turn takes this many rows: together they read the table once, in its order.
 const PIECE: usize = 2000;
-/// What is compacted away while it is being read is read again, so many times in all.
+/// Rows that are compacted away during a load are replaced by a new attempt, up to this many in all.
 const ATTEMPTS: usize = 5;
-/// A load that takes long says so as often as this.
+/// How often a slow load reports its progress.
 const REPORTS: Duration = Duration::from_secs(2);
 
-/// How far loading is. Clones tell the same.
+/// The progress of a load. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct LoadProgress(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
     loaded: AtomicUsize,
-    /// 0 until it is known.
+    /// 0 until the number is known.
     all: AtomicUsize,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for LoadProgress {
     }
 }
 
-/// Reads every resource at one revision.
+/// Reads all objects of these resources at one revision.
 pub async fn load(
     backend: &Arc<dyn Backend>,
     resources: &[ResourceId],
@@ -103,7 +104,7 @@ async fn load_once(
     Ok(state)
 }
 
-/// The revisions to be read, in the order of the table, each with its place in the order of lists.
+/// The revisions to read, in the order of the table, each with its object's place in the order of lists.
 struct Places(Vec<(Revision, usize)>);
 
 impl Places {
@@ -114,7 +115,7 @@ impl Places {
         Self(places)
     }
 
-    /// What one of the readers is to read.
+    /// The revisions that one of the readers has to read.
     fn share(&self, reader: usize, readers: usize) -> Vec<Revision> {
         let pieces = self.0.chunks(PIECE).skip(reader).step_by(readers);
         pieces.flatten().map(|(revision, _)| *revision).collect()
@@ -128,7 +129,7 @@ impl Places {
     }
 }
 
-/// The objects in the order of lists.
+/// Reads the objects and returns them in the order of lists.
 async fn read(
     backend: &Arc<dyn Backend>,
     places: Places,
@@ -138,7 +139,7 @@ async fn read(
     let mut objects = vec![None; places.0.len()];
     progress.begin(objects.len());
     let places = Arc::new(places);
-    // They end with this call, also if it fails.
+    // The readers end with this call, even if it fails.
     let mut readers = JoinSet::new();
     let most =
         std::thread::available_parallelism().map_or(1, |processors| processors.get().min(MOST_READERS));

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use super::event::Event;
 use crate::revision::Revision;
 
-/// A busy resource keeps at most so many events in memory; watchers further behind read the `changes` table.
+/// The most events of one resource that are kept in memory. Watchers that are further behind read the `changes` table.
 const MAX_EVENTS: usize = 16 * 1024;
-/// And at most so many bytes of objects that events keep alive.
+/// The most bytes of objects that a log's events may keep in memory.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Events in revision order. All events with a revision above `floor` are here.
@@ -23,18 +23,18 @@ pub struct Log {
 struct Window {
     floor: Revision,
     events: VecDeque<Arc<Event>>,
-    /// Whether nothing follows: the resource has been removed.
+    /// Whether the log is complete since the resource has been removed.
     closed: bool,
-    /// Of all events in the window: grows also when watchers make something of them.
+    /// The size of all events in the window. It also grows when watchers make encodings of them.
     bytes: Arc<AtomicUsize>,
 }
 
-/// Why there are no events for a cursor.
+/// Why a cursor gets no events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEvents {
-    /// It stands before the window.
+    /// The cursor is before the window.
     OutOfWindow,
-    /// It has seen all, and nothing follows.
+    /// The cursor has seen every event, and there will be no more.
     Removed,
 }
 
@@ -43,20 +43,20 @@ impl Log {
         Self { window: RwLock::new(Window::new(floor)), newest: watch::Sender::new(floor) }
     }
 
-    /// Of a resource that is not held.
+    /// The log of a resource that the cache does not hold.
     pub fn of_removed() -> Self {
         let log = Self::new(Revision(0));
         log.close();
         log
     }
 
-    /// The resource has been removed.
+    /// Notes that the resource has been removed, and wakes its watchers.
     pub fn close(&self) {
         self.window.write().unwrap_or_else(|e| e.into_inner()).closed = true;
         self.newest.send_modify(|_| {});
     }
 
-    /// Appends without waking anybody; [`Log::announce`] does that once the state is swapped.
+    /// Appends events without waking watchers; [`Log::announce`] does that once the state is swapped.
     pub fn append(&self, events: impl Iterator<Item = Arc<Event>>) {
         let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
         for event in events {
@@ -93,7 +93,7 @@ impl Log {
         Ok(window.events.range(start..).take(max).cloned().collect())
     }
 
-    /// Forgets everything: what happened up to `floor` was not seen.
+    /// Drops all events: the changes up to `floor` were not recorded.
     pub fn reset(&self, floor: Revision) {
         let mut window = self.window.write().unwrap_or_else(|e| e.into_inner());
         *window = Window::new(floor);
@@ -157,7 +157,7 @@ mod tests {
         newest.mark_unchanged();
     }
 
-    /// A log of few large events gives some up once watchers have had frames and messages made of them.
+    /// A log of few large events drops some of them once watchers have had frames and messages made of them.
     #[test]
     fn what_watchers_make_counts() {
         let log = Log::new(Revision(0));
@@ -179,7 +179,7 @@ mod tests {
             assert!(frame.is_some_and(|frame| frame.is_ok()));
         }
         log.append([event(7)].into_iter());
-        // Each is three times as large now.
+        // Each event is three times as large now.
         assert!(log.after(Revision(0), 9).is_err());
         assert_eq!(revisions(log.after(Revision(6), 9)), Some(vec![7]));
     }

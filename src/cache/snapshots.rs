@@ -1,4 +1,4 @@
-//! Recent pictures of single resources, kept for the next page of a list that was cut from them.
+//! Recent states of single resources, each kept for the next page of a list that was taken from it.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,13 +8,13 @@ use super::state::Objects;
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
-/// A snapshot costs the versions that have been replaced since; so few are kept, and not for long.
+/// A snapshot keeps all object versions in memory that were replaced since. So only a few are kept, and not for long.
 const MAX_KEPT: usize = 32;
 const MAX_IDLE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub struct Snapshots {
-    /// Most recently used last.
+    /// The one used last is at the end.
     kept: Mutex<VecDeque<Kept>>,
 }
 
@@ -46,12 +46,12 @@ impl Snapshots {
         Some(objects)
     }
 
-    /// Drops those of a resource that is not held any more.
+    /// Drops the snapshots of a resource that is not held any more.
     pub fn forget(&self, resource: ResourceId) {
         self.kept.lock().unwrap_or_else(|e| e.into_inner()).retain(|k| k.resource != resource);
     }
 
-    /// Drops what nobody has asked for lately.
+    /// Drops snapshots that were not used lately.
     pub fn expire(&self, now: Instant) {
         self.kept
             .lock()

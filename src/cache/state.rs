@@ -1,4 +1,4 @@
-//! Immutable pictures of the store.
+//! Immutable snapshots of the store.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use crate::codec::object::{Object, joined_key};
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
-/// All resources that the cache holds, at one revision. Clones share everything.
+/// All objects of the held resources at one revision. Clones share everything.
 #[derive(Clone, Default)]
 pub struct State {
     pub revision: Revision,
@@ -21,11 +21,12 @@ pub struct State {
 #[derive(Clone, Default)]
 struct Resource {
     objects: Objects,
-    /// The revision of the newest change to this resource that the state holds; where it was loaded at first.
+    /// The revision of the resource's newest change in this state; if there was none yet, the revision at which it was
+    /// loaded.
     changed: Revision,
 }
 
-/// The resource is not among those that the cache holds.
+/// The cache does not hold the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHeld;
 
@@ -35,15 +36,15 @@ pub struct Objects {
     set: OrdSet<Entry>,
 }
 
-/// An object ordered by its key; the key lives in the object.
+/// An object, ordered by its key, which is stored in the object.
 #[derive(Clone)]
 struct Entry(Arc<Object>);
 
-/// A stretch of keys.
+/// A range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     after: Box<str>,
-    /// Exclusive.
+    /// The first key behind the range; `None` if the range has no upper end.
     before: Option<Box<str>>,
 }
 
@@ -61,12 +62,13 @@ impl State {
         self.resources.keys().copied()
     }
 
-    /// The revision of the newest change to a resource that the state holds; where it was loaded, at first.
+    /// The revision of the resource's newest change in this state; if there was none yet, the revision at which it was
+    /// loaded.
     pub fn changed(&self, resource: ResourceId) -> Option<Revision> {
         Some(self.resources.get(&resource)?.changed)
     }
 
-    /// None for a resource that is not held: see [`State::holds`].
+    /// The objects of a resource; none if the resource is not held, see [`State::holds`].
     pub fn objects(&self, resource: ResourceId) -> Objects {
         self.resources.get(&resource).map(|resource| resource.objects.clone()).unwrap_or_default()
     }
@@ -75,7 +77,7 @@ impl State {
         self.resources.get(&resource)?.objects.get(namespace, name)
     }
 
-    /// The resource's objects if they are the same now as they were at `revision`.
+    /// The resource's objects, if they have not changed since `revision`.
     pub fn unchanged_since(&self, resource: ResourceId, revision: Revision) -> Option<Objects> {
         if revision > self.revision {
             return None;
@@ -87,7 +89,7 @@ impl State {
         }
     }
 
-    /// Puts or removes one object of a resource that is held; returns what was there before.
+    /// Puts or removes one object of a held resource. Returns the object that was there before.
     pub fn apply(
         &mut self,
         resource: ResourceId,
@@ -104,7 +106,7 @@ impl State {
         Ok(previous.map(|entry| entry.0))
     }
 
-    /// Holds a resource from now on, with these objects as of this state's revision.
+    /// Adds a resource with these objects, as of this state's revision.
     pub fn load(&mut self, resource: ResourceId, objects: Objects) {
         self.resources.insert(resource, Resource { objects, changed: self.revision });
     }
@@ -113,7 +115,7 @@ impl State {
         self.resources.remove(&resource);
     }
 
-    /// All objects of all resources, for sizes.
+    /// The number of objects of each resource.
     pub fn counts(&self) -> impl Iterator<Item = (ResourceId, usize)> {
         self.resources.iter().map(|(id, resource)| (*id, resource.objects.len()))
     }
@@ -138,17 +140,17 @@ impl Objects {
         self.set.range::<_, str>((Bound::Excluded(&*range.after), before)).map(|entry| &entry.0)
     }
 
-    /// Objects in key order; in any other order it takes longer.
+    /// Builds the set from objects in key order; any other order works too, but takes longer.
     pub fn of_sorted(objects: impl Iterator<Item = Arc<Object>>) -> Self {
         Self { set: objects.map(Entry).collect() }
     }
 }
 
 impl Range {
-    /// One namespace or all, from the beginning.
+    /// The whole range of a namespace, or of all namespaces.
     pub fn of(namespace: Option<&str>) -> Self {
         match namespace {
-            // NUL parts namespace and name and sorts below everything that may stand in either.
+            // NUL separates namespace and name, and sorts before every character that may occur in either.
             Some(namespace) => {
                 Self { after: joined_key(namespace, ""), before: Some(format!("{namespace}\u{1}").into()) }
             }
@@ -156,12 +158,12 @@ impl Range {
         }
     }
 
-    /// The rest of the range behind a key.
+    /// The part of the range after a key.
     pub fn after(self, namespace: &str, name: &str) -> Self {
         self.after_key(&joined_key(namespace, name))
     }
 
-    /// As [`Range::after`], for a key that is joined already.
+    /// Like [`Range::after`], for a key whose namespace and name are joined already.
     pub fn after_key(self, key: &str) -> Self {
         if *key > *self.after { Self { after: key.into(), ..self } } else { self }
     }

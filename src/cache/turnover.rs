@@ -1,4 +1,4 @@
-//! Resources that come and go while the cache runs. They are loaded beside the feed, which only takes them in.
+//! Adding and removing resources while the cache runs. Resources are loaded beside the feed, which only takes them in.
 
 use tokio::sync::oneshot;
 
@@ -7,14 +7,14 @@ use super::load::{LoadProgress, load};
 use super::state::State;
 use crate::storage::{Error, ResourceId};
 
-/// How often a resource is loaded that takes longer to load than its history is kept.
+/// How often a load is tried that takes longer than history is kept.
 const ATTEMPTS: usize = 3;
 /// Requests that may wait for the feed.
 pub const WAITING: usize = 16;
 
-/// What the feed is asked to do.
+/// A request to the feed.
 pub enum Turnover {
-    /// To hold a resource from now on, whose objects were loaded a moment ago; nothing else is in the state.
+    /// Add a resource whose objects were loaded a moment ago. `loaded` contains no other resource.
     Add {
         resource: ResourceId,
         loaded: State,
@@ -27,8 +27,8 @@ pub enum Turnover {
 }
 
 impl Cache {
-    /// Loads a resource and holds it from now on; does nothing for one that is held. The state that readers get
-    /// afterwards has all of its objects.
+    /// Loads a resource and holds it from now on; does nothing if it is held already. States that are read after this
+    /// call contain all of its objects.
     pub async fn add(&self, resource: ResourceId) -> Result<(), Error> {
         for _ in 1..ATTEMPTS {
             match self.load_and_add(resource).await {
@@ -47,7 +47,8 @@ impl Cache {
         self.ask_feed(|done| Turnover::Add { resource, loaded, done }).await?
     }
 
-    /// Forgets a resource. Its watchers are told what happened until now, and then that it is over. What is stored stays.
+    /// Drops a resource. Its watchers get the remaining events, and then learn that the resource is gone. Stored
+    /// objects stay in the store.
     pub async fn remove(&self, resource: ResourceId) -> Result<(), Error> {
         self.ask_feed(|done| Turnover::Remove { resource, done }).await
     }

@@ -1,5 +1,5 @@
-//! A watcher: a cursor on a resource's log, with the `changes` table behind it. It owns no queue; a slow reader costs
-//! a place in the table and nothing else.
+//! A watcher is a cursor on a resource's log, with the `changes` table behind it. It has no queue of its own: a slow
+//! reader falls back to the table, and costs nothing else.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::storage::{ChangeRow, Error, ResourceId};
 
-/// Events taken at a time: about 256 KB of small objects. A burst is drained in one go, a reader that is far behind
-/// takes bounded memory, and its socket is asked between steps.
+/// Events taken at a time: about 256 KB of small objects. A burst is handled in one step, a reader that is far behind
+/// takes bounded memory, and its socket is checked between steps.
 const STEP: usize = 128;
-/// Changes with two values each, read from the table at a time.
+/// Changes read from the table at a time, each with up to two values.
 const TABLE_STEP: u32 = 200;
 
 pub struct Watcher {
@@ -32,15 +32,16 @@ impl Watcher {
         Self { cache, log, newest, resource, at }
     }
 
-    /// Everything at or below this revision has been returned.
+    /// The revision up to which all events have been returned.
     pub fn at(&self) -> Revision {
         self.at
     }
 
-    /// The events after the cursor, in revision order; none if it has caught up. Fails with [`Error::Compacted`] if
-    /// they are no longer to be had, and with [`Error::Removed`] once the cache does not hold the resource any more.
+    /// The events after the cursor, in revision order; none if the cursor has caught up. Fails with
+    /// [`Error::Compacted`] if they are no longer available, and with [`Error::Removed`] once the cache does not hold
+    /// the resource any more.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        // Before the log is read: what the state had applied by now is in the log.
+        // Read before the log is: everything that the state had applied by then is in the log.
         let applied = self.cache.revision();
         self.newest.mark_unchanged();
         match self.log.after(self.at, STEP) {
@@ -55,10 +56,10 @@ impl Watcher {
         }
     }
 
-    /// Waits until there may be something new.
+    /// Waits until there may be new events.
     pub async fn changed(&mut self) {
         if self.newest.changed().await.is_err() {
-            // The log lives as long as the cache does.
+            // The sender lives as long as the cache, so this cannot happen while the cache is in use.
             std::future::pending().await
         }
     }
@@ -66,7 +67,8 @@ impl Watcher {
     async fn next_from_table(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         let backend = self.cache.backend();
         let changes = backend.changes(self.at, Some(self.resource), TABLE_STEP).await?;
-        // The log may begin after what was read here was committed, so an empty step says nothing about it yet.
+        // The log may start after the changes that were just read from the table, so an empty step does not mean that
+        // the cursor has caught up.
         self.newest.mark_changed();
         self.at = self.at.max(changes.through);
         Ok(changes.rows.into_iter().map(|row| Arc::new(event(row))).collect())

@@ -18,6 +18,19 @@ impl Default for FeatureGates {
 }
 
 impl FeatureGates {
+    /// Whether a feature of this name can be switched.
+    pub fn has(name: &str) -> bool {
+        Self::default().gate(name).is_some()
+    }
+
+    fn gate(&mut self, name: &str) -> Option<&mut bool> {
+        match name {
+            "APIServerIdentity" => Some(&mut self.api_server_identity),
+            "StorageVersionAPI" => Some(&mut self.storage_version_api),
+            _ => None,
+        }
+    }
+
     /// `A=true,B=false`; what is not named keeps its default.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut gates = Self::default();
@@ -25,11 +38,8 @@ impl FeatureGates {
             let Some((name, value)) = pair.split_once('=') else {
                 return Err(format!("missing bool value for {pair}"));
             };
-            let gate = match name.trim() {
-                "APIServerIdentity" => &mut gates.api_server_identity,
-                "StorageVersionAPI" => &mut gates.storage_version_api,
-                other => return Err(format!("unrecognized feature gate: {other}")),
-            };
+            let name = name.trim();
+            let gate = gates.gate(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
             *gate = gotext::parse_bool(value.trim())
                 .ok_or_else(|| format!("invalid value of {name}={value}, it must be true or false"))?;
         }

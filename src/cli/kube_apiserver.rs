@@ -15,6 +15,8 @@ use self::flags::{Effect, FLAGS, Flag, Form};
 use super::args::{Cli, Command};
 use super::config::ServeConfig;
 use super::error::Error;
+use super::feature_gates::FeatureGates;
+use crate::gotext;
 use crate::http::discovery::version;
 use crate::server::config::Authorization;
 
@@ -61,6 +63,8 @@ const OTHER_PLUGINS: [&str; 27] = [
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
+/// The features of upstream 1.36 (`test/compatibility_lifecycle/reference`) and of the libraries of 1.37, a line each.
+const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
 const DATASTORE: &str = "memory:";
@@ -150,9 +154,26 @@ impl<'a> Translation<'a> {
             ("default-not-ready-toleration-seconds" | "default-unreachable-toleration-seconds", "300") => {}
             ("enable-garbage-collector", "true") | ("disable-http2-serving", "false") => {}
             ("cert-dir" | "authorization-mode", _) => {}
+            ("feature-gates", _) => self.switch_features(&list),
             ("enable-admission-plugins", _) => self.enable_plugins(&list),
             ("disable-admission-plugins" | "admission-control", _) => self.disable_plugins(name, &list),
             _ => self.problems.push(format!("--{name}={last} is not supported yet")),
+        }
+    }
+
+    /// Features that upstream has and that are no switch here are as they are.
+    fn switch_features(&mut self, pairs: &[&str]) {
+        let is_upstreams = |name: &str| UPSTREAM_FEATURES.lines().any(|known| known == name);
+        let (mut own, mut ignored) = (Vec::new(), Vec::new());
+        for &pair in pairs {
+            match pair.split_once('=').map(|(name, value)| (name.trim(), gotext::parse_bool(value.trim()))) {
+                Some((name, Some(_))) if !FeatureGates::has(name) && is_upstreams(name) => ignored.push(name),
+                _ => own.push(pair),
+            }
+        }
+        self.serve.push(format!("--feature-gates={}", own.join(",")));
+        if !ignored.is_empty() {
+            self.notes.push(format!("--feature-gates ({} cannot be switched here)", ignored.join(", ")));
         }
     }
 

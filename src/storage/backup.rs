@@ -1,7 +1,8 @@
-//! The file of a backup, the same for both databases.
+//! The file format of a backup, the same for all databases.
 //!
-//! A line that names the format, then records, each a tag and its fields, then the tag `E` and the SHA-256 of all
-//! bytes before it. A field is its length, 4 bytes, and its bytes; numbers are 8 bytes; all of it big-endian.
+//! The file starts with a line that names the format. Records follow, each a one-byte tag and its fields. The file ends
+//! with the tag `E` and the SHA-256 of all bytes before that tag. A field is its length in 4 bytes, then its content;
+//! numbers are 8 bytes. All numbers are big-endian.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -17,18 +18,18 @@ use super::transfer::{
 use super::{Revision, TokenKey, transfer};
 use crate::schema::names::GroupResource;
 
-/// The last character is the version.
+/// The last character before the line end is the version of the format.
 const MAGIC: &[u8] = b"rowplane backup 1\n";
 const REVISION: u8 = b'R';
 const TOKEN_KEY: u8 = b'K';
 const OBJECT: u8 = b'O';
 const END: u8 = b'E';
-/// No value is as long; a damaged length must not take all memory.
+/// No stored value is this long. The limit keeps a damaged length from reserving all memory.
 const LONGEST_FIELD: u32 = 1 << 28;
-/// So much memory is taken for a field before any of it has been read.
+/// Bytes of memory that are reserved for a field before its content has been read.
 const RESERVED: u32 = 64 << 10;
 
-/// Writes a store to `out`. Says how many objects there were.
+/// Writes a store to `out` and returns the number of objects per resource.
 pub async fn write(
     mut export: Export,
     out: impl Write,
@@ -57,8 +58,8 @@ pub async fn write(
     Ok(finish(writer).map(|()| counts))
 }
 
-/// Reads the head of a backup of so many bytes; the records are read ahead, on a thread apart. They end without an error
-/// only if the checksum is right.
+/// Reads the head of a backup of `length` bytes. A thread of its own reads the records ahead of their consumer. The
+/// stream of records ends without an error only if the checksum is right.
 pub fn read(input: impl Read + Send + 'static, length: u64) -> Result<Export, Error> {
     let mut reader = Hashing { inner: input, hash: Sha256::new() };
     let revision = read_head(&mut reader)?;
@@ -73,7 +74,7 @@ pub fn read(input: impl Read + Send + 'static, length: u64) -> Result<Export, Er
     Ok(Export { revision, length: Length::Bytes(length), batches })
 }
 
-/// Reads a whole backup for nothing but its faults.
+/// Reads a whole backup only to find faults in it.
 pub fn check(input: impl Read) -> Result<(), Error> {
     let mut reader = Hashing { inner: input, hash: Sha256::new() };
     read_head(&mut reader)?;
@@ -92,7 +93,7 @@ fn read_head(reader: &mut Hashing<impl Read>) -> Result<Revision, Error> {
     }
 }
 
-/// Sends records until they end or nobody listens.
+/// Sends records until there are no more, or until the receiver is gone.
 fn send(records: Records<impl Read>, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
     let mut batch = Batch::default();
     for record in records {
@@ -109,7 +110,7 @@ fn send(records: Records<impl Read>, batches: &mpsc::Sender<Result<Vec<Record>, 
     let _ = batches.blocking_send(Ok(batch.rest()));
 }
 
-/// The records of a backup; ends after an error.
+/// An iterator over the records of a backup. It ends after the first error.
 struct Records<R> {
     reader: Option<Hashing<R>>,
 }
@@ -127,7 +128,7 @@ impl<R: Read> Iterator for Records<R> {
     }
 }
 
-/// `None` at the end of a backup that is whole.
+/// Reads the next record; `None` at the end of a complete backup.
 fn next(reader: &mut Hashing<impl Read>) -> Result<Option<Record>, Error> {
     let mut tag = [0];
     reader.inner.read_exact(&mut tag).map_err(failed)?;
@@ -155,7 +156,7 @@ fn next(reader: &mut Hashing<impl Read>) -> Result<Option<Record>, Error> {
     Ok(Some(record))
 }
 
-/// What follows the last tag: the checksum of all that came before the tag, and nothing more.
+/// Reads what follows the tag `E`: the checksum of everything before that tag, and then the end of the file.
 fn end(reader: &mut Hashing<impl Read>) -> Result<(), Error> {
     let computed = reader.hash.clone().finalize();
     if field(reader)? != computed[..] {
@@ -224,7 +225,7 @@ fn field(reader: &mut impl Read) -> Result<Vec<u8>, Error> {
     if length > LONGEST_FIELD {
         return Err(Error::Damaged(format!("a field of {length} bytes")));
     }
-    // A long one grows as bytes arrive, so that a damaged length costs no more memory than the file has bytes.
+    // The buffer grows as bytes arrive, so that a damaged length costs no more memory than the file has bytes.
     let mut bytes = Vec::with_capacity(length.min(RESERVED) as usize);
     reader.take(length.into()).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() < length as usize {
@@ -253,7 +254,7 @@ fn failed(error: io::Error) -> Error {
     }
 }
 
-/// Hashes all that passes.
+/// Hashes all bytes that pass through it.
 struct Hashing<T> {
     inner: T,
     hash: Sha256,
@@ -334,13 +335,13 @@ mod tests {
         assert_eq!((revision, read), (Revision(9), records()));
     }
 
-    /// What a progress bar goes by.
+    /// A progress bar relies on this.
     #[tokio::test]
     async fn records_are_as_long_as_the_meter_says() {
         let (file, meter) = (written().await, Meter::default());
         records().iter().for_each(|record| meter.add(record));
         meter.expect(Length::Bytes(file.len() as u64));
-        // The head, and the end: a tag, a length and a digest.
+        // Everything that is not a record: the head, and at the end a tag, a length and a digest.
         let around = MAGIC.len() + 1 + 4 + 8 + 1 + 4 + 32;
         assert_eq!(meter.share(), Some(((file.len() - around) as u64, file.len() as u64)));
         assert_eq!(meter.objects(), 2);

@@ -1,4 +1,4 @@
-//! What a write asks for and what it gets.
+//! What a write asks of the store, and what the store answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use super::Key;
 use crate::codec::object::Draft;
 use crate::revision::Revision;
 
-/// The writer gathers at most so many mutations into a batch.
+/// The most mutations that the writer gathers into a batch.
 pub const LARGEST_BATCH: usize = 256;
 
-/// One write with its precondition. A uid precondition is judged on the object by whoever read it at a version;
-/// [`Expect::At`] then carries it, for a version belongs to one uid.
+/// One write with its precondition. A precondition on a uid is checked by the API when it reads the object; the
+/// mutation then carries [`Expect::At`] with the version that was read, since a version belongs to one uid.
 #[derive(Clone, Debug)]
 pub struct Mutation {
     pub key: Key,
     pub expect: Expect,
     pub change: Change,
-    /// What else has to hold: the rows on which the caller relied when it decided to write.
+    /// Preconditions on other rows: those that the caller relied on when it decided to write.
     pub requires: Vec<Requirement>,
 }
 
-/// A precondition about another row than the one that a [`Mutation`] writes, for example that the namespace of a new
-/// object is still at the version which the caller has seen. Judged in the transaction, after the mutations of the same
-/// batch that come before.
+/// A precondition on another row than the one that a [`Mutation`] writes, for example that the namespace of a new
+/// object is still at the version which the caller has seen. It is judged inside the transaction, after the earlier
+/// mutations of the same batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     pub key: Key,
     pub expect: Expect,
 }
 
-/// What has to hold for a row inside the transaction.
+/// What must be true of a row inside the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// No live object has the key.
@@ -40,12 +40,12 @@ pub enum Expect {
 }
 
 impl Mutation {
-    /// A write that depends on no other row.
+    /// A write without preconditions on other rows.
     pub fn new(key: Key, expect: Expect, change: Change) -> Self {
         Self { key, expect, change, requires: Vec::new() }
     }
 
-    /// The same write, if this holds too.
+    /// Adds requirements to the write.
     pub fn requiring(mut self, requirement: impl IntoIterator<Item = Requirement>) -> Self {
         self.requires.extend(requirement);
         self
@@ -68,7 +68,7 @@ pub(super) fn required_keys(batch: &[Mutation]) -> Vec<&Key> {
     let mut keys: Vec<&Key> = Vec::new();
     let mut seen = HashSet::new();
     for key in batch.iter().flat_map(|mutation| &mutation.requires).map(|requirement| &requirement.key) {
-        // Most batches rely on one row, which the comparison finds without a hash.
+        // Most batches require a single row; this comparison recognizes it without computing a hash.
         if keys.last() != Some(&key) && seen.insert(key) {
             keys.push(key);
         }
@@ -82,10 +82,10 @@ pub enum Change {
     Delete,
 }
 
-/// The mutations of one transaction. It may grow until the clock's lock is held: whoever comes while it is waited for
-/// need not wait for another one.
+/// The mutations of one transaction. A batch accepts more mutations until the transaction holds the clock's lock, so
+/// that writes which arrive while the lock is waited for need no transaction of their own.
 pub trait Batch: Send {
-    /// What the batch consists of from now on.
+    /// Seals the batch: it accepts no more mutations. Returns those that it has.
     fn close(&mut self) -> &[Mutation];
 }
 
@@ -95,10 +95,11 @@ impl Batch for &[Mutation] {
     }
 }
 
-/// A batch after its transaction.
+/// The result of a batch's transaction.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// The clock before the batch; committed mutations follow it without a gap, in batch order.
+    /// The clock before the batch. The committed mutations get the revisions that follow it without a gap, in batch
+    /// order.
     pub base: Revision,
     /// One per mutation.
     pub outcomes: Vec<Outcome>,
@@ -107,12 +108,12 @@ pub struct Commit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Committed(Revision),
-    /// The precondition failed; the live version, if there is one.
+    /// The precondition failed. `found` is the live version of the row, if there is one.
     Conflict {
         found: Option<Revision>,
     },
-    /// The mutation's own precondition held, but not this one of its requirements; the live version of that row, if
-    /// there is one.
+    /// The mutation's own precondition held, but the requirement with this index failed. `found` is the live version of
+    /// that requirement's row, if there is one.
     Unmet {
         requirement: usize,
         found: Option<Revision>,

@@ -1,4 +1,4 @@
-//! Compaction by the clock on the wall: history older than it has to be kept is given up, then its rows go in slices.
+//! Compaction on a timer: gives up history that is older than it has to be kept, then removes its rows in slices.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::{Backend, Clock, Error, Swept};
 use crate::metrics::Metrics;
 use crate::revision::Revision;
 
-/// A slice takes about this long, so that no writer waits noticeably.
+/// The time that one slice should take: short enough that no writer notices the wait.
 const AIM: Duration = Duration::from_millis(5);
-/// Between two slices the batches in flight may be committed: a slice takes away more than they can add, so that
-/// compaction keeps up with whatever is written.
+/// The smallest slice. The batches in flight may be committed between two slices, so a slice removes more changes than
+/// they can add: compaction keeps up with any rate of writes.
 const LEAST: u32 = 4 * LARGEST_BATCH as u32;
-/// Enough to make what a slice costs by itself small.
+/// The largest slice. At this size the fixed cost of a slice no longer matters.
 const MOST: u32 = 8 * LEAST;
 
-/// How long history is kept, and how often the rest is given up.
+/// How long history is kept, and how often older history is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct Compaction {
     pub interval: Duration,
@@ -31,7 +31,7 @@ pub struct Compaction {
 pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, metrics: Arc<Metrics>) {
     let (lag, backlog) = (metrics.compaction_lag(), metrics.compaction_backlog());
     let mut seen: VecDeque<(Instant, Revision)> = VecDeque::new();
-    // The clock is noted more often than it is acted upon, so that history is cut near its length.
+    // The clock is noted five times as often as history is cut, so that the cut falls near the configured length.
     let note = config.interval.min(config.history).max(Duration::from_millis(50)) / 5;
     let mut due = Instant::now() + config.interval;
     loop {
@@ -40,7 +40,7 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, me
                 seen.push_back((Instant::now(), clock.revision));
                 let kept = clock.revision.0 - clock.compacted.0;
                 lag.set(kept as f64);
-                // Also when the last pass has failed, or another server's is at work.
+                // The backlog is reported even if this pass has failed or another server is sweeping.
                 if let Ok(oldest) = backend.oldest_change().await {
                     backlog.set(behind(clock, oldest));
                 }
@@ -59,7 +59,7 @@ pub async fn compact_regularly(backend: Arc<dyn Backend>, config: Compaction, me
     }
 }
 
-/// The newest revision noted at least `history` ago.
+/// The newest revision that was noted at least `history` ago.
 fn oldest_to_keep(seen: &mut VecDeque<(Instant, Revision)>, history: Duration) -> Option<Revision> {
     let mut found = None;
     while let Some((at, revision)) = seen.front() {
@@ -72,7 +72,7 @@ fn oldest_to_keep(seen: &mut VecDeque<(Instant, Revision)>, history: Duration) -
     found
 }
 
-/// Gives up history before `to`, then removes its rows slice by slice and gives the space back.
+/// Gives up history before `to`, then removes its rows slice by slice and returns the disk space.
 pub async fn compact_once(backend: &dyn Backend, to: Revision, backlog: &Gauge) -> Result<(), Error> {
     let clock = backend.compact(to).await?;
     let (mut slice, mut swept) = (LEAST, 0);
@@ -92,10 +92,10 @@ pub async fn compact_once(backend: &dyn Backend, to: Revision, backlog: &Gauge) 
     Ok(())
 }
 
-/// As many changes as should take [`AIM`], from what these have taken.
+/// The number of changes to sweep in the next slice so that it takes about [`AIM`], estimated from the last slice.
 fn next_slice(slice: u32, took: Duration) -> u32 {
     let wanted = u128::from(slice) * AIM.as_nanos() / took.as_nanos().max(1);
-    // Not at once: the first slice of a pass finds no page in memory.
+    // The size changes by at most a factor of two: the first slice of a pass finds no page in memory and says little.
     let wanted = wanted.min(u128::from(slice) * 2).max(u128::from(slice) / 2) as u32;
     wanted.clamp(LEAST, MOST)
 }

@@ -1,4 +1,4 @@
-//! What a store holds, and in which encodings; and who writes to it.
+//! What a store contains, in which encodings, and which servers write to it.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use super::Format;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 
-/// The schema of the database knows registered servers from this migration on.
+/// The migration that added the tables of registered servers.
 pub(super) const REGISTRY: i64 = 2;
 
-/// Of a store at one revision.
+/// The contents of a store at one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     pub revision: Revision,
     pub resources: BTreeMap<GroupResource, Holdings>,
 }
 
-/// What is known of one resource.
+/// What a store contains of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
-    /// Objects by encoding.
+    /// The number of objects, by encoding.
     pub stored: Vec<Stored>,
-    /// The encoding version of each registered server, by its id.
+    /// By the id of a registered server: the apiVersion in which it encodes objects of this resource.
     pub encodings: BTreeMap<String, String>,
 }
 
-/// How many objects are stored in an encoding.
+/// How many objects are stored in one encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub api_version: String,
@@ -33,9 +33,9 @@ pub struct Stored {
     pub objects: u64,
 }
 
-/// A row of `stored_versions.sql`.
+/// The columns of a row that `stored_versions.sql` returns.
 pub(super) type StoredRow = (String, String, String, bool, i64);
-/// A row of `registered_versions.sql`.
+/// The columns of a row that `registered_versions.sql` returns.
 pub(super) type RegisteredRow = (String, String, String, String);
 
 impl Inventory {
@@ -53,7 +53,7 @@ impl Inventory {
         Self { revision, resources }
     }
 
-    /// The registered servers.
+    /// The ids of the registered servers.
     pub fn servers(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = self
             .resources
@@ -72,7 +72,7 @@ impl Holdings {
         self.stored.iter().map(|stored| stored.objects).sum()
     }
 
-    /// What all servers encode in, if they agree.
+    /// The apiVersion in which all servers encode, if they agree on one.
     pub fn common_encoding(&self) -> Option<&str> {
         let mut encodings = self.encodings.values();
         let first = encodings.next()?;

@@ -1,4 +1,4 @@
-//! The rules of a batch, as a pure function: which mutations pass, and with which revisions.
+//! The rules of a batch, as a pure function: which mutations pass, and which revisions they get.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use super::{
 };
 use crate::revision::Revision;
 
-/// What a batch comes down to.
+/// The result of judging a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// One per mutation.
+    /// One outcome per mutation.
     pub outcomes: Vec<Outcome>,
-    /// The writes to do; their revisions follow the base without a gap.
+    /// The writes to carry out. Their revisions follow the base without a gap.
     pub writes: Vec<Write>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Index into the batch.
+    /// The mutation's index in the batch.
     pub index: usize,
     pub revision: Revision,
     pub kind: ChangeKind,
     pub previous: Option<Revision>,
 }
 
-/// Judges a batch under its terms; `registered` tells whether the fence stands. Returns also what becomes of the
-/// registry: what was asked for, if everything else passes.
+/// Judges a batch under its terms. `registered` tells whether the fence's registration still exists. Also returns the
+/// change of the registry to carry out: the requested one if all mutations pass, otherwise none.
 pub fn judge_under<'a>(
     batch: &[Mutation],
     base: Revision,
@@ -48,9 +48,9 @@ pub fn judge_under<'a>(
     Ok((verdict, Some(change)))
 }
 
-/// Judges `batch` in order. `live[i]` is the database's live version of `batch[i].key`, and behind these stand those of
-/// [`required_keys`]; a later mutation is judged against what earlier ones made of the rows that it writes or requires.
-/// `lost` is the server's fence, if it does not stand any more.
+/// Judges `batch` in order. `live[i]` is the live version in the database of `batch[i].key`; behind these follow the
+/// live versions of the [`required_keys`]. Each mutation is judged against what the earlier mutations of the batch did
+/// to the rows that it writes or requires. `lost` is the server's fence if its registration is gone.
 fn judge(batch: &[Mutation], base: Revision, live: &[Option<Revision>], lost: Option<&Fence>) -> Verdict {
     let mut current: HashMap<&Key, Option<Revision>> = HashMap::with_capacity(batch.len());
     let mut verdict = Verdict { outcomes: Vec::with_capacity(batch.len()), writes: Vec::new() };
@@ -198,7 +198,8 @@ mod tests {
                 Outcome::Committed(Revision(12)),
                 Outcome::Unmet { requirement: 1, found: None },
                 Outcome::Committed(Revision(13)),
-                // Its own row comes first: to whom that is lost, nothing else matters.
+                // A conflict on the mutation's own row is reported before unmet requirements: the caller has lost the
+                // row anyway.
                 Outcome::Conflict { found: None },
             ]
         );

@@ -1,6 +1,6 @@
-//! The high-water mark: the newest revision this server has seen acknowledged, and where the database stood then, kept
-//! outside the database. So a database that comes back older than it was (a restored file, a snapshot of a volume, a
-//! failover that lost commits) is noticed, and so is one that is not the same database any more.
+//! The high-water mark: the newest revision that this server has seen acknowledged, and where the database stood then.
+//! It is kept outside the database, so that the server notices a database that comes back older than it was (a restored
+//! file, a snapshot of a volume, a failover that lost commits), and one that is a different database.
 
 mod file;
 
@@ -12,35 +12,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::file::Saved;
 use crate::revision::Revision;
 
-/// How far the clock jumps beyond the mark: other servers may have acknowledged revisions this one never saw.
+/// How far the clock jumps beyond the mark: other servers may have acknowledged revisions that this server never saw.
 pub const SAFETY_GAP: u64 = 1_000_000;
 
-/// Where a PostgreSQL cluster stood when this server looked. Ordered by age: revisions only grow, even where the log
-/// position goes back.
+/// Where a PostgreSQL cluster stood when this server looked. The order is by age, revision first: revisions only grow,
+/// even where the log position goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
     pub revision: Revision,
     pub timeline: u32,
-    /// The end of the write-ahead log that the cluster had on its disk.
+    /// The position in the write-ahead log up to which the cluster had written to its disk.
     pub flushed: u64,
     /// The cluster's system identifier; `None` where the role may not read it.
     pub system: Option<u64>,
 }
 
-/// Grows only. Cheap to raise; written to its file by [`HighWaterMark::save`]. The default has no file: that is enough for
-/// a store that does not outlive the process.
+/// The mark only grows. Raising it is cheap; [`HighWaterMark::save`] writes it to its file. The default mark has no
+/// file, which is enough for a store that does not outlive the process.
 #[derive(Default)]
 pub struct HighWaterMark {
     path: Option<PathBuf>,
     newest: AtomicU64,
     sighting: Mutex<Option<Sighting>>,
-    /// What the file is known to hold at least.
+    /// A lower bound of what the file contains.
     saved: Mutex<Saved>,
 }
 
 impl HighWaterMark {
-    /// Reads the file; a missing one means that nothing has been acknowledged yet. One that cannot be read is reported,
-    /// and the database is believed: a power failure may leave an empty file, which must not keep a server from starting.
+    /// Reads the file. A missing file means that nothing has been acknowledged yet. A file that cannot be read is
+    /// reported and ignored: a power failure may leave an empty file, which must not keep a server from starting.
     pub fn load(path: PathBuf) -> Self {
         let saved = file::read(&path).unwrap_or_else(|error| {
             tracing::warn!(
@@ -67,7 +67,7 @@ impl HighWaterMark {
         self.newest.fetch_max(revision.0, Ordering::AcqRel);
     }
 
-    /// Where the database stood when it was looked at last.
+    /// Where the database stood at the last look.
     pub fn sighting(&self) -> Option<Sighting> {
         *lock(&self.sighting)
     }
@@ -76,8 +76,8 @@ impl HighWaterMark {
         *lock(&self.sighting) = Some(sighting);
     }
 
-    /// Writes the mark to its file, if it has grown, durably. Blocks until the disk has it. Servers may share the file: it
-    /// never goes back, whichever of them writes last.
+    /// Writes the mark durably to its file, if it has grown; blocks until the disk has it. Several servers may share
+    /// the file: it never goes back, whichever server writes last.
     pub fn save(&self) -> io::Result<()> {
         let mut saved = lock(&self.saved);
         let present = Saved { revision: self.get(), sighting: self.sighting() };
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Two servers with one data directory, of which one was paused.
+    /// Two servers share a data directory, and one of them was paused for a while.
     #[test]
     fn a_lower_mark_never_replaces_a_higher_one() {
         let dir = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ mod tests {
         behind.save().unwrap();
         let found = HighWaterMark::load(path.clone());
         assert_eq!((found.get(), found.sighting()), (Revision(9), Some(at(9, 90))));
-        // After a jump of the clock the log's position may be lower than before, and is believed.
+        // After a jump of the clock the log position may be lower than before; the higher revision decides.
         behind.raise(Revision(1009));
         behind.sight(at(1009, 30));
         behind.save().unwrap();
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!((found.get(), found.sighting()), (Revision(1009), Some(at(1009, 30))));
     }
 
-    /// Builds before this one wrote a number, under another name.
+    /// Earlier builds wrote a bare number, into a file with another name.
     #[test]
     fn the_mark_of_earlier_builds_is_read() {
         let dir = tempfile::tempdir().unwrap();

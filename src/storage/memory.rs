@@ -1,8 +1,8 @@
 //! A store in memory: ordered maps and the rules of `judge`, without a file, a thread or SQL.
 //!
-//! What a [`Memory`] holds lives as long as the value does. Closing it closes nothing: a server may be stopped and another
-//! one started on the same value, which finds everything. One server at a time, since nobody tells a second one what the
-//! first has written.
+//! The contents of a [`Memory`] live as long as the value. Closing it does nothing: when a server is stopped, another
+//! one can be started on the same value and finds everything. Only one server may use it at a time, since a second one
+//! would not be told what the first writes.
 
 mod reads;
 mod tables;
@@ -29,33 +29,33 @@ pub struct Memory {
     held: Mutex<Held>,
 }
 
-/// Everything a store consists of.
+/// All tables of the store.
 #[derive(Default)]
 struct Held {
     tables: Tables,
     resources: HashMap<GroupResource, ResourceId>,
     servers: HashMap<Arc<str>, Arc<Registration>>,
-    /// Newest first.
+    /// Sorted from the newest to the oldest.
     token_keys: Vec<TokenKey>,
 }
 
-/// Opens an empty store, which takes no time and cannot fail.
+/// Opens an empty store. This takes no time and cannot fail.
 pub fn open() -> Arc<dyn Backend> {
     Arc::new(Memory::default())
 }
 
 impl Memory {
-    /// Never held across an await.
+    /// Locks the tables. The guard is never held across an await.
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A picture of all rows, which no later write changes. Costs a few pointers.
+    /// A snapshot of all rows, which later writes do not change. It costs a few pointers.
     fn picture(&self) -> Tables {
         self.lock().tables.clone()
     }
 
-    /// A picture in which the state at `at` can be read.
+    /// A snapshot in which the state at `at` can be read.
     fn picture_at(&self, at: Revision) -> Result<Tables, Error> {
         let tables = self.picture();
         tables.clock.check(at)?;
@@ -69,7 +69,7 @@ impl Backend for Memory {
         "memory"
     }
 
-    /// A batch waits for nothing, so another one could not be prepared meanwhile.
+    /// Committing in memory waits for nothing, so there is no time in which to prepare a second batch.
     fn pipeline_depth(&self) -> usize {
         1
     }
@@ -165,7 +165,7 @@ impl Backend for Memory {
         Ok(Swept { changes, took: begun.elapsed().max(Duration::from_nanos(1)) })
     }
 
-    /// The allocator has what was swept.
+    /// Swept rows are returned to the allocator at once, so there is nothing to do.
     async fn reclaim(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Backend for Memory {
         Ok(rotation.keys)
     }
 
-    /// Nobody else commits to this store.
+    /// Never returns: no other server commits to this store.
     async fn hint(&self) {
         std::future::pending().await
     }

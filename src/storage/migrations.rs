@@ -1,20 +1,21 @@
-//! Bringing a database's schema up to date, and what can be wrong with it in the operator's terms.
+//! Bringing a database's schema up to date, and the errors of that in the operator's terms.
 
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 
 use super::OpenError;
 
-/// Applies what is missing of `migrations` to the database at `url`.
+/// Applies those `migrations` that the database at `url` does not have yet.
 pub async fn apply<C: Migrate>(
     migrations: &Migrator,
     connection: &mut C,
     url: &str,
 ) -> Result<(), OpenError> {
-    // Not `run`, whose future the compiler cannot prove to be Send when it is given a connection.
+    // `Migrator::run` has a future that the compiler cannot prove to be Send when it is given a connection.
     migrations.run_direct(None, connection, false).await.map_err(|error| open_error(url, error))
 }
 
-/// A database that is only read is not brought up to date, but it must not hold what this program does not know.
+/// Refuses a database whose newest migration this program does not know. For databases that are only read and therefore
+/// not migrated.
 pub fn refuse_newer(migrations: &Migrator, newest: i64) -> Result<(), OpenError> {
     match migrations.version_exists(newest) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! PostgreSQL: any number of servers on one database, in step through the clock's row lock.
+//! PostgreSQL: any number of servers share one database and take turns by the lock on the clock's row.
 
 mod address;
 mod batch;
@@ -42,20 +42,21 @@ use crate::schema::names::GroupResource;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 
-/// Two batches in flight, upkeep, and short reads; a database is shared with other replicas.
+/// Connections for two batches in flight, upkeep, and short reads. Few, since the database is shared with other
+/// replicas.
 const CONNECTIONS: usize = 6;
-/// Lists from SQL have connections of their own: a slow client that reads one must not hold up a write.
+/// Connections for lists from SQL. They are separate so that a slow client that reads a list does not hold up writes.
 const SCANS: usize = 4;
-/// A second batch gathers its lock while the first commits: about a fifth more throughput (measured).
+/// A second batch waits for the lock while the first commits: about a fifth more throughput (measured).
 const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the outcome of a broken COMMIT is asked for before the writer is told that nobody knows.
+/// How long the database is asked for the outcome of a broken COMMIT before the caller gets [`Error::Unknown`].
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A store in one PostgreSQL schema.
 pub struct Postgres {
     connector: Connector,
-    /// Its URL, without secrets.
+    /// The URL without secrets.
     shown: String,
     pool: Pool,
     scans: Pool,
@@ -64,7 +65,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects and brings the schema up to date. The tables live in the connection's current schema.
+    /// Connects and migrates the schema. The tables live in the connection's current schema.
     pub async fn open(address: impl Into<Address>) -> Result<Self, OpenError> {
         let (connector, shown) = connector(&address.into()).await?;
         let mut connection =
@@ -74,7 +75,7 @@ impl Postgres {
         let _ = connection.close().await;
         let (pool, scans) = (Pool::new(connector.clone(), CONNECTIONS), Pool::new(connector.clone(), SCANS));
         let mut connection = pool.try_acquire().await.map_err(|error| not_opened(&shown, error))?;
-        // By number, for a channel's name is limited to the length of a schema's.
+        // The channel's name uses the schema's number: a name with the schema's name in it could be too long.
         let channel: String = sqlx::query_scalar(
             "SELECT 'rowplane_' || oid FROM pg_namespace WHERE nspname = current_schema()",
         )
@@ -93,7 +94,7 @@ impl Postgres {
         })
     }
 
-    /// Asks the database what became of a batch, until it answers.
+    /// Asks the database whether a batch was committed, until it answers.
     async fn settle(
         &self,
         transaction: &str,
@@ -130,7 +131,7 @@ impl Postgres {
     }
 }
 
-/// The way to a database, and its URL as it may be shown.
+/// How to connect to a database, and its URL without secrets.
 async fn connector(address: &Address) -> Result<(Connector, String), OpenError> {
     let shown = address.to_string();
     let route = address.resolve()?;
@@ -153,7 +154,7 @@ fn not_opened(shown: &str, error: lineage::Error) -> OpenError {
 
 /// Brings the schema up to date.
 async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenError> {
-    // Only what really changes the schema may take its time.
+    // Migrations may take long; the common case, a schema that is up to date, is found out with a short limit of time.
     let newest = pool::short(reads::newest_migration(connection)).await.ok();
     let known = MIGRATIONS.iter().map(|migration| migration.version).max();
     let applied = migrations::apply(&MIGRATIONS, connection, shown);
@@ -165,7 +166,7 @@ async fn migrate(connection: &mut PgConnection, shown: &str) -> Result<(), OpenE
     }
 }
 
-/// What the operator may have switched off in a test, and must not in earnest.
+/// Warns about settings that an operator may switch off in a test, but not in production.
 async fn warn_of_settings(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let off: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'data_checksums']) AS name \
@@ -229,7 +230,7 @@ impl Backend for Postgres {
                 self.pool.keep(connection);
                 Ok(commit)
             }
-            // Another server has been promoted meanwhile, and may not have this.
+            // Another server has been promoted meanwhile, and it may not have this commit.
             Ok(()) => {
                 connection.discard();
                 let error = Error::Unavailable("the database has been promoted".into());
@@ -318,7 +319,7 @@ impl Backend for Postgres {
         Ok(Swept { changes, took: begun.elapsed() })
     }
 
-    /// Autovacuum does it.
+    /// Does nothing: autovacuum does the work.
     async fn reclaim(&self) -> Result<(), Error> {
         Ok(())
     }
@@ -346,7 +347,7 @@ impl Backend for Postgres {
     }
 }
 
-/// Keeps a connection that failed out of the pool.
+/// Discards the connection if the result is an error, so that it does not return to the pool.
 fn checked<T>(connection: Lent, result: Result<T, Error>) -> Result<T, Error> {
     if result.is_err() {
         connection.discard();

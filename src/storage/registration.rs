@@ -1,7 +1,8 @@
-//! Which servers may write, and what each has said of how it encodes.
+//! Which servers may write, and in which encodings each of them writes.
 //!
-//! A server's row and those of its versions come and go in one transaction. While the row is there, the versions are
-//! what the server encodes in; once it is gone, no batch of that server passes any more ([`Fence`]).
+//! A server's row and the rows of its versions are added and removed in one transaction. While the server's row exists,
+//! the server encodes in the versions of its rows; once it is gone, no batch of that server passes any more
+//! ([`Fence`]).
 
 use std::sync::Arc;
 
@@ -9,58 +10,60 @@ use super::{Mutation, ResourceId};
 use crate::codec::at_rest::ValueFormat;
 use crate::revision::Revision;
 
-/// What one server says of one resource.
+/// How one server encodes one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedResource {
     pub resource: ResourceId,
     pub encoding: Box<str>,
-    /// With `encoding` among them.
+    /// The apiVersions that the server can decode, `encoding` among them.
     pub decodable: Vec<Box<str>>,
     pub served: Vec<Box<str>>,
 }
 
-/// What one server says of all resources.
+/// One server's registration: how it encodes all resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     pub server: Arc<str>,
-    /// Another one after every start.
+    /// Differs after every start of the server.
     pub incarnation: Arc<str>,
-    /// The newest format of values that it reads. Nothing newer is written while it is registered.
+    /// The newest format of values that the server can read. While it is registered, no server writes a newer format.
     pub format: ValueFormat,
     pub resources: Vec<EncodedResource>,
 }
 
-/// A change of the registered servers, in the same transaction as the mutations that show it.
+/// A change of the registered servers. It is committed in one transaction with the mutations of the objects that show
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryChange {
-    /// Replaces what the server had registered.
+    /// Replaces the server's registration.
     Put(Arc<Registration>),
     Remove(Vec<Box<str>>),
 }
 
-/// A server's right to write: it ends with its registration.
+/// A server's right to write, which ends with its registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
     pub server: Arc<str>,
     pub incarnation: Arc<str>,
-    /// What has to be written by a server before it can register.
+    /// Resources that the server must be able to write before it can register.
     pub exempt: Vec<ResourceId>,
 }
 
 impl Fence {
-    /// Whether the mutation may pass without a registration.
+    /// Whether the mutation may pass although the registration is gone.
     pub(super) fn exempts(&self, mutation: &Mutation) -> bool {
         self.exempt.contains(&mutation.key.resource)
     }
 }
 
-/// What holds for a batch beyond the preconditions of its mutations.
+/// The conditions on a batch beyond the preconditions of its mutations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
-    /// A revision known to be committed; a clock below it has lost commits.
+    /// A revision known to be committed. A database whose clock is below it has lost commits.
     pub floor: Revision,
-    /// Under which registration the batch is written; `None` needs none.
+    /// The registration under which the batch is written; `None` if the batch needs none.
     pub fence: Option<&'a Fence>,
-    /// If there is one, it and all mutations pass together or not at all.
+    /// A change of the registry to commit with the batch. If there is one, it and all mutations pass together or not at
+    /// all.
     pub registry: Option<&'a RegistryChange>,
 }

@@ -1,7 +1,7 @@
-//! SQLite: one process, one writing connection, a few reading ones.
+//! SQLite: one process with one writing connection and a few reading ones.
 //!
-//! A statement costs a hop to sqlx's worker thread, so a batch is two calls of several statements each: one that
-//! opens the transaction and reads, one that writes and commits.
+//! Every call of sqlx costs a hop to its worker thread, so a batch is two calls of several statements each: one opens
+//! the transaction and reads, the other writes and commits.
 
 mod anchor;
 mod batch;
@@ -46,21 +46,23 @@ use crate::schema::names::GroupResource;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// With larger pages every key of a batch logs a larger page of the index, with smaller ones fewer rows of 2 KB share
-/// a page: 4 KB and 16 KB both write 15 to 20 % less per second (measured).
+/// With larger pages, every key of a batch logs a larger page of the index; with smaller ones, fewer rows of 2 KB share
+/// a page. 4 KB and 16 KB both write 15 to 20 % less per second (measured).
 const PAGE_SIZE: u32 = 8 * 1024;
-/// Of the writing connection, in KiB: more than the pages of the largest batch, so that none is written to the log
-/// before the commit. Not much more: after a page split, SQLite's commit walks the whole cache.
+/// The page cache of the writing connection, in KiB. It holds more than the pages of the largest batch, so that no page
+/// is written to the log before the commit. It is not much larger, since after a page split SQLite's commit walks the
+/// whole cache.
 const WRITER_CACHE_KIB: i32 = 4 * 1024;
-/// The log file is cut back to this many bytes after a checkpoint.
+/// After a checkpoint the log file is truncated to this many bytes.
 const LOG_LIMIT: u64 = 64 << 20;
-/// One is in SQLite while the log is synced for the other.
+/// While the log is synced for one batch, the next one runs in SQLite.
 const BATCHES_IN_FLIGHT: usize = 2;
-/// Readers do not wait for the writer in WAL mode; this bounds waiting for a checkpoint or for recovery.
+/// How long a connection waits for a checkpoint or for recovery. Readers do not wait for the writer in WAL mode.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// For short reads: the clock, counts, the changefeed.
+/// Connections for short reads: the clock, counts, the changefeed.
 const READERS: u32 = 4;
-/// Lists have connections of their own: a slow client that reads one must not hold up the clock.
+/// Connections for lists. They are separate so that a slow client that reads a list does not hold up reads of the
+/// clock.
 const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
@@ -72,7 +74,7 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or creates the file and brings its schema up to date. Refuses a file another server has open.
+    /// Opens or creates the file and migrates its schema. Refuses a file that another server has open.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let url = format!("sqlite:{}", path.display());
         let files = Files::claim(path).map_err(|error| error.of(&url))?;
@@ -105,26 +107,28 @@ impl Sqlite {
     }
 }
 
-/// Of the writing connection, and of those that read.
+/// The options of the writing connection, and those of the reading ones.
 fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(64)
         .disable_statement_logging();
-    // Readers inherit none of the pragmas below: setting them takes a connection that may write.
+    // The reading options are copied before the pragmas below are added: setting those takes a connection that may
+    // write.
     let reading = options.clone().read_only(true);
     let writing = options
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
-        // The desk does it, and learns of errors.
+        // The desk makes checkpoints, so that their errors are seen.
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
         .pragma("journal_size_limit", LOG_LIMIT.to_string());
     (writing, reading)
 }
 
-/// Says how a new file is made. It would write to one that is there, too: on a full disk no connection is had so.
+/// The options that create a new file. They are not used for a file that exists: they would write to it, and on a full
+/// disk no connection could be opened.
 fn creating(writing: &SqliteConnectOptions) -> SqliteConnectOptions {
     let options = writing.clone().create_if_missing(true).page_size(PAGE_SIZE);
     options.auto_vacuum(SqliteAutoVacuum::Incremental)
@@ -172,7 +176,8 @@ impl Backend for Sqlite {
         match (self.desk.heed(finished), last) {
             (Ok(frames), last) => turn.done(last, frames).flush().await?,
             (Err(error), Some(last)) => turn.settle(last, error).await?,
-            // The clock does not tell, but a change of the registry alone can be asked for again.
+            // The clock does not show whether a change of the registry alone was committed, but that change can be
+            // requested again.
             (Err(error), None) => return Err(error),
         }
         Ok(commit)
@@ -277,7 +282,7 @@ impl Backend for Sqlite {
         Ok(keys)
     }
 
-    /// Nobody else commits to this file.
+    /// Never returns: no other server commits to this file.
     async fn hint(&self) {
         std::future::pending().await
     }

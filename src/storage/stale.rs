@@ -1,31 +1,31 @@
-//! Rows in an encoding of old: which ones, and how many.
+//! Rows stored in an outdated encoding: which rows, and how many.
 
 use std::sync::Arc;
 
 use super::{Key, ResourceId};
 use crate::revision::Revision;
 
-/// What stands at the beginning of values in protobuf, and of no others.
+/// The first bytes of every value in protobuf; no other value starts so.
 pub(super) const PROTOBUF: &[u8] = b"k8s\0";
 
-/// The live rows of a resource that are encoded in another way than this.
+/// Selects the live rows of a resource that are not encoded in this apiVersion and format.
 #[derive(Clone, Debug)]
 pub struct Stale {
     pub resource: ResourceId,
     pub api_version: Arc<str>,
     pub format: Format,
-    /// No row that was written later counts.
+    /// Rows that were written after this revision do not count.
     pub through: Revision,
 }
 
-/// How values are spelled.
+/// The format of a value's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
     Protobuf,
 }
 
-/// A row of `stale_rows.sql`.
+/// The columns of a row that `stale_rows.sql` returns.
 pub(super) type Found = (String, String, i64);
 
 impl Stale {
@@ -33,7 +33,7 @@ impl Stale {
         self.format == Format::Protobuf
     }
 
-    /// Whether a value, stored in this version, is encoded in another way.
+    /// Whether a value, stored in this apiVersion, is encoded differently.
     pub(super) fn is_in_another(&self, stored_version: &str, value: &[u8]) -> bool {
         *stored_version != *self.api_version || value.starts_with(PROTOBUF) != self.in_protobuf()
     }

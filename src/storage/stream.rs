@@ -1,4 +1,4 @@
-//! Row streams: the query runs in a task of its own, a few rows ahead of its reader.
+//! Streams of rows: a task runs the query, a few rows ahead of its reader.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -9,15 +9,16 @@ use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
 
 use super::{Error, Row};
 
-/// Rows read ahead of the consumer; bounds a scan's memory.
+/// Rows read ahead of the reader. This bounds the memory of a scan.
 pub const ROWS_AHEAD: usize = 256;
-/// A block is sent when it has as many rows, or bytes of values; to send each row by itself costs more than to read it.
+/// A block is sent when it has this many rows, or this many bytes of values. Sending each row by itself costs more than
+/// reading it.
 const BLOCK_ROWS: usize = 256;
 const BLOCK_BYTES: usize = 512 << 10;
-/// Blocks read ahead of the consumer.
+/// Blocks read ahead of the reader.
 const BLOCKS_AHEAD: usize = 2;
 
-/// Gathers rows into blocks and sends these.
+/// Gathers rows into blocks and sends the blocks.
 pub struct Blocks {
     rows: Vec<Row>,
     bytes: usize,
@@ -30,7 +31,7 @@ impl Blocks {
         (Self { rows: Vec::new(), bytes: 0, sender }, receiver)
     }
 
-    /// Fails once nobody listens any more.
+    /// Adds a row. Fails once the receiver is gone.
     pub async fn push(&mut self, row: Row) -> Result<(), Error> {
         self.bytes += row.value.len();
         self.rows.push(row);
@@ -40,9 +41,9 @@ impl Blocks {
         self.send().await
     }
 
-    /// Sends what is left, or why there is no more.
+    /// Sends the last block, or the error that ended the read.
     pub async fn end(mut self, read: Result<(), Error>) {
-        // Nobody may be listening any more.
+        // The receiver may be gone, which is no error.
         let _ = match read {
             Ok(()) => self.send().await,
             Err(error) => self.sender.send(Err(error)).await.map_err(|_| Error::Closed),
@@ -56,17 +57,17 @@ impl Blocks {
     }
 }
 
-/// How long a query waits, with its snapshot open, for a reader that takes no rows. What it holds up meanwhile is the
-/// reuse of the log in SQLite, and of dead rows in PostgreSQL.
+/// How long a query keeps its snapshot open for a reader that takes no rows. An open snapshot prevents SQLite from
+/// reusing its log, and PostgreSQL from removing dead rows.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What became of a row.
+/// What happened to a row that was offered to the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     Taken,
-    /// Nobody reads any more.
+    /// The reader is gone.
     Gone,
-    /// The reader takes nothing. The query has to let go of its snapshot, and then call [`give_up`].
+    /// The reader takes no rows. The query must close its snapshot, and then call [`give_up`].
     Stalled,
 }
 
@@ -92,13 +93,14 @@ async fn offer_for<T, E>(
     }
 }
 
-/// Ends the rows with an error, should their reader come back.
+/// Ends the rows with an error, which the reader gets if it continues.
 pub async fn give_up<T, E: From<Error>>(sender: &mpsc::Sender<Result<T, E>>) {
     let text = format!("the reader of a scan took no rows for {} s", PATIENCE.as_secs());
     let _ = sender.send(Err(Error::Unavailable(text.into()).into())).await;
 }
 
-/// Spawns `query`, which sends rows until it ends or its receiver is gone. Ends with an error if the task dies.
+/// Spawns `query`, which sends rows until it is done or its receiver is gone. The stream ends with an error if the task
+/// dies.
 pub fn stream<T, E>(
     receiver: mpsc::Receiver<Result<T, E>>,
     query: impl Future<Output = ()> + Send + 'static,

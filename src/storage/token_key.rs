@@ -1,28 +1,28 @@
-//! When a new token key is due and which old ones still verify; the same rule for both databases.
+//! When a new token key is due, and which old keys still verify. Both databases use this rule.
 
 use super::TokenKey;
 
-/// Old keys verify for so many lifetimes of a key: longer than any token can be of use.
+/// For how many lifetimes of a key an old key still verifies: longer than any token can be useful.
 const LIFETIMES_KEPT: i64 = 3;
 const SECRET_BYTES: usize = 32;
 
 /// The keys after a rotation, newest first.
 pub struct Rotation {
     pub keys: Vec<TokenKey>,
-    /// The key that has to be stored, if one was due; it is also the first of `keys`.
+    /// The key to store, if a new one was due. It is also the first of `keys`.
     pub added: Option<TokenKey>,
 }
 
 impl Rotation {
-    /// Keys with a smaller id are to be dropped.
+    /// The smallest id that is kept; keys with smaller ids must be deleted.
     pub fn oldest(&self) -> u32 {
         self.keys.last().map_or(0, |key| key.id)
     }
 }
 
-/// `rows` are (id, created_at, secret), newest first; times in seconds.
+/// Rotates the keys. `rows` are (id, created_at, secret), newest first; times are in seconds.
 pub fn rotate(rows: Vec<(i64, i64, Vec<u8>)>, now: i64, max_age: i64) -> Rotation {
-    // Ids are never used twice, or a token of a dropped key could be tried against a younger one.
+    // Ids are never reused. Otherwise a token of a deleted key could be verified with a younger key.
     let newest_id = rows.first().map_or(0, |(id, ..)| *id as u32);
     let mut keys: Vec<TokenKey> = rows
         .into_iter()

@@ -1,8 +1,8 @@
-//! A whole store on its way elsewhere: into a file, out of one, or into another database.
+//! Moving a whole store: into a file, out of one, or into another database.
 //!
-//! What travels is the state at one revision, without its history. The store it arrives in has a clock far ahead of
-//! that revision, and history before the clock counts as compacted: revisions never go back for anybody, and clients
-//! list anew. Objects keep their resourceVersions.
+//! What is moved is the state at one revision, without its history. The target's clock is set far ahead of that
+//! revision, and history before the clock counts as compacted: revisions never go back for any client, and clients list
+//! anew. Objects keep their resourceVersions.
 
 mod meter;
 
@@ -17,22 +17,23 @@ use crate::schema::names::GroupResource;
 
 pub use self::meter::{Length, Meter, Step};
 
-/// A batch is sent when it holds as many records, or bytes of values: each costs its receiver a wait or a statement.
+/// A batch is sent when it holds this many records, or this many bytes of values. Each batch costs its receiver a wait
+/// or a statement.
 const BATCH_RECORDS: usize = 500;
 const BATCH_BYTES: usize = 2 << 20;
-/// Batches that wait for their receiver.
+/// How many batches may wait for their receiver.
 pub(super) const BATCHES_AHEAD: usize = 4;
 
 /// The state of a store at one revision.
 pub struct Export {
     pub revision: Revision,
-    /// How much there is to come.
+    /// The amount of data that the batches will bring.
     pub length: Length,
-    /// An error ends it, and what came before is then not the whole state.
+    /// The records. An error ends the stream; the records before the error are then not the whole state.
     pub batches: BoxStream<'static, Result<Vec<Record>, Error>>,
 }
 
-/// A piece of a store.
+/// One item of a store that is moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     TokenKey(TokenKey),
@@ -48,53 +49,53 @@ pub struct StoredObject {
     pub name: String,
     pub revision: Revision,
     pub uid: String,
-    /// The apiVersion that `value` is encoded in.
+    /// The apiVersion in which `value` is encoded.
     pub stored_version: String,
     pub value: Vec<u8>,
 }
 
-/// Objects by resource.
+/// The number of objects, by resource.
 pub type Counts = BTreeMap<GroupResource, u64>;
 
-/// Why a store could not be moved. The target is then as it was before.
+/// Why a store could not be moved. The target is then unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
     Store(#[from] super::Error),
-    /// A target has to be new: nothing in it may be lost or mixed with what arrives.
+    /// The target must be a new store, so that nothing in it is lost or mixed with what arrives.
     #[error("the database is not empty: it stands at revision {0}; restore into a new one")]
     NotEmpty(Revision),
     #[error("the backup is damaged: {0}")]
     Damaged(String),
     #[error("cannot read the backup: {0}")]
     Read(Arc<std::io::Error>),
-    /// What was written is not what was read.
+    /// The number of objects written differs from the number read.
     #[error("{resource}: {read} objects were read and {written} written")]
     Counts { resource: GroupResource, read: u64, written: u64 },
 }
 
-/// All keys of continue tokens. Gives [`KeyRow`]s.
+/// Selects all keys of continue tokens, as [`KeyRow`]s.
 pub(super) const TOKEN_KEYS: &str = "SELECT id, created_at, secret FROM token_keys ORDER BY id";
 pub(super) type KeyRow = (i32, i64, Vec<u8>);
 
-/// All live objects. Gives [`ObjectRow`]s.
+/// Selects all live objects, as [`ObjectRow`]s.
 pub(super) const LIVE_OBJECTS: &str = include_str!("sql/live_objects.sql");
 pub(super) type ObjectRow = (String, String, String, String, i64, String, String, Vec<u8>);
 
-/// Those of one resource.
+/// Selects the live objects of one resource, as [`ObjectRow`]s.
 pub(super) const LIVE_OBJECTS_OF: &str = include_str!("sql/live_objects_of.sql");
 
-/// How many rows [`LIVE_OBJECTS`] gives.
+/// Counts the rows that [`LIVE_OBJECTS`] selects.
 pub(super) const LIVE_COUNT: &str = include_str!("sql/live_count.sql");
 
-/// How many objects a store that has just been filled holds. Gives [`CountRow`]s.
+/// Counts the objects of a store that has just been filled, as [`CountRow`]s.
 pub(super) const COUNTS: &str = "SELECT r.api_group, r.plural, n.objects FROM \
      (SELECT resource, COUNT(*) AS objects FROM objects GROUP BY resource) n JOIN resources r ON r.id = n.resource";
 pub(super) type CountRow = (String, String, i64);
 
-/// Sends what is in a store, until nobody listens.
+/// Sends the contents of a store, until they end or the receiver is gone.
 pub(super) async fn send(
     keys: Vec<KeyRow>,
     objects: impl Stream<Item = Result<ObjectRow, super::Error>>,
@@ -128,7 +129,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// The batch if it is full now.
+    /// Adds a record. Returns the batch if it is full now.
     pub fn add(&mut self, record: Record) -> Option<Vec<Record>> {
         if let Record::Object(object) = &record {
             self.bytes += object.value.len();
@@ -151,7 +152,7 @@ impl From<ObjectRow> for StoredObject {
     }
 }
 
-/// What arrives in a store, counted.
+/// The records of a batch that arrived in a store, by type.
 pub(super) struct Arrivals {
     pub keys: Vec<TokenKey>,
     pub objects: Vec<StoredObject>,
@@ -174,7 +175,7 @@ impl Arrivals {
     }
 }
 
-/// Counts an object.
+/// Adds one object to the counts.
 pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
     match counts.get_mut(resource) {
         Some(count) => *count += 1,
@@ -182,13 +183,13 @@ pub(super) fn count(counts: &mut Counts, resource: &GroupResource) {
     }
 }
 
-/// Where the clock of a store stands that holds the state of `revision`: beyond whatever its source may have
-/// acknowledged since.
+/// Where the clock of the target must stand if it holds the state of `revision`: beyond every revision that the source
+/// may have acknowledged since.
 pub(super) fn clock_after(revision: Revision) -> Revision {
     Revision(revision.0 + SAFETY_GAP)
 }
 
-/// Every object that was read has to have been written, and nothing else.
+/// Fails unless exactly those objects were written that were read.
 pub(super) fn compare(read: &Counts, written: Vec<CountRow>) -> Result<(), Error> {
     let written =
         written.iter().map(|(group, plural, n)| (GroupResource::new(group, plural), *n as u64)).collect();

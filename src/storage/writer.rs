@@ -1,5 +1,5 @@
-//! Group commit: the mutations of all requests share transactions. While one batch is being committed the next one
-//! gathers, until it holds the clock's lock.
+//! Group commit: the mutations of all requests share transactions. While one batch is being committed, the next one
+//! gathers mutations, until it holds the clock's lock.
 
 mod gathering;
 
@@ -20,33 +20,33 @@ use crate::revision::Revision;
 use crate::runtime::Runtime;
 use crate::tasks::Tasks;
 
-/// Requests that may wait for a place in a batch. Beyond it callers wait to hand in, which is all they would do here.
+/// How many mutations may wait for a batch. When the queue is full, callers wait until there is room in it.
 const QUEUE: usize = 4096;
 
-/// The way to write. Cheap to clone.
+/// A handle for writing. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     writer: Arc<Writer>,
     queue: mpsc::Sender<Pending>,
 }
 
-/// What became of a mutation.
+/// The outcome of a mutation.
 #[derive(Clone, Debug)]
 pub enum Written {
-    /// Durable, and visible to every reader of this server's cache.
+    /// The write is durable, and visible to every reader of this server's cache.
     Committed { revision: Revision, object: Option<Arc<Object>> },
-    /// The precondition failed: at `judged_at` the live version was `found`.
+    /// The precondition failed: at the revision `judged_at` the live version was `found`.
     Conflict { found: Option<Revision>, judged_at: Revision },
-    /// A [requirement](super::Requirement) failed: at `judged_at` another version of its row was live.
+    /// A [requirement](super::Requirement) failed: at the revision `judged_at` another version of its row was live.
     Unmet { judged_at: Revision },
 }
 
-/// What became of mutations that pass together or not at all.
+/// The outcome of mutations that pass together or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Together {
-    /// Durable and visible.
+    /// The writes are durable, and visible to every reader of this server's cache.
     Committed,
-    /// A precondition or a requirement failed, and nothing was written; the state at this revision shows why.
+    /// A precondition or a requirement failed, and nothing was written. The state at `judged_at` shows why.
     Conflict { judged_at: Revision },
 }
 
@@ -58,9 +58,9 @@ struct Pending {
 }
 
 impl Store {
-    /// Starts the writer task. It ends when its queue is empty and either the last clone of the store is gone or its
-    /// tasks are being stopped, after which nothing is written any more. Without a sink nobody is shown what was
-    /// written before the writers are answered.
+    /// Starts the writer task. The task ends when its queue is empty and either the last clone of the store is gone or
+    /// its tasks are being stopped; nothing is written afterwards. With a sink, a write is answered after the cache has
+    /// made it visible; without one, after its commit.
     pub fn start(
         backend: Arc<dyn Backend>,
         sink: Option<CommitSink>,
@@ -79,27 +79,28 @@ impl Store {
         &self.writer.backend
     }
 
-    /// From now on this server writes only as long as its registration stands. Set once; later calls change nothing.
+    /// From now on this server writes only while its registration exists. The fence is set once; later calls change
+    /// nothing.
     pub fn set_fence(&self, fence: Fence) {
         let _ = self.writer.fence.set(fence);
     }
 
-    /// Returns after a batch was refused for want of the registration; also if that was before the call.
+    /// Returns once a batch has been refused because the registration was gone, even if that was before this call.
     pub async fn fenced(&self) {
         self.writer.fenced.notified().await;
     }
 
-    /// Writes; returns once the write is durable and published, or has certainly failed. A caller that stops waiting
-    /// does not stop the write.
+    /// Writes one mutation. Returns once the write is durable and visible, or has certainly failed. If the caller stops
+    /// waiting, the write goes on.
     pub async fn write(&self, mutation: Mutation) -> Result<Written, Error> {
         let (reply, answer) = oneshot::channel();
         self.queue.send(Pending { mutation, reply }).await.map_err(|_| Error::Closed)?;
-        // The writer died with the batch, or the runtime ended: before or after the commit, nobody can tell.
+        // The writer has died, or the runtime has ended, with this batch: it is unknown whether it was committed.
         answer.await.map_err(|_| Error::Unknown("the writer ended".into()))?
     }
 
-    /// Writes everything or nothing, in a transaction of its own, and changes the registry with it. Does not stop when
-    /// the caller stops waiting.
+    /// Writes all mutations or none, in a transaction of their own, together with a change of the registry. If the
+    /// caller stops waiting, the write goes on.
     pub async fn write_together(
         &self,
         mutations: Vec<Mutation>,
@@ -120,19 +121,19 @@ struct Writer {
     tasks: Tasks,
     commits: CommitMetrics,
     fence: OnceLock<Fence>,
-    /// A batch has met a fence that does not stand.
+    /// Notified when a batch was refused because the registration was gone.
     fenced: Notify,
 }
 
-/// Where a commit is handed to the cache; `None` where there is no cache.
+/// The permit to hand a commit to the cache; `None` if there is no cache.
 type Slot = Option<mpsc::OwnedPermit<OwnCommit>>;
 
-/// A batch's place among those in flight.
+/// A batch's place in the order of the batches in flight.
 #[derive(Default)]
 struct Place {
-    /// Ends when the batch before has been handed on, or has failed.
+    /// Ends when the batch before this one has been handed to the cache, or has failed.
     before: Option<oneshot::Receiver<()>>,
-    /// Dropped when this one has.
+    /// Dropped when this batch has been handed to the cache, or has failed.
     after: Option<oneshot::Sender<()>>,
 }
 
@@ -162,13 +163,13 @@ impl Writer {
                     Err(error) => refuse(replies, &error),
                 }
             });
-            // Until this batch is closed another one would only take from it.
+            // Before this batch is sealed, another one would only take mutations away from it.
             let Ok(queue) = queue.await else { return };
             pending = queue;
         }
     }
 
-    /// What was handed in next; `None` once nothing will be.
+    /// The next mutation that was handed in; `None` once there will be no more.
     async fn next(&self, pending: &mut mpsc::Receiver<Pending>) -> Option<Pending> {
         tokio::select! {
             biased;
@@ -180,13 +181,13 @@ impl Writer {
         }
     }
 
-    /// Commits a batch; where the database has lost commits, first lifts the clock over them.
+    /// Commits a batch. If the database has lost commits, first raises the clock above them.
     async fn commit(
         &self,
         batch: &mut dyn Batch,
         registry: Option<&RegistryChange>,
     ) -> Result<Commit, Error> {
-        // Whoever registers has no registration to lose.
+        // A server that registers has no registration yet that could be lost.
         let registers = matches!(registry, Some(RegistryChange::Put(_)));
         let fence = self.fence.get().filter(|_| !registers);
         let terms = Terms { floor: self.mark.get(), fence, registry };
@@ -224,15 +225,15 @@ impl Writer {
         Ok(Together::Committed)
     }
 
-    /// Waits until another commit can be handed to the cache, so that no more are made than can be shown to readers:
-    /// none at all once the cache has ended.
+    /// Waits until the cache accepts another commit, so that there are never more commits than the cache has room for.
+    /// Fails once the cache has ended.
     async fn reserve(&self) -> Result<Slot, Error> {
         let Some(sink) = self.sink.clone() else { return Ok(None) };
         sink.reserve_owned().await.map(Some).map_err(|_| Error::Closed)
     }
 
-    /// Makes what was written visible to this server's readers. Fails if the cache has ended before it did that: the
-    /// writes are there, but who was told so would not find them here.
+    /// Makes committed writes visible to this server's readers. Fails if the cache has ended before: the writes are
+    /// durable then, but a client that was told so would not find them on this server.
     async fn announce(
         &self,
         base: Revision,
@@ -244,8 +245,8 @@ impl Writer {
         self.mark.raise(last.revision);
         let (published, done) = oneshot::channel();
         let commit = OwnCommit { base, writes, published };
-        // Commits in their order spare the cache a look into the database. With other servers in between it has to look
-        // anyway, and nobody waits for a batch whose fate is being found out.
+        // Commits in their order spare the cache a read of the database. With other servers in between it has to read
+        // anyway, and no batch should wait for another one whose fate is still being found out.
         let Place { before, after } = place;
         if let Some(before) = before.filter(|_| !self.backend.shared()) {
             let _ = before.await;

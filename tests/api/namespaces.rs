@@ -16,6 +16,7 @@ on_both_databases! {
     a_namespace_waits_for_finalizers,
     pods_go_first,
     nothing_new_in_a_terminating_namespace,
+    nothing_is_bound_or_evicted_in_a_terminating_namespace,
     finalize_takes_finalizers_off,
     a_namespace_that_was_terminating_at_the_end_goes_after_a_restart,
 }
@@ -191,6 +192,23 @@ async fn nothing_new_in_a_terminating_namespace(setup: Setup) {
     answer.fails(409, "AlreadyExists", text, json!({"name": "t", "kind": "namespaces"}));
     // What is there can be changed, and that is how it ends.
     server.patch(format!("{CONFIGMAPS}/held"), &json!({"data": {"k": "v"}})).await.ok();
+}
+
+async fn nothing_is_bound_or_evicted_in_a_terminating_namespace(setup: Setup) {
+    let server = setup.start().await;
+    let pods = "/api/v1/namespaces/t/pods";
+    let pod = json!({"metadata": {"name": "p", "finalizers": ["example.com/f"]},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    server.post(pods, &pod).await.expect(201);
+    server.delete(T).await.ok();
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"},
+        "target": {"kind": "Node", "name": "n"}});
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    for (part, body) in [("binding", binding), ("eviction", eviction)] {
+        let refused = server.post(format!("{pods}/p/{part}"), &body).await.failure();
+        let text = "pods \"p\" is forbidden: unable to create new content in namespace t because it is being terminated";
+        assert_eq!((&refused["code"], &refused["message"]), (&json!(403), &json!(text)), "{part}");
+    }
 }
 
 async fn finalize_takes_finalizers_off(setup: Setup) {

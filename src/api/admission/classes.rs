@@ -1,4 +1,5 @@
-//! DefaultStorageClass and DefaultIngressClass: the class of what names none is the newest that is marked so.
+//! DefaultStorageClass and DefaultIngressClass: an object that names no class gets the newest class that is marked as
+//! default.
 
 use std::cmp::Reverse;
 

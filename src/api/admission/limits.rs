@@ -1,5 +1,4 @@
-//! LimitRanger: what containers need that do not say so, and bounds of what they may need
-//! (`plugin/pkg/admission/limitranger`).
+//! LimitRanger: default requests and limits of containers, and bounds for them (`plugin/pkg/admission/limitranger`).
 
 use super::usage::{self, Amounts};
 use super::view::{self, View};
@@ -12,7 +11,7 @@ use crate::tree::Value;
 
 const RANGES: Gvr = Gvr::fixed("v1", "limitranges");
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// Above, amounts are compared in whole units.
+/// Larger amounts are compared in whole units.
 const MAX_MILLI: i64 = i64::MAX / 1000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
@@ -39,7 +38,7 @@ impl Admission for LimitRanger {
     }
 }
 
-/// Fills in the defaults of every range of the namespace.
+/// Sets the defaults of every LimitRange in the namespace.
 fn complete_pod(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     for range in view.beside(&RANGES) {
         let (mut requests, mut limits) = (ObjectMap::new(), ObjectMap::new());
@@ -121,7 +120,7 @@ fn extend(into: &mut ObjectMap, limit: &ObjectMap, from: &str) {
     }
 }
 
-/// The names of what was missing, sorted.
+/// Sets missing amounts, and returns the names of what was missing, sorted.
 fn fill(resources: &mut ObjectMap, list: &str, defaults: &ObjectMap) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in defaults {
@@ -154,7 +153,7 @@ fn told(mut wrong: Vec<String>) -> Result<(), String> {
     }
 }
 
-/// What somebody asks for, and the bounds of that.
+/// The amounts of a container or a Pod, and the limits that apply to them.
 struct Bounded<'a> {
     limit: &'a ObjectMap,
     requests: Amounts,
@@ -230,7 +229,7 @@ impl Bounded<'_> {
     }
 }
 
-/// In thousandths, if none is too large for that.
+/// The amounts in thousandths, or in whole units if one of them is too large for that.
 fn numbers(texts: [&str; 3]) -> [i64; 3] {
     let amounts = texts.map(|text| nanos(text).unwrap_or_default());
     let whole = amounts.map(units);

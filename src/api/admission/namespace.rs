@@ -1,8 +1,8 @@
-//! NamespaceLifecycle: new objects need a namespace that exists and is not going away, up to the moment at which they are
-//! committed, and some namespaces stay.
+//! NamespaceLifecycle: a new object needs a namespace that exists and is not terminating at the moment of the commit;
+//! and some namespaces cannot be deleted.
 //!
-//! The plugin judges the namespace as this server sees it, and the write then requires the very version that was judged.
-//! So nothing is created after the revision at which a namespace was marked for deletion, on whichever server.
+//! The plugin checks the namespace as this server sees it, and the write then requires the very version that was
+//! checked. So no object is created after the revision at which its namespace was marked for deletion, on any server.
 
 use super::{Admission, Attempt, Operation, Verdict};
 use crate::api::error::Error;
@@ -14,7 +14,7 @@ use crate::codec::object::Object;
 use crate::schema::names::{GroupResource, Gvr};
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 
-/// Namespaces that may not be deleted (upstream's immortal namespaces).
+/// Namespaces that cannot be deleted (upstream's immortal namespaces).
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub(super) struct NamespaceLifecycle;
@@ -22,9 +22,8 @@ pub(super) struct NamespaceLifecycle;
 impl Admission for NamespaceLifecycle {
     fn handles(&self, operation: Operation, request: &Request<'_>) -> bool {
         match operation {
-            Operation::Create => {
-                request.subresource.is_empty() && request.target.resource.definition.namespaced()
-            }
+            // Bindings and evictions are new content too.
+            Operation::Create => request.target.resource.definition.namespaced(),
             Operation::Delete => is_namespace(request),
             Operation::Update => false,
         }
@@ -39,8 +38,9 @@ impl Admission for NamespaceLifecycle {
         else {
             return Verdict::Now(Ok(()));
         };
-        // Another replica may have created the namespace a moment ago, so "not there" needs a fresh state. A namespace
-        // that is there in an old state may be gone or terminating by now: that is why its version is required.
+        // Another replica may have created the namespace a moment ago, so its absence must be confirmed in a fresh
+        // state. A namespace that an old state contains may be gone or terminating by now, which is why its version is
+        // required.
         let state = api.cache.any();
         if state.get(namespaces, "", target.namespace).is_some() {
             return Verdict::Now(admit(namespaces, attempt, &state));
@@ -71,7 +71,7 @@ fn admit(namespaces: ResourceId, attempt: &mut Attempt<'_>, state: &State) -> Re
     Ok(())
 }
 
-/// The namespace in which the object is to be created, at the version that allows it.
+/// Requires the namespace of the new object at the version that was checked.
 fn judge(namespaces: ResourceId, target: Target<'_>, state: &State) -> Result<Requirement, Error> {
     let namespace = target.namespace;
     let Some(found) = state.get(namespaces, "", namespace) else {
@@ -85,7 +85,7 @@ fn judge(namespaces: ResourceId, target: Target<'_>, state: &State) -> Result<Re
     Ok(Requirement { key, expect: Expect::At(found.revision()) })
 }
 
-/// An error if that cannot be read.
+/// Fails if the namespace cannot be read.
 fn is_terminating(namespace: &Object) -> Result<bool, Error> {
     namespace.json()?;
     Ok(namespace.mentions("deletionTimestamp")

@@ -1,4 +1,4 @@
-//! Priority: a Pod's number is that of its class (`plugin/pkg/admission/priority`).
+//! Priority: a Pod gets the number of its priority class (`plugin/pkg/admission/priority`).
 
 use super::view::{self, View};
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
@@ -76,7 +76,7 @@ fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     Ok(())
 }
 
-/// What was filled in stays, though the writer does not say it.
+/// Keeps the values that were filled in earlier if the client does not send them.
 fn keep(new: &mut ObjectMap, old: &ObjectMap) {
     let (spec, old) = (fields::object_mut(new, "spec"), fields::object(old, "spec"));
     for name in ["priority", "preemptionPolicy"] {
@@ -88,7 +88,7 @@ fn keep(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// One class at most is that of Pods which name none.
+/// Refuses a second class that is the default for Pods without a class.
 fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     if class.get("globalDefault") != Some(&Value::Bool(true)) {
         return Ok(());
@@ -102,7 +102,7 @@ fn only_default(view: &View<'_>, class: &ObjectMap) -> Result<(), String> {
     }
 }
 
-/// Of several, which only a race can make, the one with the lowest value.
+/// The default class. Several can exist only after a race; then it is the one with the lowest value.
 fn default_class(view: &View<'_>) -> Option<ObjectMap> {
     let classes = view.mentioning(&CLASSES, "globalDefault").into_iter();
     classes.filter(|class| class.get("globalDefault") == Some(&Value::Bool(true))).min_by_key(value)

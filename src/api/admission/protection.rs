@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: volumes wait for those who use them. Who takes the finalizers off is
-//! kube-controller-manager.
+//! StorageObjectInUseProtection: volumes get a finalizer that keeps them as long as they are used.
+//! kube-controller-manager removes it.
 
 use super::tolerations::list_mut;
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
@@ -20,7 +20,7 @@ impl Admission for StorageObjectInUseProtection {
     }
 }
 
-/// What keeps an object of this kind for as long as somebody uses it.
+/// The finalizer that protects objects of this kind while they are used.
 fn finalizer(request: &Request<'_>) -> Option<&'static str> {
     let protected = [
         ("", "PersistentVolume", "kubernetes.io/pv-protection"),

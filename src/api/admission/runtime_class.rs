@@ -1,4 +1,4 @@
-//! RuntimeClass: what running Pods in a certain way costs, and where that is possible.
+//! RuntimeClass: a Pod gets the overhead and the scheduling constraints of its class.
 
 use std::collections::HashSet;
 
@@ -52,7 +52,7 @@ fn complete(view: &View<'_>, pod: &mut ObjectMap) -> Result<(), String> {
     }
 }
 
-/// Refuses an overhead that no class explains.
+/// Refuses an overhead that does not come from a class.
 fn check(view: &View<'_>, pod: &ObjectMap) -> Result<(), String> {
     let Some(spec) = fields::object(pod, "spec").filter(|spec| fields::object(spec, "overhead").is_some())
     else {
@@ -98,10 +98,11 @@ fn place(spec: &mut ObjectMap, scheduling: &ObjectMap) -> Result<(), String> {
     Ok(())
 }
 
-/// More tolerations than these are not held against each other: that would take minutes for a body full of them.
+/// The most tolerations that are compared with each other; comparing a body full of them would take minutes.
 const MOST_COMPARED: usize = 2000;
 
-/// Without those that others include; of equals the first. Of more than [`MOST_COMPARED`] only equals go.
+/// Drops tolerations that another one includes; of equal ones the first stays. Of more than [`MOST_COMPARED`], drops
+/// only duplicates.
 fn merged(all: &[Value]) -> Vec<Value> {
     if all.len() > MOST_COMPARED {
         let mut seen = HashSet::with_capacity(all.len());

@@ -1,5 +1,5 @@
-//! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and nothing
-//! goes to a Node before it is ready.
+//! DefaultTolerationSeconds and TaintNodesByCondition: Pods stay for five minutes on a Node that is lost, and no Pod is
+//! scheduled to a Node before it is ready.
 
 use super::{Admission, Attempt, Operation, Verdict, of_kind};
 use crate::api::request::Request;
@@ -34,7 +34,7 @@ impl Admission for TaintNodesByCondition {
     }
 }
 
-/// What the Pod does not say of lost Nodes.
+/// Adds tolerations for lost Nodes, unless the Pod has its own.
 fn add(pod: &mut ObjectMap) {
     let spec = fields::object_mut(pod, "spec");
     let said = fields::items(spec, &["tolerations"]);
@@ -66,7 +66,7 @@ fn text<'a>(item: &'a Value, name: &str) -> &'a str {
     item.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The list under `name`, made if there is none.
+/// The list in this field, inserted if it is missing.
 pub(super) fn list_mut<'a>(parent: &'a mut ObjectMap, name: &str) -> &'a mut Vec<Value> {
     let value = parent.entry(name).or_insert(Value::Null);
     if !value.is_array() {

@@ -1,4 +1,4 @@
-//! What a Pod asks for as a whole.
+//! The resources that a Pod requests in total.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use crate::api::{ObjectMap, fields};
 use crate::quantity;
 use crate::tree::Value;
 
-/// The resources that a Pod may ask for as a whole.
+/// The resources that can be requested for a whole Pod.
 const OF_PODS: [&str; 2] = ["cpu", "memory"];
 
 /// Amounts by resource.
@@ -46,7 +46,8 @@ impl Amounts {
     }
 }
 
-/// `requests` or `limits`: of containers together, of what initialises them at least, of the Pod before all.
+/// A Pod's total `requests` or `limits`: the sum of its containers, at least the largest init container, and overridden
+/// by the Pod's own.
 pub(super) fn of_pod(pod: &ObjectMap, list: &str) -> Amounts {
     let amounts =
         |holder: &Value| Amounts::of(holder.get("resources").and_then(|own| own.get(list)?.as_object()));

@@ -1,4 +1,4 @@
-//! What plugins see of the store: other objects, as they were a moment ago.
+//! What plugins see of the store: other objects, as of a moment ago.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use crate::cache::{Range, State};
 use crate::codec::object::Object;
 use crate::schema::names::Gvr;
 
-/// One state, seen from one namespace. An object that cannot be read is not shown to plugins, and what they say then
-/// does not count: the whole admission fails with [`View::failure`]. A LimitRange does not end by becoming unreadable.
+/// One state, seen from one namespace. If a plugin asks for an object that cannot be read, the plugin does not get it,
+/// its answer is ignored, and admission fails with [`View::failure`]: a LimitRange keeps limiting when it becomes
+/// unreadable.
 pub(super) struct View<'a> {
     api: &'a Api,
     state: &'a State,
-    /// Of the object that is admitted; empty for the cluster scope.
+    /// The namespace of the admitted object; empty for the cluster scope.
     namespace: &'a str,
     failure: OnceCell<Error>,
 }
@@ -26,24 +27,24 @@ impl<'a> View<'a> {
         Self { api, state, namespace, failure: OnceCell::new() }
     }
 
-    /// Why nothing can be said, if a plugin met an object that cannot be read.
+    /// The error, if a plugin asked for an object that cannot be read.
     pub fn failure(self) -> Option<Error> {
         self.failure.into_inner()
     }
 
-    /// A cluster-scoped object.
+    /// Reads a cluster-scoped object.
     pub fn get(&self, resource: &Gvr, name: &str) -> Option<ObjectMap> {
         let resource = self.resource(resource)?;
         let found = self.state.get(resource.id, "", name)?;
         self.read(resource, &found)
     }
 
-    /// All cluster-scoped objects in which a member of this name occurs.
+    /// All cluster-scoped objects in whose JSON a member of this name occurs.
     pub fn mentioning(&self, resource: &Gvr, member: &str) -> Vec<ObjectMap> {
         self.list(resource, None, |object| object.mentions(member))
     }
 
-    /// All objects of the namespace.
+    /// All objects in the namespace.
     pub fn beside(&self, resource: &Gvr) -> Vec<ObjectMap> {
         self.list(resource, Some(self.namespace), |_| true)
     }
@@ -56,7 +57,7 @@ impl<'a> View<'a> {
     ) -> Vec<ObjectMap> {
         let Some(resource) = self.resource(resource) else { return Vec::new() };
         let (objects, range) = (self.state.objects(resource.id), Range::of(namespace));
-        // What an unreadable object mentions, nobody knows.
+        // An unreadable object might contain the member, so it counts.
         let found = objects.range(&range).filter(|object| object.json().is_err() || wanted(object));
         found.filter_map(|object| self.read(resource, object)).collect()
     }
@@ -76,14 +77,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a plugin makes of a new object, or why there may be none.
+/// Completes a new object; the error says why it is refused.
 type Complete = fn(&View<'_>, &mut ObjectMap) -> Result<(), String>;
 
-/// Why a plugin does not want an object, which is valid.
+/// Checks a valid object; the error says why it is refused.
 type Check = fn(&View<'_>, &ObjectMap) -> Result<(), String>;
 
-/// Completes an object by what this replica knows. A refusal is looked at again in the newest state, where others may have
-/// made what was missed.
+/// Completes an object by the state that this replica has. A refusal is checked again in the newest state, which may
+/// contain what was missing.
 pub(super) fn complete<'a>(attempt: &'a mut Attempt<'_>, complete: Complete) -> Verdict<'a> {
     let api = attempt.api;
     match complete_in(&api.cache.any(), attempt, complete) {
@@ -95,7 +96,7 @@ pub(super) fn complete<'a>(attempt: &'a mut Attempt<'_>, complete: Complete) -> 
     }
 }
 
-/// Looks at an object by what this replica knows, and again as [`complete`] does.
+/// Checks an object by the state that this replica has, and a refusal again, like [`complete`].
 pub(super) fn check<'a>(attempt: &'a Attempt<'_>, check: Check) -> Verdict<'a> {
     let api = attempt.api;
     match check_in(&api.cache.any(), attempt, check) {
@@ -120,7 +121,7 @@ fn check_in(state: &State, attempt: &Attempt<'_>, check: Check) -> Result<(), Er
     concluded(attempt, view, verdict)
 }
 
-/// What a plugin says, if it could see all that it asked for.
+/// The plugin's verdict, unless it asked for an object that cannot be read.
 fn concluded(attempt: &Attempt<'_>, view: View<'_>, verdict: Result<(), String>) -> Result<(), Error> {
     if let Some(failure) = view.failure() {
         return Err(failure);

@@ -1,4 +1,4 @@
-//! kubectl's own record of what it applied, before the server kept one: an annotation that holds the body.
+//! The annotation in which kubectl recorded what it applied, before the server did that: it contains the applied body.
 
 use crate::api::meta::pairs;
 use crate::api::ownership::Kind;
@@ -16,8 +16,8 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager whose record this is.
 const KUBECTL: &str = "kubectl";
 
-/// The conflicts that kubectl has with others. It is forgiven for fields that it applied itself on the client's side,
-/// as long as they still have that value.
+/// Removes those conflicts of kubectl's with other managers that concern fields which kubectl applied itself on the
+/// client's side and which still have that value.
 pub fn unforgiven(
     kind: &Kind<'_>,
     live: &ObjectMap,
@@ -51,7 +51,7 @@ fn own_fields(
     Some(owned(schema, &record).difference(&changed))
 }
 
-/// Brings the record up to date, where there is one.
+/// Updates the annotation, if the object has one.
 pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
     if manager != KUBECTL || annotation(object).is_none_or(str::is_empty) {
         return;
@@ -77,7 +77,7 @@ pub fn refresh(object: &mut ObjectMap, config: &ObjectMap, manager: &str) {
     }
 }
 
-/// As Go prints maps.
+/// Sorts members as Go prints maps.
 fn sort(value: &mut Value) {
     match value {
         Value::Object(members) => {

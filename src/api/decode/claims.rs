@@ -1,4 +1,4 @@
-//! The kind and the apiVersion that an object claims, and what is said of those that do not fit.
+//! The kind and apiVersion that an object claims to have, and the errors if they do not fit.
 
 use crate::api::ObjectMap;
 use crate::gotext;
@@ -6,18 +6,18 @@ use crate::schema::kind::Kind;
 use crate::schema::names::{Gvk, internal_package};
 use crate::tree::{Text, Value};
 
-/// The name that upstream's schemes of kinds go by: where it calls their constructor.
+/// The name of upstream's schemes in error messages: the place where their constructor is called.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// Groups whose kinds are in a scheme of their own, which knows no others.
+/// Groups with a scheme of their own, which knows no other groups.
 const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// What is wrong with a claim.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// The kind is right, in a version that is not the one of the URL.
+    /// The kind is right, but the version is not the URL's.
     Version(String),
-    /// It is another kind, or none that anybody knows.
+    /// The kind is another one, or unknown.
     Kind(String),
 }
 
@@ -29,7 +29,7 @@ impl Misfit {
     }
 }
 
-/// Refuses an object that is not what the URL names.
+/// Refuses an object of another kind or version than the URL names.
 pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
     let wanted = &expected.gvk;
     if claimed == wanted {
@@ -55,12 +55,12 @@ pub fn check(expected: &Kind, claimed: &Gvk) -> Result<(), Misfit> {
     Err(Misfit::Kind(why))
 }
 
-/// Whether upstream may know a version that is not served: those before the first stable one stay in its scheme.
+/// Whether upstream may know this version though it is not served: prereleases stay in its scheme.
 fn is_old(claimed: &Gvk) -> bool {
     ["alpha", "beta"].iter().any(|stage| claimed.version().contains(stage))
 }
 
-/// What is said of a value that can claim nothing, as it is no object.
+/// The error for a value that is not an object and therefore claims nothing.
 pub fn no_claims(value: &Value) -> String {
     let found = gotext::json_kind(value);
     let members = [("APIVersion", "apiVersion"), ("Kind", "kind")].map(|(name, json)| {
@@ -74,7 +74,7 @@ pub fn no_claims(value: &Value) -> String {
     )
 }
 
-/// What an object says it is. A missing kind or apiVersion is filled in.
+/// Reads the object's kind and apiVersion; missing ones are filled in.
 pub fn claim(object: &mut ObjectMap, expected: &Gvk) -> Result<Gvk, String> {
     if expected.is_claimed_by(object) {
         return Ok(expected.clone());

@@ -1,4 +1,4 @@
-//! The body of an apply: YAML, of which JSON is a part.
+//! The body of an apply: YAML, and therefore also JSON.
 
 use crate::api::error::Error;
 use crate::api::options::write::FieldValidation;
@@ -10,17 +10,17 @@ use crate::json;
 use crate::schema::names::Gvk;
 use crate::tree::Value;
 
-/// A configuration as it was sent.
+/// A decoded configuration.
 pub struct Config {
     pub object: ObjectMap,
-    /// What strict decoding says of it. Of a key that is there twice the last one counts.
+    /// The problem that strict decoding has found. Of a repeated key, the last value is used.
     pub problem: Option<String>,
 }
 
-/// A configuration; 400 for what is none.
+/// Parses a configuration; 400 if the text is malformed.
 pub fn parse(body: &[u8]) -> Result<Config, Error> {
     let bad = |why: &str| Error::BadRequest(format!("error decoding patch: {why}"));
-    // YAML is stricter about text that is not Unicode and about surrogate pairs, and slower.
+    // The JSON parser is faster. YAML is used for texts about which it is stricter: invalid UTF-8 and surrogate pairs.
     let text = std::str::from_utf8(body).ok().filter(|text| json::first_surrogate(text).is_none());
     let json = text.and_then(|text| json::parse_text(text).ok());
     let parsed = match json {
@@ -43,7 +43,7 @@ pub fn parse(body: &[u8]) -> Result<Config, Error> {
     }
 }
 
-/// 400 for a problem, or a warning, or nothing: as the client asked.
+/// Reports a problem as the client wants: a 400, a warning, or nothing.
 pub fn judge(problem: Option<&str>, strictness: Strictness<'_>) -> Result<(), Error> {
     let Some(problem) = problem else { return Ok(()) };
     if strictness.validation == FieldValidation::Strict {
@@ -53,7 +53,7 @@ pub fn judge(problem: Option<&str>, strictness: Strictness<'_>) -> Result<(), Er
     Ok(())
 }
 
-/// A configuration has to be of the kind and version of the URL, and says nothing of managers.
+/// Checks that a configuration has the kind and version of the URL, and no managed fields.
 pub fn check(config: &ObjectMap, expected: &Gvk) -> Result<(), Error> {
     if !expected.is_claimed_by(config) {
         return Err(Error::BadRequest(format!("invalid object type: {}", claimed(config))));
@@ -65,20 +65,20 @@ pub fn check(config: &ObjectMap, expected: &Gvk) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a configuration says it is, as Go prints it.
+/// The configuration's kind and version as Go prints them.
 fn claimed(config: &ObjectMap) -> String {
     let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
     let slash = if text("apiVersion").contains('/') { "" } else { "/" };
     format!("{slash}{}, Kind={}", text("apiVersion"), text("kind"))
 }
 
-/// 500, as upstream has it, of a configuration that does not fit the schema.
+/// The 500 of upstream's for a configuration that does not fit the schema.
 pub fn unfit(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
     let subject = subject(config, gvk);
     Error::Unclassified(format!("failed to create typed patch object ({subject}): {why}"))
 }
 
-/// 500, as upstream has it, of values that fit the schema and not the kind.
+/// The 500 of upstream's for values that fit the schema, but not the kind's Go type.
 pub fn unconverted(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
     let subject = subject(config, gvk);
     Error::Unclassified(format!(
@@ -87,7 +87,7 @@ pub fn unconverted(config: &ObjectMap, gvk: &Gvk, why: &str) -> Error {
     ))
 }
 
-/// A configuration as errors name it.
+/// How errors name a configuration.
 fn subject(config: &ObjectMap, gvk: &Gvk) -> String {
     let metadata = metadata(config);
     let text = |field: &str| metadata.map_or("", |metadata| meta::text(metadata, field));

@@ -1,4 +1,5 @@
-//! The object that a patch makes of the current one, and the words of refusals, which upstream has one for each format.
+//! Computes the object that results from a patch of the current one. Each patch format has its own error texts
+//! upstream.
 
 use super::claims::{self, Misfit};
 use crate::api::ObjectMap;
@@ -12,18 +13,18 @@ use crate::schema::kind::Kind;
 use crate::schema::types::{self, Fit};
 use crate::tree::{Text, Value};
 
-/// Opening the managers is dear, and few patches are about them.
+/// Opening `managedFields` is expensive, so it is done only for the few patches that touch them.
 const MANAGERS: &[&str] = &["metadata", "managedFields"];
 
-/// A patch whose body has been read once.
+/// A patch with its parsed body.
 pub(in crate::api) struct Patch {
     kind: PatchKind,
     body: Value,
     decoding: Decoding,
     about_managers: bool,
-    /// Whether the body of a strategic merge has numbers that its result may have to hold as integers.
+    /// Whether a strategic merge contains floating-point numbers that the result may have to hold as integers.
     has_floats: bool,
-    /// What strict decoding says of the body.
+    /// The problems that strict decoding has found in the body.
     problems: Vec<String>,
 }
 
@@ -54,7 +55,8 @@ impl Patch {
         Ok(Self { kind, body: value, decoding, about_managers, has_floats, problems })
     }
 
-    /// The patched object, closed as the current one, if it still is an object of the kind, which may be a subresource's.
+    /// Computes the patched object, closed like the current one, and checks that it is still an object of `kind`, which
+    /// may be a subresource's.
     pub(in crate::api) fn decode(
         &self,
         current: &ObjectMap,
@@ -66,7 +68,7 @@ impl Patch {
             false => current.clone(),
         };
         let result = self.apply(document, kind)?;
-        // What follows takes the result apart; who wants to show it makes it again.
+        // The code below consumes the result; an error message that shows it computes it again.
         let again = || self.apply(managed::opened(current), kind);
         let refuse = |why: &str| match self.shown(again, current) {
             Ok(shown) => Error::undecodable_patch(&shown, why),
@@ -95,7 +97,7 @@ impl Patch {
         Ok(object)
     }
 
-    /// The result as the types of the kind have it: upstream has two ways to read it.
+    /// Makes the result conform to its Go type. Upstream does so in two ways.
     fn conform(&self, kind: &Kind, object: &mut ObjectMap) -> Result<Fit, String> {
         if self.has_floats {
             kind.convert(object)?;
@@ -109,7 +111,7 @@ impl Patch {
         }
     }
 
-    /// What upstream comes upon first of several things that do not conform: it reads a text, in its order.
+    /// The first of several mismatches, in the order in which upstream reads the result's text.
     fn first_misfit(&self, result: Value, current: &ObjectMap, kind: &Kind) -> Option<String> {
         match self.printed(result, current) {
             Value::Object(mut object) if self.kind != PatchKind::StrategicMerge => {
@@ -124,12 +126,12 @@ impl Patch {
             PatchKind::Json => json_patch::apply(Value::Object(object), &self.body)?,
             PatchKind::Merge => merge::apply(Value::Object(object), self.body.clone(), self.decoding)?,
             PatchKind::StrategicMerge => Value::Object(strategic_merge(object, &self.body, kind)?),
-            // Apply is a verb of its own.
+            // An apply does not come here: it is a verb of its own.
             PatchKind::Apply => return Err(Error::Unprocessable),
         })
     }
 
-    /// What an error shows of a patch.
+    /// What an error message shows: the patch of a strategic merge, otherwise the result.
     fn shown(&self, result: impl Fn() -> Result<Value, Error>, current: &ObjectMap) -> Result<String, Error> {
         match self.kind {
             PatchKind::StrategicMerge => Ok(gotext::display(&self.body)),
@@ -162,13 +164,13 @@ impl Patch {
     }
 }
 
-/// What the patched object says it is has to be what it was; what it does not say is filled in.
+/// Checks that the patched object has the same kind and version as before; missing ones are filled in.
 fn claim(object: &mut ObjectMap, kind: &Kind) -> Result<(), String> {
     let claimed = claims::claim(object, &kind.gvk)?;
     claims::check(kind, &claimed).map_err(Misfit::into_text)
 }
 
-/// What upstream's own struct for an operation knows.
+/// The fields of upstream's struct for an operation.
 const OPERATION_MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
 fn has_foreign_members(operation: &Value) -> bool {
@@ -187,11 +189,11 @@ fn body_problems(kind: PatchKind, body: &Node) -> Vec<String> {
 }
 
 fn strategic_merge(object: ObjectMap, patch: &Value, kind: &Kind) -> Result<ObjectMap, Error> {
-    // The router refuses the format for kinds that have no type.
+    // The router has refused this format for kinds without a Go type.
     let shape = kind.go().ok_or(Error::Unprocessable)?;
     let claims = ["kind", "apiVersion"].map(|name| (name, object.get(name).cloned()));
     let mut merged = strategic::apply(object, patch, shape)?;
-    // What the patch says of the kind is ignored.
+    // A kind and apiVersion in the patch are ignored.
     for (name, claim) in claims {
         merged.extend(claim.map(|claim| (name.to_owned(), claim)));
     }

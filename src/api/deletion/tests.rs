@@ -23,7 +23,7 @@ fn planned(kind: &str, object: &Value, options: &DeleteOptions) -> Plan {
     plan(object.as_object().unwrap(), options, rules, NOW.parse().unwrap())
 }
 
-/// The metadata of the object if it stays, and whether it changes.
+/// The metadata of the object if it stays, and whether they change.
 fn kept(kind: &str, object: &Value, options: &DeleteOptions) -> Option<(Value, bool)> {
     match planned(kind, object, options) {
         Plan::Remove(_) => None,
@@ -139,7 +139,7 @@ fn the_first_graceful_deletion() {
 
 #[test]
 fn later_graceful_deletions() {
-    // (deadline, grace) stored; requested; (deadline, grace) then, if it stays.
+    // Stored (deadline, grace); requested grace; the (deadline, grace) afterwards, if the object stays.
     let later = "2026-07-01T10:00:20Z";
     let cases = [
         ((later, json!(30)), None, Some((later, 30, false))),

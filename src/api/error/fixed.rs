@@ -1,4 +1,4 @@
-//! The failures whose whole text is fixed by upstream.
+//! Failures with a text that upstream fixes.
 
 use super::{Error, Subject};
 use crate::causes::Cause;
@@ -6,7 +6,7 @@ use crate::gotext;
 use crate::revision::Revision;
 use crate::schema::names::{GroupKind, GroupResource};
 
-/// Follows `Operation cannot be fulfilled on …: ` where a write lost against another.
+/// Follows `Operation cannot be fulfilled on …: ` in the conflict of two writes.
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter";
@@ -19,13 +19,13 @@ impl Error {
         Self::Expired { message, continue_token: None }
     }
 
-    /// 410 of a page whose history is gone; `token` goes on after the same key on the newest data.
+    /// 410 of a page whose history is gone. With `token`, the client continues after the same key on the newest data.
     pub fn expired_page(token: Option<String>) -> Self {
         let end = if token.is_some() { PAGE_RESUMABLE } else { "." };
         Self::Expired { message: format!("{PAGE_EXPIRED}{end}"), continue_token: token }
     }
 
-    /// 410 of a watch from before `oldest`; goes into the stream, never into the HTTP status.
+    /// 410 of a watch that starts before `oldest`. It is sent as an event, never as the HTTP status.
     pub fn expired_watch(from: Revision, oldest: Revision) -> Self {
         let message = format!("too old resource version: {from} ({oldest})");
         Self::Expired { message, continue_token: None }
@@ -61,7 +61,7 @@ impl Error {
         Self::Conflict { subject: Subject::Kind(kind), name: name.into(), reason }
     }
 
-    /// An event that tells of an object and has none.
+    /// An event without the object that it must have.
     pub fn event_without_object() -> Self {
         Self::Internal("an event without its object".to_owned())
     }
@@ -74,20 +74,20 @@ impl Error {
         Self::Conflict { subject: Subject::Resource(resource), name: name.into(), reason }
     }
 
-    /// 422 of an update without revision, where the kind demands one. It names the plural where others name the kind.
+    /// 422 of an update without a revision, for kinds that demand one. It names the plural instead of the kind.
     pub fn revision_required(resource: &GroupResource, name: impl Into<String>) -> Self {
         let causes = vec![Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update")];
         let kind = GroupKind { group: resource.group.clone(), kind: resource.plural.clone() };
         Self::Invalid { kind, name: name.into(), causes }
     }
 
-    /// 422 of a patch whose result cannot be decoded; `result` is its JSON text, `why` the decoder's.
+    /// 422 of a patch whose result cannot be decoded; `result` is its JSON text, `why` the decoder's error.
     pub fn undecodable_patch(result: &str, why: &str) -> Self {
         let causes = vec![Cause::invalid("patch", gotext::quote(result), why)];
         Self::Invalid { kind: GroupKind::new("", ""), name: String::new(), causes }
     }
 
-    /// 504 after a write took too long; it may still happen.
+    /// 504 after a write took too long. The write may still happen.
     pub fn deadline() -> Self {
         let text = "request did not complete within requested timeout - context deadline exceeded";
         Self::Timeout(text.to_owned())
@@ -102,25 +102,25 @@ impl Error {
         Self::Unavailable { message, retry_after: 0 }
     }
 
-    /// 503 while the server starts, in upstream's words. Upstream names five seconds; a start here is over sooner.
+    /// 503 while the server starts, in upstream's words. Upstream names five seconds; a start here takes less.
     pub fn starting() -> Self {
         let message =
             "the request has been made before all known HTTP paths have been installed, please try again";
         Self::Unavailable { message: message.to_owned(), retry_after: 1 }
     }
 
-    /// 403 of a request that is to be made as somebody else.
+    /// 403 of a request with impersonation.
     pub fn impersonation() -> Self {
         let text = "impersonation is not supported by this server: a request with Impersonate headers (kubectl's --as, --as-group and --as-uid) is refused, as it would be made with all the rights of its own credential";
         Self::ForbiddenPath(text.to_owned())
     }
 
-    /// 429 of a limit of this server's own.
+    /// 429 because of a limit that upstream does not have.
     pub fn too_many(what: &str) -> Self {
         Self::TooManyRequests { message: format!("too many {what}, please try again later"), retry_after: 1 }
     }
 
-    /// 503 while the server goes down.
+    /// 503 while the server shuts down.
     pub fn shutting_down() -> Self {
         Self::Unavailable { message: "apiserver is shutting down".to_owned(), retry_after: 1 }
     }

@@ -1,4 +1,4 @@
-//! What a PodDisruptionBudget says to an eviction.
+//! Whether a PodDisruptionBudget allows an eviction.
 
 use super::still_processed;
 use crate::api::error::Error;
@@ -11,7 +11,7 @@ use crate::causes::CauseReason;
 use crate::schema::names::GroupResource;
 use crate::tree::{Value, json};
 
-/// More evictions than these must not wait for the controller of budgets.
+/// The most evictions that may wait for the budget's controller.
 const DISRUPTED_MAX: usize = 2000;
 const CONDITION: &str = "DisruptionAllowed";
 
@@ -19,7 +19,7 @@ pub(super) struct Budget {
     object: ObjectMap,
 }
 
-/// The budgets that guard a pod.
+/// The budgets that select a pod.
 pub(super) fn matching(
     state: &State,
     budgets: &Resource,
@@ -51,14 +51,14 @@ impl Budget {
         fields::at(&self.object, path).and_then(Value::as_i64).unwrap_or(0)
     }
 
-    /// Whether pods that are not ready may go without counting.
+    /// Whether pods that are not ready may be evicted without using up a disruption.
     pub fn lets_unready_go(&self) -> bool {
         let wanted = self.number(&["status", "desiredHealthy"]);
         let enough = self.number(&["status", "currentHealthy"]) >= wanted && wanted > 0;
         fields::text(&self.object, &["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow" || enough
     }
 
-    /// The budget with one disruption less, and with the pod's name for its controller.
+    /// The budget with one disruption less, and with the pod's name for the budget's controller.
     pub fn disrupted(self, pod: &str, now: &str) -> Result<ObjectMap, Error> {
         let allowed = self.allowed()?;
         let mut object = self.object;
@@ -72,7 +72,7 @@ impl Budget {
         Ok(object)
     }
 
-    /// How many disruptions are left; at least one.
+    /// How many disruptions are left: at least one, otherwise an error.
     fn allowed(&self) -> Result<i64, Error> {
         if self.number(&["status", "observedGeneration"]) < self.number(&["metadata", "generation"]) {
             return Err(still_processed(self.name()));
@@ -98,7 +98,7 @@ impl Budget {
         let (wanted, healthy) =
             (self.number(&["status", "desiredHealthy"]), self.number(&["status", "currentHealthy"]));
         let (reason, told) = self.condition().unwrap_or_default();
-        // Healthy pods are not counted while the controller fails.
+        // While the controller fails, it does not count healthy pods.
         let message = if !told.is_empty() && reason == "SyncFailed" {
             format!(
                 "The disruption budget {name} does not allow evicting pods currently because it failed sync: {told}"
@@ -123,7 +123,7 @@ impl Budget {
     }
 }
 
-/// The last disruption is taken.
+/// Sets the condition after the last disruption was used up.
 fn set_exhausted(status: &mut ObjectMap, observed: Option<Value>, now: &str) {
     let conditions = status.entry("conditions").or_insert(Value::Null);
     if !conditions.is_array() {

@@ -1,4 +1,4 @@
-//! Metadata of an object about to be created.
+//! Metadata of an object that is about to be created.
 
 use super::{Metadata, refuse, text, validate_common};
 use crate::api::error::Error;
@@ -16,15 +16,15 @@ pub struct Stamp<'a> {
     pub now: &'a str,
 }
 
-/// Drops what clients may not set, before anybody comes to own it (apiserver `WipeObjectMetaSystemFields`).
+/// Drops what clients may not set, before the fields get an owner (apiserver `WipeObjectMetaSystemFields`).
 pub fn wipe(metadata: &mut Metadata) {
     for field in ["uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.shift_remove(field);
     }
 }
 
-/// 500 for a new object that names a version; what is no number but 0 counts as none. Upstream's store says so last of
-/// all, and a dry run does not ask it.
+/// 500 for a new object with a resourceVersion; texts that are not a number other than 0 are accepted. Upstream's store
+/// makes this check last of all, and a dry run does not reach it.
 pub fn refuse_version(version: &str) -> Result<(), Error> {
     if gotext::parse_uint(version).is_ok_and(|version| version != 0) {
         let text = "resourceVersion should not be set on objects to be created";
@@ -33,7 +33,7 @@ pub fn refuse_version(version: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replaces or drops what only the server says.
+/// Sets or drops the fields that only the server determines.
 pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) {
     for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         metadata.shift_remove(field);
@@ -42,12 +42,12 @@ pub fn prepare(metadata: &mut Metadata, stamp: &Stamp<'_>) {
     metadata.insert("creationTimestamp", stamp.now.into());
 }
 
-/// Does the server have to find a name?
+/// Whether the server has to generate a name.
 pub fn wants_generated_name(metadata: &Metadata) -> bool {
     text(metadata, "name").is_empty() && !text(metadata, "generateName").is_empty()
 }
 
-/// Causes of a 422, once the name is generated and the namespace filled in.
+/// The causes of a 422. The name is generated and the namespace filled in before.
 pub fn validate(metadata: &Metadata, scope: Scope, names: NameFormat) -> Causes {
     let mut causes = Causes::default();
     let prefix = text(metadata, "generateName");

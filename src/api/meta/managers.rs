@@ -1,5 +1,5 @@
-//! What a body may call the managers it brings along (apimachinery `ValidateManagedFields`). Entries that are no managers at
-//! all have been dropped before.
+//! Rules for the entries of `managedFields` in a body (apimachinery `ValidateManagedFields`). Entries that are
+//! malformed have been dropped before.
 
 use super::{Metadata, text};
 use crate::api::options::write::validate_manager;
@@ -14,7 +14,7 @@ pub(super) fn validate(metadata: &Metadata, causes: &mut Causes) {
     for (index, entry) in entries.filter_map(Value::as_object).enumerate() {
         let manager = text(entry, "manager");
         let plain = manager.bytes().all(|byte| byte.is_ascii_graphic());
-        // Names are checked when they come as options: nearly all are of this sort.
+        // A short and plain name, as nearly all are, needs no full check.
         if !plain || manager.len() > 100 {
             validate_manager(&format!("metadata.managedFields[{index}].manager"), manager, causes);
         }

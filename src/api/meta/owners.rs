@@ -11,14 +11,14 @@ use crate::warnings::Warnings;
 
 const FIELD: &str = "metadata.ownerReferences";
 
-/// When duplicates of owners are found: patches are looked at later than whole objects.
+/// When repeated owners are found: in a body, or only in the result of a patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     InBody,
     AfterAdmission,
 }
 
-/// Of references that are there twice one stays, and the client is told.
+/// Drops repeated references, and sends the client a warning.
 pub fn drop_repeated(metadata: &mut Metadata, found: Found, warnings: &Warnings) {
     let Some(Value::Array(references)) = metadata.get_mut("ownerReferences").filter(|list| list.is_array())
     else {
@@ -29,7 +29,7 @@ pub fn drop_repeated(metadata: &mut Metadata, found: Found, warnings: &Warnings)
     }
     let mut seen = HashSet::with_capacity(references.len());
     let mut repeated = Vec::new();
-    // Of their kind's types, their members are in one order.
+    // The references conform to their type, so equal ones have the same text.
     references.retain(|reference| {
         let is_new = seen.insert(reference.to_string());
         if !is_new {

@@ -10,7 +10,7 @@ const TIMES: [&str; 2] = ["creationTimestamp", "deletionTimestamp"];
 const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
 const OWNER_FLAGS: [&str; 2] = ["controller", "blockOwnerDeletion"];
 
-/// Checks the metadata of an object. The error is `encoding/json`'s text. Null is fine everywhere.
+/// Checks the metadata of an object. The error is `encoding/json`'s text. Null is accepted for every field.
 pub fn check(object: &ObjectMap) -> Result<(), String> {
     match (object.get("metadata"), metadata(object)) {
         (_, Some(metadata)) => check_fields(metadata),
@@ -96,7 +96,7 @@ fn check_time(metadata: &Metadata, field: &str) -> Result<(), String> {
     }
 }
 
-/// The parser below also takes a blank or a small `t`, and offsets in other forms.
+/// jiff's parser also accepts a blank or a small `t`, and other forms of offsets.
 fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let zulu = bytes.last() == Some(&b'Z');

@@ -1,4 +1,4 @@
-//! Metadata of an object about to be changed, beside what is stored.
+//! Metadata of an object that is about to be changed.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,8 @@ use crate::schema::names::GroupResource;
 use crate::schema::resource::Scope;
 use crate::tree::Value;
 
-/// The revision that the body wants to replace; `None` for an empty one or 0. upstream's 500 if it is no number.
+/// The revision that the body expects to replace; `None` if it is empty or 0. A text that is no number gets upstream's
+/// 500.
 pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error> {
     match text(metadata, "resourceVersion") {
         "" => Ok(None),
@@ -24,7 +25,7 @@ pub fn expected_revision(metadata: &Metadata) -> Result<Option<Revision>, Error>
     }
 }
 
-/// 409 for a PUT whose uid is not the stored one; checked before the revision.
+/// 409 for a PUT whose uid is not the stored one. Checked before the revision.
 pub fn check_uid(new: &Metadata, old: &Metadata, resource: &GroupResource, name: &str) -> Result<(), Error> {
     let (wanted, stored) = (text(new, "uid"), text(old, "uid"));
     if wanted.is_empty() || wanted == stored {
@@ -37,7 +38,7 @@ pub fn check_uid(new: &Metadata, old: &Metadata, resource: &GroupResource, name:
     })
 }
 
-/// Puts back what an update cannot change (apiserver `BeforeUpdate`).
+/// Restores what an update cannot change (apiserver `BeforeUpdate`).
 pub fn prepare(new: &mut Metadata, old: &Metadata) {
     restore(new, old, "generation");
     new.shift_remove("selfLink");
@@ -62,7 +63,7 @@ fn restore(new: &mut Metadata, old: &Metadata, field: &str) {
     };
 }
 
-/// Causes of a 422, after [`prepare`]. Names keep the rules of path segments only: old objects stay editable.
+/// The causes of a 422, after [`prepare`]. A name must only be a path segment, so that old objects stay editable.
 pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Causes {
     let mut causes = Causes::default();
     let names = NameFormat::PathSegment;
@@ -80,7 +81,7 @@ pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Causes {
     causes
 }
 
-/// Does storing this mean to delete it? (Terminating, no grace left, no finalizer left.)
+/// Whether storing the object means to delete it: it is terminating, and neither grace period nor finalizers are left.
 pub fn completes_deletion(metadata: &Metadata) -> bool {
     let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
     is_terminating(metadata) && grace == 0 && finalizers(metadata).next().is_none()

@@ -11,13 +11,13 @@ use crate::tree::{Map, Value};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     pub dry_run: DryRun,
-    /// Seconds, as sent; may be negative.
+    /// Seconds as sent; may be negative.
     pub grace_period: Option<i64>,
     pub dependents: Dependents,
     pub preconditions: Preconditions,
 }
 
-/// What must hold of the object, compared as text.
+/// Preconditions on the object, compared as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     pub uid: Option<String>,
@@ -25,7 +25,7 @@ pub struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Those of a request that sends none.
+    /// The options of a request that sends none.
     pub const NONE: Self = Self {
         dry_run: DryRun::No,
         grace_period: None,
@@ -33,7 +33,8 @@ impl DeleteOptions {
         preconditions: Preconditions { uid: None, resource_version: None },
     };
 
-    /// `body` is the decoded body, `None` if that was empty. A body beats the query entirely.
+    /// Parses the options. `body` is the decoded body, `None` if it was empty. If there is a body, the query is
+    /// ignored.
     pub fn parse(body: Option<&Value>, query: &Query) -> Result<Self, Error> {
         match body {
             Some(body) => Raw::from_body(body).map_err(Error::BadRequest)?.validate(),

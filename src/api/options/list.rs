@@ -1,4 +1,4 @@
-//! Options of LIST and deletecollection, and what they share with WATCH.
+//! Options of LIST and deletecollection, and those that WATCH shares.
 
 mod raw;
 
@@ -20,27 +20,27 @@ use crate::schema::names::GroupResource;
 
 pub(super) use raw::Raw;
 
-/// What the path and the resource say about a collection.
+/// What is known of a collection before its options are parsed.
 #[derive(Clone, Copy)]
 pub struct Collection<'a> {
     pub resource: &'a GroupResource,
     pub namespaced: bool,
-    /// From the path; `None` for all namespaces and for cluster-scoped resources.
+    /// The namespace in the path; `None` for all namespaces and for cluster-scoped resources.
     pub namespace: Option<&'a str>,
-    /// From the deprecated path `/watch/…/{name}`.
+    /// The name in the deprecated path `/watch/…/{name}`.
     pub name: Option<&'a str>,
     pub fields: &'a SelectableFields,
 }
 
-/// Which objects of a collection are meant.
+/// Which objects of a collection the request selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
-    /// Resolved; still to be matched even where `namespace` and `name` narrow the range.
+    /// Resolved to the kind's fields. Must be matched even if `namespace` and `name` narrow the range.
     pub fields: FieldSelector,
-    /// The one namespace in which matches can be.
+    /// The only namespace in which objects can match.
     pub namespace: Option<String>,
-    /// The one name that matches can have.
+    /// The only name that matching objects can have.
     pub name: Option<String>,
 }
 
@@ -49,13 +49,13 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty() && self.name.is_none()
     }
 
-    /// Whether it asks for fields that only a decoded object tells.
+    /// Whether the selection has fields that require a decoded object.
     pub fn decodes(&self) -> bool {
         let in_key = |field: &str| matches!(field, "metadata.name" | "metadata.namespace");
         self.fields.terms().iter().any(|term| !in_key(&term.field))
     }
 
-    /// What looking at an object takes.
+    /// The effort of matching an object.
     pub fn effort(&self) -> Effort {
         let requirements = self.labels.requirements().iter().map(Requirement::comparisons);
         let steps = 1 + requirements.chain([self.fields.terms().len()]).sum::<usize>() / 4;
@@ -63,7 +63,7 @@ impl Selection {
     }
 }
 
-/// The steps of a scan that a selection takes for each object.
+/// How many steps of a scan matching one object counts as.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     steps: usize,
@@ -76,18 +76,18 @@ impl Effort {
     }
 }
 
-/// Which state a list shows.
+/// Which state a list reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListAt {
-    /// Every write answered before the request arrived.
+    /// One that contains every write that was answered before the request arrived.
     Latest,
-    /// Whatever is at hand.
+    /// Any state.
     Any,
-    /// This revision or newer.
+    /// One at this revision or a newer one.
     AtLeast(Revision),
-    /// This very revision, or 410.
+    /// The one at exactly this revision; otherwise 410.
     Exactly(Revision),
-    /// The page after the one that gave this token.
+    /// The page after the one that contained this token.
     Token(ContinueToken),
 }
 
@@ -96,7 +96,7 @@ pub enum ListAt {
 pub struct ListOptions {
     pub selection: Selection,
     pub at: ListAt,
-    /// The largest number of items of a page.
+    /// The most items of a page.
     pub limit: Option<NonZeroU64>,
 }
 
@@ -110,7 +110,8 @@ impl ListOptions {
         let selection = raw.selection(collection)?;
         let one_key = selection.name.is_some() && (selection.namespace.is_some() || !collection.namespaced);
         let at = if continued.is_empty() {
-            // Upstream's legacy rule: N with a limit is exact, except where it looks up a single key.
+            // Upstream's legacy rule: a revision together with a limit means exactly that revision, except for a single
+            // key.
             let exact = matching == "Exact" || (matching.is_empty() && limit.is_some() && !one_key);
             list_at(version, exact)?
         } else {
@@ -120,7 +121,7 @@ impl ListOptions {
     }
 }
 
-/// Does the request watch instead of list? (`watch` is true for any value but `0` and `false`.)
+/// Whether the request is a watch: `watch` is true for any value but `0` and `false`.
 pub fn is_watch(query: &Query) -> bool {
     query.flag("watch").unwrap_or(false)
 }
@@ -148,7 +149,7 @@ fn next_page(
     Ok(ListAt::Token(token))
 }
 
-/// The revision after which a plain watch starts, unless it is "now".
+/// The revision after which a plain watch starts; `None` means "now".
 pub(super) fn watch_after(version: &str) -> Result<Option<Revision>, Error> {
     if version.is_empty() {
         return Ok(None);

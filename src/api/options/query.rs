@@ -3,7 +3,7 @@
 use super::super::error::Error;
 use crate::gotext;
 
-/// Parameters in the order of the URL. Malformed pairs are left out, like upstream.
+/// Parameters in the order of the URL. Malformed pairs are left out, as upstream does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(String, String)>,
@@ -46,7 +46,7 @@ impl Query {
     }
 }
 
-/// `None` for a broken escape. Bytes that are not UTF-8 become U+FFFD.
+/// Decodes escapes; `None` if one is malformed. Bytes that are not UTF-8 become U+FFFD.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

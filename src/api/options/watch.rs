@@ -13,19 +13,19 @@ use crate::revision::Revision;
 /// The annotation of the bookmark that ends the initial events of a watch.
 pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Where a watch begins.
+/// Where a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStart {
-    /// Synthetic ADDED events of a state, then what changes after it.
+    /// With synthetic ADDED events of a state, and then its changes.
     State { at: ReadAt, end: StateEnd },
-    /// Changes with a greater revision, no synthetic events.
+    /// With changes after this revision, without synthetic events.
     After(Revision),
-    /// Changes from now on, no synthetic events.
+    /// With changes from now on, without synthetic events.
     Now,
 }
 
 impl WatchStart {
-    /// Whether the client wants a list as events, and to know where it ends.
+    /// Whether the client wants a list as events, with a mark at its end.
     pub fn streams_list(self) -> bool {
         matches!(self, WatchStart::State { end: StateEnd::Bookmark, .. })
     }
@@ -34,7 +34,7 @@ impl WatchStart {
 /// How the end of the synthetic events is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEnd {
-    /// By a bookmark with the annotation [`INITIAL_EVENTS_END`].
+    /// A bookmark with the annotation [`INITIAL_EVENTS_END`].
     Bookmark,
     Silent,
 }
@@ -45,7 +45,7 @@ pub enum Bookmarks {
     Omit,
 }
 
-/// Which kind of URL asked for the watch.
+/// The form of the watch's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchPath {
     /// The collection with `watch=true`.
@@ -59,7 +59,7 @@ pub struct WatchOptions {
     pub selection: Selection,
     pub start: WatchStart,
     pub bookmarks: Bookmarks,
-    /// When the stream ends; `None` leaves that to the server. Zero ends it at once.
+    /// When the stream ends; `None` lets the server choose. Zero ends it at once.
     pub timeout: Option<Duration>,
 }
 
@@ -67,7 +67,7 @@ impl WatchOptions {
     /// Errors in upstream's order: parsing (400), validation (422), fields, name, revision (400).
     pub fn parse(query: &Query, collection: Collection<'_>, path: WatchPath) -> Result<Self, Error> {
         let mut raw = Raw::parse(query)?;
-        // Without the parameter, upstream takes the options of a deprecated path for those of a list.
+        // Without the parameter `watch`, upstream reads the options of a deprecated path as those of a list.
         if path == WatchPath::Collection || is_watch(query) {
             raw.default_to_state();
             raw.validate_watch()?;
@@ -96,13 +96,13 @@ fn start(version: &str, initial: Option<bool>, bookmarks: Bookmarks) -> Result<W
     })
 }
 
-/// Zero is as good as absent.
+/// Zero means the same as no timeout.
 fn timeout(seconds: Option<i64>) -> Option<Duration> {
     seconds.filter(|seconds| *seconds != 0).map(|s| Duration::from_secs(s.max(0).unsigned_abs()))
 }
 
 impl Raw<'_> {
-    /// A watch from nowhere is a streaming list (apimachinery `SetListOptionsDefaults`).
+    /// A watch without a revision is a streaming list (apimachinery `SetListOptionsDefaults`).
     fn default_to_state(&mut self) {
         let unset = self.matching.is_empty() && self.send_initial_events.is_none();
         if unset && matches!(self.version, "" | "0") {

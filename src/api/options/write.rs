@@ -15,7 +15,7 @@ pub const FIELD_MANAGER_MAX: usize = 128;
 /// `CreateOptions`, `UpdateOptions` or `PatchOptions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// As sent; see [`WriteOptions::or_agent`].
+    /// The parameter as sent; see [`WriteOptions::or_agent`].
     pub field_manager: Option<String>,
     pub field_validation: FieldValidation,
     pub dry_run: DryRun,
@@ -23,7 +23,7 @@ pub struct WriteOptions {
     pub conflicts: Conflicts,
 }
 
-/// What becomes of unknown and duplicate fields.
+/// What to do about unknown and repeated fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     Ignore,
@@ -33,22 +33,23 @@ pub enum FieldValidation {
 }
 
 impl WriteOptions {
-    /// For POST: `CreateOptions`.
+    /// Parses the `CreateOptions` of a POST.
     pub fn parse_create(query: &Query) -> Result<Self, Error> {
         Self::parse(query, "CreateOptions")
     }
 
-    /// For PUT: `UpdateOptions`.
+    /// Parses the `UpdateOptions` of a PUT.
     pub fn parse_update(query: &Query) -> Result<Self, Error> {
         Self::parse(query, "UpdateOptions")
     }
 
-    /// The manager of the fields that are written. Only the server itself writes without one.
+    /// The manager of the fields that are written. Only the server itself writes without a name.
     pub fn manager(&self) -> &str {
         self.field_manager.as_deref().unwrap_or("kube-apiserver")
     }
 
-    /// A manager for a client that named none: the product in its User-Agent (apiserver `managerOrUserAgent`).
+    /// Sets the manager of a client that has named none: the product in its User-Agent (apiserver
+    /// `managerOrUserAgent`).
     pub fn or_agent(mut self, user_agent: Option<&str>) -> Self {
         self.field_manager.get_or_insert_with(|| match product(user_agent.unwrap_or_default()) {
             product if product.is_empty() => "unknown".to_owned(),
@@ -77,7 +78,7 @@ impl WriteOptions {
         }
     }
 
-    /// For PATCH: `PatchOptions`.
+    /// Parses the `PatchOptions` of a PATCH.
     pub fn parse_patch(query: &Query, patch: PatchKind) -> Result<Self, Error> {
         let mut causes = Vec::new();
         let force = query.flag("force");
@@ -97,7 +98,7 @@ impl WriteOptions {
     }
 }
 
-/// What is wrong with a manager's name in `field`.
+/// Validates a manager's name in `field`.
 pub fn validate_manager(field: &str, manager: &str, causes: &mut Causes) {
     if manager.len() > FIELD_MANAGER_MAX {
         causes.push(Cause::too_long(field, FIELD_MANAGER_MAX));

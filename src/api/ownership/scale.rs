@@ -1,4 +1,4 @@
-//! Managers of a Scale: those of its parent's replicas, seen through `autoscaling/v1`.
+//! Managers of a Scale: the managers of its parent's replicas, in terms of `autoscaling/v1`.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,7 +16,7 @@ use crate::patch::apply::ownership::{self, Acting, Applied, Conflicts, Refusal, 
 use crate::patch::apply::schema::Schema;
 use crate::tree::json;
 
-/// The kind Scale; it has one version, and only its spec can be written.
+/// The kind Scale. It has one version, and only its spec can be written.
 struct Scale {
     schema: Option<Schema>,
     filter: Filter,
@@ -43,12 +43,13 @@ impl Versions for Scale {
     }
 }
 
-/// Of every built-in kind with the subresource.
+/// The parent's field for replicas; the same for every built-in kind with the subresource.
 fn replicas() -> FieldSet {
     field_paths(&[&["spec", "replicas"]])
 }
 
-/// Lets an update of a Scale change the managers of its parent; nothing where nobody keeps track.
+/// Updates the managers of the parent after its Scale was updated. Does nothing if the parent's managers are not
+/// tracked.
 pub fn track(
     resource: &Resource,
     parent: &mut ObjectMap,
@@ -57,7 +58,7 @@ pub fn track(
 ) {
     let Ok(managers) = Managers::decode(super::entries(parent).unwrap_or_default()) else { return };
     let seen = of_parent(&managers);
-    // Where nobody owns the replicas any more, nobody comes to own them by an update.
+    // If the replicas have no owner any more, an update does not create one.
     if seen.0.is_empty() {
         return;
     }
@@ -68,7 +69,7 @@ pub fn track(
     }
 }
 
-/// Applies a Scale; the result is the Scale and the managers of its parent.
+/// Applies a Scale. Returns the Scale and the managers of its parent.
 pub fn apply(
     resource: &Resource,
     parent: &ObjectMap,
@@ -86,7 +87,7 @@ pub fn apply(
     Ok(Applied { object: applied.object, managers })
 }
 
-/// A Scale of which nothing was said.
+/// A Scale without values.
 fn zero() -> ObjectMap {
     let scale = json!({
         "kind": GVK.kind.as_str(), "apiVersion": GVK.api_version().as_str(), "metadata": {}, "spec": {}, "status": {"replicas": 0},
@@ -94,7 +95,7 @@ fn zero() -> ObjectMap {
     scale.as_object().cloned().unwrap_or_default()
 }
 
-/// What an apply of a Scale says of itself in errors.
+/// The error of an applied Scale that does not fit the schema.
 pub fn unfit(config: &ObjectMap, why: &str) -> Error {
     configuration::unfit(config, &GVK, why)
 }
@@ -128,7 +129,7 @@ fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Manager
     let replicas = replicas();
     let owns = |manager: &&Manager| !manager.fields.intersection(&replicas).is_empty();
     let mut owners: Vec<Option<&Manager>> = scale.0.iter().filter(owns).map(Some).collect();
-    // The places of those that have not been met in the parent.
+    // The positions of the parent's entries that have no counterpart yet.
     let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
     for (at, owner) in owners.iter().flatten().enumerate() {
         places.entry(in_any_version(&owner.identity)).or_default().push_back(at);

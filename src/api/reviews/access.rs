@@ -1,4 +1,4 @@
-//! May they? (`pkg/registry/authorization/*`, `pkg/apis/authorization/validation`)
+//! Reviews of permissions (`pkg/registry/authorization/*`, `pkg/apis/authorization/validation`).
 
 use super::{Sources, like};
 use crate::api::error::Error;
@@ -39,8 +39,8 @@ pub(super) fn review_local(question: ObjectMap, sources: &Sources<'_>) -> Result
     Ok(decided(question, &user, sources.authorizer))
 }
 
-/// The rules of the asking user in a namespace. Members of `system:masters` stand above the authorizer and may do
-/// everything; nobody else has rules before there is a rule resolver.
+/// The rules of the asking user in a namespace. Members of `system:masters` bypass the authorizer and may do
+/// everything; for others no rules are known, since there is no rule resolver yet.
 pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
     if fields::text(question, &["spec", "namespace"]).is_empty() {
         return Err(Error::bad_request("no namespace on request"));
@@ -60,7 +60,7 @@ pub(super) fn review_rules(question: &ObjectMap, sources: &Sources<'_>) -> Resul
     Ok(answer)
 }
 
-/// Upstream's internal objects have lost their kind by then, so the message names the group only.
+/// The 422. Upstream's internal objects have lost their kind by then, so its message names only the group.
 fn refuse(causes: Vec<Cause>) -> Result<(), Error> {
     if causes.is_empty() {
         return Ok(());
@@ -127,12 +127,12 @@ fn local_causes(question: &ObjectMap) -> Vec<Cause> {
     causes
 }
 
-/// As upstream's internal type prints itself, which has no names of JSON.
+/// The path attributes as upstream's internal Go type prints them, which has no JSON names.
 fn go_path_attributes(path: &ObjectMap) -> String {
     gotext::json(&json!({"Path": fields::text(path, &["path"]), "Verb": fields::text(path, &["verb"])}))
 }
 
-/// The user in question. No groups are added: upstream asks about just what is said.
+/// The user that the review asks about. No groups are added: upstream uses exactly those of the review.
 fn subject(question: &ObjectMap) -> User {
     let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = fields::at(question, &["spec", "extra"]).and_then(Value::as_object).into_iter().flatten();
@@ -146,7 +146,7 @@ fn subject(question: &ObjectMap) -> User {
     }
 }
 
-/// The question with the authorizer's word. A refusal is no opinion, never a veto, so `denied` is not set.
+/// The review with the authorizer's decision. A refusal is never a veto, so `denied` is not set.
 fn decided(mut question: ObjectMap, user: &User, authorizer: &dyn Authorizer) -> ObjectMap {
     let decision = authorizer.decide(&request(&question, user));
     let status = match decision {
@@ -163,7 +163,7 @@ fn request<'a>(question: &'a ObjectMap, user: &'a User) -> Attributes<'a> {
         let text = |field| fields::text(resource, &[field]);
         return Attributes {
             group: text("group"),
-            // None means any (`authorizationutil.matchAllVersionIfEmpty`).
+            // An empty version means any (`authorizationutil.matchAllVersionIfEmpty`).
             version: Some(text("version")).filter(|version| !version.is_empty()).unwrap_or("*"),
             resource: text("resource"),
             subresource: text("subresource"),

@@ -1,4 +1,4 @@
-//! Who is it? (`pkg/registry/authentication/{tokenreview,selfsubjectreview}`)
+//! Reviews of identities (`pkg/registry/authentication/{tokenreview,selfsubjectreview}`).
 
 use super::{Sources, like};
 use crate::api::error::Error;
@@ -6,7 +6,7 @@ use crate::api::{ObjectMap, fields};
 use crate::tree::{Value, json};
 use crate::user::User;
 
-/// What upstream's bearer token authenticator says of tokens that nobody accepts.
+/// The text of upstream's bearer token authenticator for invalid tokens.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
 pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Result<ObjectMap, Error> {
@@ -31,8 +31,8 @@ pub(super) fn review_token(mut question: ObjectMap, sources: &Sources<'_>) -> Re
     Ok(question)
 }
 
-/// Those of the wanted audiences that the token serves. Tokens here know no audience, so they serve the server's own
-/// (upstream `WrapAudienceAgnosticToken`); `None` if that is none of the wanted.
+/// The wanted audiences for which the token is valid. Tokens here name no audience, so they are valid for the server's
+/// own (upstream `WrapAudienceAgnosticToken`); `None` if the client wants none of these.
 fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a str>> {
     let wanted = fields::items(question, &["spec", "audiences"]);
     if wanted.is_empty() {
@@ -42,7 +42,7 @@ fn audiences<'a>(question: &ObjectMap, sources: &Sources<'a>) -> Option<Vec<&'a 
     Some(served.copied().collect::<Vec<_>>()).filter(|served| !served.is_empty())
 }
 
-/// Nothing of the question but its version and kind comes back.
+/// Of the request only version and kind are returned.
 pub(super) fn review_self(question: &ObjectMap, sources: &Sources<'_>) -> ObjectMap {
     let mut answer = like(question);
     answer.insert("metadata", json!({"creationTimestamp": sources.now}));

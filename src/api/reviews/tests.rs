@@ -7,7 +7,7 @@ fn user(name: &str, groups: &[&str]) -> User {
     User { name: name.into(), groups: groups.iter().map(|&group| group.into()).collect(), ..User::default() }
 }
 
-/// Asks as a member of the masters, or not.
+/// Answers a review of a user who is in `system:masters`, or is not.
 fn ask(kind: &str, master: bool, question: Value) -> Result<Value, String> {
     ask_of(&MastersOnly, kind, master, question)
 }

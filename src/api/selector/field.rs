@@ -6,7 +6,7 @@ use crate::api::error::Error;
 use crate::kinds::behavior::selectable::SelectableFields;
 use crate::tree::Value;
 
-/// All terms must hold; none means everything matches.
+/// All terms must match; without terms, everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     terms: Vec<Term>,
@@ -27,17 +27,17 @@ pub enum Operator {
 }
 
 impl FieldSelector {
-    /// Parses the query parameter; which fields exist is for [`FieldSelector::resolve`] to say.
-    /// The error is upstream's whole message of a 400.
+    /// Parses the query parameter. [`FieldSelector::resolve`] checks which fields exist. The error is the whole message
+    /// of upstream's 400.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = split_terms(text);
-        // Upstream sorts before it parses, which decides whose error is told.
+        // Upstream sorts before it parses, which decides which of several errors is reported.
         parts.sort_unstable();
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.map(|part| term(part, text)).collect::<Result<_, _>>().map(|terms| Self { terms })
     }
 
-    /// Renames the fields to the kind's own names and refuses those it does not have (400).
+    /// Renames the fields to the kind's own names; 400 for unknown fields.
     pub fn resolve(self, fields: &SelectableFields) -> Result<Self, Error> {
         let rename = |term: Term| {
             let field = fields.canonical(&term.field).map_err(Error::BadRequest)?.to_owned();
@@ -60,7 +60,7 @@ impl FieldSelector {
         self.terms.iter().find(fits).map(|term| term.value.as_str())
     }
 
-    /// `lookup` gives the value of a field of the object, empty if missing.
+    /// Whether an object matches. `lookup` returns the value of a field of the object, empty if it is missing.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Cow<'a, str>) -> bool {
         self.terms.iter().all(|term| {
             let equal = lookup(&term.field) == term.value;
@@ -68,7 +68,7 @@ impl FieldSelector {
         })
     }
 
-    /// [`FieldSelector::matches`] over a whole object; the selector must be resolved.
+    /// Like [`FieldSelector::matches`], for a whole object. The selector must be resolved.
     pub fn matches_object(&self, fields: &SelectableFields, object: &Value) -> bool {
         self.matches(|field| fields.value(field, object))
     }

@@ -10,7 +10,7 @@ use crate::kinds::behavior::format;
 
 use lexer::{Token, tokens};
 
-/// All requirements must hold; none means everything matches.
+/// All requirements must match; without requirements, everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -22,7 +22,7 @@ pub struct Requirement {
     pub operator: Operator,
 }
 
-/// Values are sorted and without repetition.
+/// Values are sorted, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
     In(Vec<String>),
@@ -34,7 +34,7 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// Parses the query parameter. The error is upstream's whole message of a 400.
+    /// Parses the query parameter. The error is the whole message of upstream's 400.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: tokens(text), at: 0 };
         parser.selector().map(|requirements| Self { requirements })
@@ -48,14 +48,14 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// `lookup` gives the value of a label of the object.
+    /// Whether an object matches. `lookup` returns the value of a label of the object.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(lookup(&requirement.key)))
     }
 }
 
 impl Requirement {
-    /// How many texts it compares a label with.
+    /// With how many texts the label is compared.
     pub fn comparisons(&self) -> usize {
         match &self.operator {
             Operator::In(values) | Operator::NotIn(values) => values.len(),
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends behind the closing parenthesis; a missing value is the empty string.
+    /// Reads a list of values and the closing parenthesis; a missing value is the empty string.
     fn value_list(&mut self) -> Result<Vec<&'a str>, String> {
         let mut values = Vec::new();
         loop {
@@ -223,7 +223,7 @@ fn check_key(key: &str) -> Result<(), String> {
     if messages.is_empty() {
         return Ok(());
     }
-    // Upstream has no path here and prints the nil one.
+    // Upstream has no path here, and prints a nil path.
     Err(aggregate(&[Cause::invalid("<nil>", gotext::quote(key), &messages.join("; "))]))
 }
 

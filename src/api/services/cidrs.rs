@@ -1,6 +1,6 @@
-//! The networks that are open now: those of ServiceCIDRs which are ready and stay
-//! (`pkg/registry/core/service/ipallocator/cidrallocator.go`). One of these is made of what the flags say; while it is
-//! not there, the flags count.
+//! The networks from which addresses are assigned: those of ServiceCIDRs that are ready and not being deleted
+//! (`pkg/registry/core/service/ipallocator/cidrallocator.go`). One ServiceCIDR is made from the flags; while it does
+//! not exist, the flags are used directly.
 
 use std::net::IpAddr;
 
@@ -12,14 +12,14 @@ use crate::codec::object::Undecodable;
 use crate::schema::names::Gvr;
 use crate::tree::Value;
 
-/// The ServiceCIDR of the flags.
+/// The name of the ServiceCIDR that is made from the flags.
 pub const OF_FLAGS: &str = "kubernetes";
 
-/// The open networks of a family, each once, those of the flags first.
+/// The open networks of a family, without duplicates, those of the flags first.
 #[derive(Default)]
 pub(super) struct OpenNetworks {
     pub networks: Vec<Network>,
-    /// A ServiceCIDR that cannot be read: there may be more networks.
+    /// Set if a ServiceCIDR cannot be read; there may then be more networks.
     pub unreadable: Option<Error>,
 }
 
@@ -58,7 +58,7 @@ fn networks(range: &ObjectMap) -> Vec<Network> {
     texts.filter_map(Network::parse).collect()
 }
 
-/// One that says nothing of itself is ready.
+/// A ServiceCIDR without conditions counts as ready.
 fn is_open(range: &ObjectMap) -> bool {
     let conditions = fields::items(range, &["status", "conditions"]);
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");

@@ -1,4 +1,4 @@
-//! Claims as objects of the store: who creates one has what it stands for.
+//! Claims are objects in the store: the Service for which one is created has the address or port that it stands for.
 
 use std::net::IpAddr;
 
@@ -18,14 +18,14 @@ use crate::schema::resource::Verb;
 use crate::storage::{Change, Expect, Key, Mutation, ResourceId, Written};
 use crate::tree::{Value, json};
 
-/// Under what the store keeps claims of node ports: nobody serves them.
+/// Group and plural under which the store keeps claims of node ports; they are not served.
 pub const PORT_CLAIMS: (&str, &str) = ("internal.rowplane.dev", "nodeports");
 const PORT_VERSION: &str = "internal.rowplane.dev/v1";
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
 
-/// Why there is no claim.
+/// Why a claim was refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Taken(Claim),
@@ -33,7 +33,7 @@ pub(super) enum Refusal {
         claim: Claim,
         range: String,
     },
-    /// Of addresses, or else of ports.
+    /// No address is left, or no port.
     Full {
         addresses: bool,
     },
@@ -41,7 +41,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// What is wrong with the value that was asked for.
+    /// What is wrong with the requested value; `None` if no value was requested.
     pub fn of_value(&self) -> Option<String> {
         Some(match self {
             Self::Taken(Claim::Address(ip)) => {
@@ -58,7 +58,7 @@ impl Refusal {
         })
     }
 
-    /// Where no field is to blame.
+    /// The error if no field's value is to blame.
     pub fn into_error(self, service: &str) -> Error {
         let why = self.of_value().unwrap_or_default();
         Error::Internal(match self {
@@ -76,7 +76,7 @@ impl Refusal {
 }
 
 impl Api {
-    /// Claims something for the Service `target`.
+    /// Claims an address or a port for the Service `target`.
     pub(super) async fn claim(
         &self,
         target: Target<'_>,
@@ -87,7 +87,7 @@ impl Api {
             Want::This(claim) => {
                 self.check_range(claim).await?;
                 let taken = match (dry_run, claim) {
-                    // Upstream does not look who has an address.
+                    // Upstream's dry run does not check whether an address is taken.
                     (DryRun::Yes, Claim::Address(_)) => false,
                     (DryRun::Yes, Claim::Port(_)) => self.is_claimed(&self.cache.any(), claim),
                     (DryRun::No, _) => !self.try_claim(target, claim).await.map_err(Refusal::Failed)?,
@@ -97,7 +97,7 @@ impl Api {
             Want::AnyAddress(family) => {
                 let full = Refusal::Full { addresses: true };
                 if dry_run == DryRun::Yes {
-                    // As upstream has it: nobody gets this one.
+                    // As upstream does, a dry run gets the network's base address, which no Service can get.
                     let network = self.config.services.network(family);
                     return network.map(|network| Claim::Address(network.base())).ok_or(full);
                 }
@@ -180,7 +180,7 @@ impl Api {
         })
     }
 
-    /// Whether the claim is now the Service's.
+    /// Tries to claim. Returns whether the claim belongs to the Service now.
     async fn try_claim(&self, target: Target<'_>, claim: Claim) -> Result<bool, Error> {
         match claim {
             Claim::Address(address) => self.try_claim_address(target, address).await,
@@ -203,7 +203,7 @@ impl Api {
         });
         let Value::Object(object) = object else { return Ok(false) };
         let request = Request::own(Verb::Create, Target { resource: addresses, namespace: "", name: "" });
-        // An address is no Service: this goes no deeper.
+        // Creating an IPAddress does not allocate in turn, so this recursion ends.
         match Box::pin(self.create(&request, Body::Object(&object))).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. }) => Ok(false),
@@ -237,7 +237,7 @@ impl Api {
         }
     }
 
-    /// Gives claims of a Service back. What fails here is found by the sweep.
+    /// Releases claims of a Service. Claims that cannot be released now are found by the sweep.
     pub(super) async fn release(&self, target: Target<'_>, claims: &[Claim]) {
         if claims.is_empty() {
             return;
@@ -262,7 +262,7 @@ impl Api {
         Ok(())
     }
 
-    /// Claims that no Service knows of, as this server sees it.
+    /// Claims that no Service holds in this server's state.
     pub fn orphaned_claims(&self, state: &State) -> Vec<Orphan> {
         let Some(services) = self.resources.get(&Gvr::fixed("v1", "services")) else { return Vec::new() };
         let addresses = self
@@ -290,7 +290,7 @@ impl Api {
         orphans
     }
 
-    /// Whether a Service holds what a claim of this name stands for, or cannot be read and therefore may.
+    /// Whether a Service holds the claim of this name. A Service that cannot be read may hold it.
     fn may_hold(&self, service: &Object, claim: &str) -> bool {
         let service_map = match service.to_map() {
             Ok(map) => map,
@@ -303,12 +303,12 @@ impl Api {
         held.iter().any(|held| held.name() == claim)
     }
 
-    /// Takes back what nobody holds, unless it has been written meanwhile.
+    /// Deletes an orphaned claim, unless it has been written meanwhile.
     pub async fn sweep(&self, orphan: &Orphan) -> Result<(), Error> {
         self.drop_claim(orphan.resource, &orphan.object).await
     }
 
-    /// Gives back what a Service had that is gone.
+    /// Releases everything that a deleted Service had.
     pub(in crate::api) async fn release_all(&self, target: Target<'_>, last: &ObjectMap) {
         if is_service(target.resource)
             && let Some(spec) = fields::object(last, "spec")
@@ -318,7 +318,7 @@ impl Api {
     }
 }
 
-/// A claim without a Service.
+/// A claim that no Service holds.
 #[derive(Clone, Debug)]
 pub struct Orphan {
     resource: ResourceId,
@@ -326,7 +326,7 @@ pub struct Orphan {
 }
 
 impl Orphan {
-    /// A claim by the same name that was made later is another one.
+    /// Whether both are the same claim. One created later under the same name is a different claim.
     pub fn is(&self, other: &Self) -> bool {
         self.resource == other.resource
             && self.object.name() == other.object.name()
@@ -343,7 +343,7 @@ impl Claim {
     }
 }
 
-/// The resource that holds claims of ports.
+/// The resource of port claims.
 pub fn port_claims() -> GroupResource {
     let (group, plural) = PORT_CLAIMS;
     GroupResource { group: group.into(), plural: plural.into() }
@@ -353,7 +353,7 @@ fn parent_of(target: Target<'_>) -> Value {
     json!({"resource": "services", "namespace": target.namespace, "name": target.name})
 }
 
-/// Namespace and name of the Service that has claimed this.
+/// Namespace and name of the Service for which the claim was made.
 fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
     let map = object.to_map()?;
     let reference = fields::at(&map, &["spec", "parentRef"]).and_then(Value::as_object);
@@ -364,7 +364,7 @@ fn parent(object: &Object) -> Result<Option<(String, String)>, Undecodable> {
     }))
 }
 
-/// Not, if the claim cannot be read: it stays.
+/// Whether the claim was made for this Service; false if it cannot be read, so that it stays.
 fn is_parent(object: &Object, namespace: &str, name: &str) -> bool {
     let parent = parent(object).ok().flatten();
     parent.is_some_and(|parent| (&*parent.0, &*parent.1) == (namespace, name))

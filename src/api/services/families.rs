@@ -1,5 +1,5 @@
-//! Families of addresses: how many a Service has and which (`initIPFamilyFields` of upstream's). What is wrong with an
-//! address itself, validation has said before.
+//! IP families of a Service: how many it has and which (upstream's `initIPFamilyFields`). Validation has checked the
+//! addresses before.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ const SINGLE: &str = "SingleStack";
 const PREFER: &str = "PreferDualStack";
 const REQUIRE: &str = "RequireDualStack";
 
-/// Completes policy and families, and refuses what contradicts them.
+/// Completes policy and families, and refuses contradictions.
 pub(super) fn complete(
     spec: &mut ObjectMap,
     old: Option<&ObjectMap>,
@@ -68,7 +68,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// A Service that takes two families if there are two keeps what it has, though there be two now.
+/// Whether a Service with `PreferDualStack` keeps its families: an unrelated update does not add a second one.
 fn prefers_what_it_has(new: &ObjectMap, old: &ObjectMap) -> bool {
     let prefers = |spec: &ObjectMap| fields::text(spec, &["ipFamilyPolicy"]) == PREFER;
     let same = |name: &str| new.get(name) == old.get(name);
@@ -97,7 +97,7 @@ fn check_counts(spec: &ObjectMap, old: Option<&ObjectMap>, policy: &str) -> Resu
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// Addresses that were asked for tell their families.
+/// Adds the families of the requested addresses.
 fn follow_addresses(spec: &mut ObjectMap, config: &Config) -> Result<(), Vec<Cause>> {
     let mut families = families(spec);
     let mut causes = Vec::new();
@@ -136,7 +136,7 @@ fn check_configured(families: &[Family], policy: &str, config: &Config) -> Resul
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// The families of a Service; words that are none do not count.
+/// The families in the spec; unknown words are ignored.
 pub(super) fn families(spec: &ObjectMap) -> Vec<Family> {
     texts(spec, "ipFamilies").into_iter().filter_map(Family::parse).collect()
 }

@@ -1,11 +1,11 @@
-//! Networks that addresses are taken from, and the range of node ports.
+//! Networks from which addresses are taken, and the range of node ports.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-/// As many at the beginning of a range are left to those who ask for one of them: a share of all, between two bounds
-/// (KEP-3070 and KEP-3668).
+/// How many values at the start of a range are kept for Services that request a specific one: a share of all values,
+/// within bounds (KEP-3070 and KEP-3668).
 struct Reserved {
     share: u128,
     bounds: RangeInclusive<u128>,
@@ -15,7 +15,7 @@ const OF_ADDRESSES: Reserved = Reserved { share: 16, bounds: 16..=256 };
 const OF_PORTS: Reserved = Reserved { share: 32, bounds: 16..=128 };
 
 impl Reserved {
-    /// Every number below `count` once, beginning anywhere behind the reserved ones, which come last.
+    /// Every number below `count` once: first the unreserved ones from a random start, then the reserved ones.
     fn last_of(self, count: u128, random: u64) -> impl Iterator<Item = u128> + Send {
         let (least, most) = self.bounds.into_inner();
         let reserved = if count <= least { 0 } else { (count / self.share).clamp(least, most) };
@@ -25,13 +25,13 @@ impl Reserved {
     }
 }
 
-/// Every port of the range once, in the order in which they are to be given.
+/// Every port of the range once, in the order in which they should be tried.
 pub fn candidate_ports(range: &RangeInclusive<u16>, random: u64) -> impl Iterator<Item = u16> + Send + use<> {
     let first = *range.start();
     OF_PORTS.last_of(range.len() as u128, random).map(move |offset| first + offset as u16)
 }
 
-/// The largest network upstream takes, in bits of the host.
+/// The largest network that upstream accepts, in host bits.
 const MAX_HOST_BITS: u8 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Family {
     }
 }
 
-/// `10.0.0.0/24`.
+/// A network such as `10.0.0.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     base: IpAddr,
@@ -72,7 +72,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// `None` for what is no network, or one without room.
+    /// Parses a network; `None` if it is malformed or has no room.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let (address, prefix): (IpAddr, u8) = (address.parse().ok()?, prefix.parse().ok()?);
@@ -91,7 +91,7 @@ impl Network {
         Family::of(address) == self.family() && address_number > base && address_number <= base + self.last()
     }
 
-    /// The first address that may be given.
+    /// The first address that can be assigned.
     pub fn first(&self) -> IpAddr {
         from_number(number(self.base) + 1, self.base)
     }
@@ -100,13 +100,13 @@ impl Network {
         self.base
     }
 
-    /// Every address once, beginning anywhere behind the reserved ones, which come last.
+    /// Every address once, in the order in which they should be tried: first the unreserved ones from a random start.
     pub fn candidates(&self, random: u64) -> impl Iterator<Item = IpAddr> + Send + use<> {
         let (first, kind) = (number(self.base) + 1, self.base);
         OF_ADDRESSES.last_of(self.last(), random).map(move |offset| from_number(first + offset, kind))
     }
 
-    /// The offset of the last address; the broadcast address of IPv4 is none.
+    /// The offset of the last address. The broadcast address of IPv4 does not count.
     fn last(&self) -> u128 {
         let bits = if self.base.is_ipv4() { 32 } else { 128 };
         let all = (1_u128 << (bits - self.prefix)) - 1;

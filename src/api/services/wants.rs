@@ -1,4 +1,4 @@
-//! What a Service needs that nobody has given it yet, and what it holds.
+//! The addresses and ports that a Service still needs, and those that it holds.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::kinds::core::service::normal_form::has_node_ports;
 use crate::kinds::core::service::normal_form::ports_mut;
 use crate::tree::{Value, json};
 
-/// Something to claim.
+/// What to claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
     This(Claim),
@@ -20,7 +20,7 @@ pub(super) enum Want {
     AnyPort,
 }
 
-/// Where in the spec a claim goes.
+/// The field of the spec that gets the claimed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Address(usize),
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// In the order in which upstream allocates.
+/// What the Service needs, in the order in which upstream allocates.
 pub(super) fn of(spec: &ObjectMap, old: Option<&ObjectMap>) -> Vec<Wanted> {
     let had = old.map(held).unwrap_or_default();
     let mut wanted = addresses(spec, old, &had);
@@ -100,7 +100,8 @@ fn addresses(spec: &ObjectMap, old: Option<&ObjectMap>, had: &[Claim]) -> Vec<Wa
     families(spec).into_iter().enumerate().filter_map(want).collect()
 }
 
-/// A number of the Service that has a node port lends it to its other protocols; see [`share_ports`].
+/// The node ports that are needed. Ports of the same number but different protocols share a node port; see
+/// [`share_ports`].
 fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
     let on_demand = spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     if !has_node_ports(spec) {
@@ -109,7 +110,7 @@ fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
     let list = fields::items(spec, &["ports"]);
     let asked: Vec<Option<u16>> = list.iter().map(|port| number(port.get("nodePort"))).collect();
     let mut claimed: HashSet<u16> = had.iter().filter_map(Claim::port).collect();
-    // Numbers for which a node port was asked, or will be found.
+    // Port numbers that have requested a node port, or will get one.
     let with_port = list.iter().zip(&asked).filter(|(_, asked)| asked.is_some());
     let mut lenders: HashSet<&Value> = with_port.filter_map(|(port, _)| port.get("port")).collect();
     let mut wanted = Vec::new();
@@ -134,7 +135,7 @@ fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
     wanted
 }
 
-/// Gives protocols of one number the same node port.
+/// Gives ports of the same number but different protocols the same node port.
 pub(super) fn share_ports(spec: &mut ObjectMap) {
     let on_demand = spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false));
     if !has_node_ports(spec) || !on_demand {
@@ -142,7 +143,7 @@ pub(super) fn share_ports(spec: &mut ObjectMap) {
     }
     let list = fields::items(spec, &["ports"]).iter();
     let lender = |port: &Value| Some((port.get("port")?.clone(), number(port.get("nodePort"))?));
-    // Of equal numbers the first counts.
+    // Of equal numbers the first counts: the list is read backwards, and later entries replace earlier ones.
     let numbers: HashMap<Value, u16> = list.rev().filter_map(lender).collect();
     for port in ports_mut(spec) {
         if number(port.get("nodePort")).is_none()
@@ -153,7 +154,7 @@ pub(super) fn share_ports(spec: &mut ObjectMap) {
     }
 }
 
-/// Everything a Service has been given.
+/// Everything that the Service holds.
 pub(super) fn held(spec: &ObjectMap) -> Vec<Claim> {
     let addresses =
         texts(spec, "clusterIPs").into_iter().filter_map(|text| text.parse().ok()).map(Claim::Address);
@@ -165,7 +166,7 @@ pub(super) fn held(spec: &ObjectMap) -> Vec<Claim> {
     held
 }
 
-/// A port that is one; what does not fit in 16 bits is refused as out of range.
+/// A port number; 0 means none. One that does not fit in 16 bits becomes 1, which is then refused as out of range.
 fn number(value: Option<&Value>) -> Option<u16> {
     let number = value?.as_i64().filter(|number| *number != 0)?;
     Some(u16::try_from(number).unwrap_or(1))

@@ -1,4 +1,4 @@
-//! What a new object goes through, as pure functions.
+//! The steps of a create, as pure functions.
 
 use uuid::Uuid;
 
@@ -9,14 +9,14 @@ use crate::api::{ObjectMap, metadata, metadata_mut};
 use crate::causes::Causes;
 use crate::kinds::behavior::strategy::Writer;
 
-/// What a new object is called, and what it said of that.
+/// The name of a new object, and what its metadata said about it.
 pub(in crate::api) struct Naming {
     pub name: String,
-    /// The name was generated: another one may be free where this one is not.
+    /// The name was generated: if it is taken, another one may be free.
     pub generated: bool,
-    /// It said `generateName`, though it may have a name, too.
+    /// The metadata have a `generateName`, and perhaps a name as well.
     pub prefixed: bool,
-    /// The resourceVersion that it was sent with.
+    /// The resourceVersion that the client sent.
     pub version: String,
 }
 
@@ -45,13 +45,13 @@ pub(in crate::api) fn stamp(
     Naming { name: meta::text(metadata, "name").to_owned(), generated, prefixed, version }
 }
 
-/// What the kind adds.
+/// Lets the kind make its changes to a new object.
 pub(in crate::api) fn prepare(resource: &Resource, object: &mut ObjectMap, writer: &Writer<'_>) {
     resource.behavior.strategy.hooks.begin_create(object);
     resource.behavior.strategy.prepare_create(object, writer);
 }
 
-/// What the rules do not allow.
+/// The violations of the kind's rules.
 pub(super) fn causes(resource: &Resource, object: &ObjectMap) -> Result<Causes, Error> {
     let empty = ObjectMap::new();
     let metadata = metadata(object).unwrap_or(&empty);

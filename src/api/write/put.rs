@@ -1,4 +1,4 @@
-//! What admission has let pass goes to the store: claim, advise, put.
+//! Writes to the store what admission has accepted: claim, warn, put.
 
 use super::create::Naming;
 use super::{Current, Existing, Next, Ready, Write};
@@ -12,15 +12,15 @@ use crate::codec::object::Draft;
 use crate::revision::Revision;
 use crate::storage::{Change, Expect, Mutation, Requirement, Written};
 
-/// What became of a write at the store.
+/// The outcome of a write at the store.
 pub(in crate::api) enum Placed {
     Done(Modified),
-    /// Somebody else was faster; seen at this revision.
+    /// Another write came first; seen at this revision.
     Lost {
         judged_at: Revision,
         naming: Option<Naming>,
     },
-    /// What admission relied on is not so any more; seen at this revision.
+    /// A row that admission relied on has changed; seen at this revision.
     Unmet {
         judged_at: Revision,
     },
@@ -63,7 +63,8 @@ impl Api {
                 let expect =
                     current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
                 let size = current.as_ref().map_or(0, |current| current.stored.size());
-                // While this write waits, others are worked on in the memory of its trees, which is near the processor now.
+                // Freed before the wait: other requests reuse the memory of its trees, which is in the processor's
+                // cache now.
                 drop(current);
                 let encode = || {
                     write.refuse_version(naming.as_ref())?;
@@ -121,7 +122,7 @@ impl Api {
         })
     }
 
-    /// A dry run: everything but the write.
+    /// Carries out a dry run: everything but the write.
     async fn pretend(
         &self,
         write: Write<'_>,
@@ -136,7 +137,7 @@ impl Api {
             if state.get(target.resource.id, target.namespace, target.name).is_some() {
                 return Err(self.already_exists(target, false));
             }
-            // Nobody takes away what was sent.
+            // The answer keeps the resourceVersion that the client sent, since no store removes it.
             if let Some(Naming { version, .. }) = naming.filter(|naming| !naming.version.is_empty()) {
                 metadata_mut(&mut object).insert("resourceVersion", version.as_str().into());
             }
@@ -144,7 +145,7 @@ impl Api {
         Ok(Placed::done(unstored(object), outcome))
     }
 
-    /// 409 of a new object whose name is taken, or of which `prefixed` names all are.
+    /// 409 of a new object: its name is taken, or if `prefixed`, all generated names are.
     pub(in crate::api) fn already_exists(&self, target: Target<'_>, prefixed: bool) -> Error {
         let state = self.cache.any();
         let found = state.get(target.resource.id, target.namespace, target.name);
@@ -169,7 +170,7 @@ impl Placed {
 }
 
 impl<'a> Write<'a> {
-    /// The object that is written, also where it was named on the way.
+    /// The target of the write, with the name that a new object was given.
     pub fn target<'b>(&self, naming: Option<&'b Naming>) -> Target<'b>
     where
         'a: 'b,
@@ -186,7 +187,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// What the kind has to say of an object that is valid all the same.
+/// Sends the kind's warnings about a valid object.
 fn advise(write: Write<'_>, new: &ObjectMap, old: Option<&ObjectMap>) {
     let (advice, warnings) = (&write.request.target.resource.behavior.warnings, write.request.warnings);
     match old {
@@ -195,13 +196,13 @@ fn advise(write: Write<'_>, new: &ObjectMap, old: Option<&ObjectMap>) {
     }
 }
 
-/// An answer that was [closed](managed).
+/// Opens a [closed](managed) object for the answer.
 fn unstored(mut object: ObjectMap) -> Answer {
     managed::open(&mut object);
     Answer::Unstored(object)
 }
 
-/// A write of an object in the request's version; 400 for one that could not be read again.
+/// The mutation that writes an object in the request's version; 400 if the object could not be read again.
 pub(in crate::api) fn put_mutation(
     target: Target<'_>,
     expect: Expect,

@@ -1,4 +1,4 @@
-//! What a write of a Scale does to its parent.
+//! How a write of a Scale changes its parent.
 
 use crate::api::error::Error;
 use crate::api::ownership::{self, Tracking};
@@ -6,22 +6,22 @@ use crate::api::{ObjectMap, Target, metadata, metadata_mut, scale};
 use crate::kinds::behavior::part::Part;
 use crate::tree::Value;
 
-/// A Scale that its parent is to get, decoded.
+/// A decoded Scale whose replicas the parent is to get.
 pub(in crate::api) struct Rescale {
     pub scale: ObjectMap,
     pub owners: Owners,
 }
 
-/// How the parent comes to its managers.
+/// How the parent's managers are determined.
 pub(in crate::api) enum Owners {
-    /// The manager of an update comes to own the replicas.
+    /// The manager of an update becomes the owner of the replicas.
     Update { manager: String },
-    /// An apply has found out.
+    /// An apply has computed the managers already.
     Applied(Option<Value>),
 }
 
 impl Owners {
-    /// The parent with the replicas of a Scale, under the Scale's preconditions.
+    /// The parent with the replicas of the Scale, after checking the Scale's preconditions.
     pub fn parent(
         self,
         target: Target<'_>,

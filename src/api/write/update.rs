@@ -1,5 +1,4 @@
-//! What a new version of an object goes through beside the one it replaces, as pure functions: upstream's `BeforeUpdate`
-//! and the checks around it.
+//! The steps of an update, as pure functions: upstream's `BeforeUpdate` and the checks around it.
 
 use super::{Current, Next};
 use crate::api::error::Error;
@@ -10,7 +9,8 @@ use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::tree::Value;
 
-/// Checks that it replaces the version it means, puts back what does not change, and lets the kind add its part.
+/// Checks that the object replaces the version that it names, restores what cannot change, and lets the kind make its
+/// changes.
 pub(super) fn prepare(
     target: Target<'_>,
     part: Part,
@@ -23,7 +23,7 @@ pub(super) fn prepare(
     check_revision(target, own, current)?;
     meta::drop_empty(own);
     meta::update::prepare(own, metadata(old).unwrap_or(&empty));
-    // Metadata of the new version says what it was made from; the store replaces it.
+    // The new version's metadata carry the revision that it was made from; the store replaces it.
     own.insert("resourceVersion", current.stored.revision().to_string().into());
     match part {
         Part::Main => {
@@ -50,7 +50,7 @@ fn check_revision(target: Target<'_>, new: &meta::Metadata, current: &Current) -
     }
 }
 
-/// What the rules do not allow.
+/// The violations of the kind's rules.
 pub(super) fn causes(
     resource: &Resource,
     part: Part,
@@ -70,7 +70,7 @@ pub(super) fn causes(
     Ok(causes)
 }
 
-/// What becomes of the old object.
+/// Decides what the update does.
 pub(super) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> Next {
     if completes_deletion(resource, &new, old) {
         return Next::Delete(Some(new));
@@ -79,7 +79,7 @@ pub(super) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> 
     if same(&new, old) { Next::Unchanged } else { Next::Put(new) }
 }
 
-/// An update that removes the last thing a terminating object waits for deletes it.
+/// Whether the update deletes the object: it was terminating, and the last thing it waited for is removed.
 fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> bool {
     let terminating = metadata(old).is_some_and(meta::is_terminating);
     let released = metadata(new).is_some_and(meta::update::completes_deletion);
@@ -87,7 +87,7 @@ fn completes_deletion(resource: &Resource, new: &ObjectMap, old: &ObjectMap) -> 
 }
 
 fn same(new: &ObjectMap, old: &ObjectMap) -> bool {
-    // Absent and null mean the same; comparing maps does not depend on the order of members.
+    // Absent and null mean the same. Comparing maps does not depend on the order of members.
     let absent = |object: &ObjectMap, name: &str| object.get(name).is_none_or(Value::is_null);
     let names = new.keys().chain(old.keys());
     names.into_iter().all(|name| new.get(name) == old.get(name) || (absent(new, name) && absent(old, name)))

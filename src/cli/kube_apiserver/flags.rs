@@ -147,7 +147,7 @@ pub const FLAGS: &[Flag] = &[
     flag("etcd-servers-overrides", List, None(NO_ETCD)),
     flag("event-ttl", Scalar, Serve("event-ttl")),
     flag("external-hostname", Scalar, None("documents name the address that is bound")),
-    flag("feature-gates", List, Serve("feature-gates")),
+    flag("feature-gates", List, Own),
     flag("goaway-chance", Scalar, Serve("goaway-chance")),
     flag("http2-max-streams-per-connection", Scalar, Serve("http2-max-streams-per-connection")),
     flag("kubelet-certificate-authority", Scalar, None(NO_KUBELET)),

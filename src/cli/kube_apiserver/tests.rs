@@ -1,7 +1,7 @@
 //! What kube-apiserver's command lines come to.
 
 use super::*;
-use crate::server::config::Config;
+use crate::server::config::{Config, Registration};
 
 fn run(arguments: &[&str]) -> Result<(Config, String), String> {
     match parse(arguments.iter().map(|argument| (*argument).to_owned())) {
@@ -98,4 +98,17 @@ fn help_shows_what_is_accepted() {
     assert!(!help.contains("--insecure-port"));
     let Ok(Outcome::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
     assert_eq!(version, "Kubernetes v1.37.0\n");
+}
+
+#[test]
+fn features_of_upstreams_that_cannot_be_switched_here_are_named() {
+    let (config, notes) =
+        run(&["--feature-gates=WatchList=false,StorageVersionAPI=false,AllAlpha=true"]).unwrap();
+    let registration = config.identity.map(|identity| identity.registration);
+    assert_eq!(registration, Some(Registration::Off), "StorageVersionAPI can be switched");
+    assert!(notes.contains("--feature-gates (WatchList, AllAlpha cannot be switched here)"), "{notes}");
+    for (gate, why) in [("NoSuch=true", "unrecognized feature gate: NoSuch"), ("WatchList=2", "WatchList")] {
+        let refused = run(&[&format!("--feature-gates={gate}")]).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The mark's file: lines of a name and a value. It is there wholly or not at all, and durable once it is written.
+//! The mark's file: lines of a name and a value. It is replaced atomically, and durable once it is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use super::Sighting;
 use crate::revision::Revision;
 
-/// What a file holds.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     pub revision: Revision,
     pub sighting: Option<Sighting>,
 }
 
-/// Nothing if there is no file.
+/// Reads the file, and the one that earlier builds wrote. Missing files mean an empty mark.
 pub fn read(path: &Path) -> io::Result<Saved> {
     match (read_one(path, parse)?, read_one(&of_earlier_builds(path), parse_number)?) {
         (Some(saved), Some(earlier)) => Ok(saved.max(earlier)),
@@ -23,7 +23,7 @@ pub fn read(path: &Path) -> io::Result<Saved> {
     }
 }
 
-/// Writes what is newer, of `present` and what the file holds.
+/// Merges `present` into the file: of each part the newer one is kept.
 pub fn merge(path: &Path, present: Saved) -> io::Result<()> {
     let lock = OpenOptions::new()
         .create(true)
@@ -32,7 +32,7 @@ pub fn merge(path: &Path, present: Saved) -> io::Result<()> {
         .mode(0o600)
         .open(path.with_extension("lock"))?;
     lock.lock()?;
-    // A damaged file is worth nothing to anybody.
+    // A file that cannot be parsed is overwritten.
     let found = read_one(path, parse).unwrap_or_default();
     let merged = found.map_or(present, |found| found.max(present));
     if found == Some(merged) {
@@ -51,8 +51,9 @@ fn read_one(path: &Path, parse: fn(&str) -> Option<Saved>) -> io::Result<Option<
     }
 }
 
-/// A number alone, `high-water-mark-…` where the file is `mark-…`. It is never written: a server of an earlier build that
-/// shares the directory goes on with it, and would not start if it found more in it than a number.
+/// The file that earlier builds wrote: `high-water-mark-…` where today's is `mark-…`, and a number alone. It is read,
+/// but never written: a server of an earlier build that shares the directory goes on using it, and would not start if
+/// the file held anything but a number.
 fn of_earlier_builds(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("high-water-{name}"))
@@ -70,7 +71,7 @@ fn parse(text: &str) -> Option<Saved> {
     let number = |name| value(name).map(str::parse::<u64>);
     let revision = Revision(number("revision")?.ok()?);
     let Some(timeline) = value("timeline") else {
-        // A sighting is there as a whole or not at all.
+        // A sighting must be complete or absent.
         return number("flushed")
             .or(number("system"))
             .is_none()
@@ -86,7 +87,7 @@ fn parse(text: &str) -> Option<Saved> {
 }
 
 impl Saved {
-    /// The newest of both; neither part goes back.
+    /// The maximum of each part.
     fn max(self, other: Self) -> Self {
         Self { revision: self.revision.max(other.revision), sighting: self.sighting.max(other.sighting) }
     }
@@ -103,10 +104,10 @@ impl Saved {
     }
 }
 
-/// The file is on the disk before it gets its name, and its name before this returns: after a power failure there is the
-/// old file or the new one.
+/// Replaces the file durably. The new content is on the disk before it gets the file's name, and the name is on the
+/// disk before this returns: after a power failure there is either the old file or the new one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // Containers that share the directory may share even a process id.
+    // A random name, since containers that share the directory may even have the same process id.
     let fresh = path.with_extension(format!("{:08x}.new", rand::random::<u32>()));
     let written = write_synced(&fresh, text)
         .and_then(|()| std::fs::rename(&fresh, path))

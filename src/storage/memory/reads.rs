@@ -1,4 +1,4 @@
-//! Reads of a picture of the tables.
+//! Reads from a snapshot of the tables.
 
 use futures_util::stream::{self, StreamExt as _};
 
@@ -6,7 +6,7 @@ use super::tables::{Tables, Version};
 use crate::revision::Revision;
 use crate::storage::{BlockStream, ChangeRow, Changes, ResourceId, Row, RowStream, Scan, Stale, StaleRow};
 
-/// Rows made at a time; nothing else is ahead of the reader.
+/// How many rows are made at a time; no more are held ahead of the reader.
 const BLOCK: usize = 256;
 
 /// The live rows of `scan` as of `at`.
@@ -24,7 +24,7 @@ pub fn scan(tables: Tables, scan: Scan, at: Revision) -> RowStream {
     Box::pin(blocks.flat_map(|rows| stream::iter(rows.into_iter().map(Ok))))
 }
 
-/// The rows of these revisions, without those that have been swept.
+/// The rows with these revisions, without those that have been swept.
 pub fn rows_of(tables: Tables, revisions: Vec<Revision>) -> BlockStream {
     let blocks = revisions.len().div_ceil(BLOCK);
     let block = move |index: usize| {
@@ -46,7 +46,7 @@ pub fn changes(tables: &Tables, after: Revision, resource: Option<ResourceId>, l
     Changes::new(rows, limit, after, tables.clock.revision)
 }
 
-/// The live rows of `scan` in another encoding.
+/// The live rows of `scan` that are stored in another encoding.
 pub fn stale<'a>(
     tables: &'a Tables,
     stale: &'a Stale,
@@ -68,7 +68,7 @@ fn row(version: &Version) -> Row {
     }
 }
 
-/// `replaced` are the tables in which to find the version that the change replaced, where it is asked for.
+/// A row of the changefeed. If `replaced` is given, the version that the change replaced is looked up in it.
 fn change_row(change: &Version, replaced: Option<&Tables>) -> ChangeRow {
     let previous = replaced.zip(change.previous).and_then(|(tables, previous)| tables.version(previous));
     ChangeRow {

@@ -1,5 +1,5 @@
-//! The rows of a store in memory and their indexes. They are persistent maps: a clone shares everything, and no later
-//! write shows in it.
+//! The rows of a store in memory, and their indexes. They are persistent maps: a clone shares all rows, and later
+//! writes do not change it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::storage::commit::required_keys;
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Clock, Key, Mutation, ResourceId, Scan};
 
-/// A new store's clock stands here, as in the databases.
+/// Where the clock of a new store stands; the same as in the databases.
 const FIRST: Revision = Revision(1);
 
 /// One version of an object, and the change that made it.
@@ -29,9 +29,9 @@ pub struct Version {
 #[derive(Clone)]
 pub struct Tables {
     pub clock: Clock,
-    /// All versions that have not been swept.
+    /// All versions that have not been swept, by revision.
     objects: OrdMap<Revision, Arc<Version>>,
-    /// The same versions in the order of lists, the oldest of a key first.
+    /// The same versions in key order, the oldest version of a key first.
     by_key: OrdMap<(Key, Revision), Arc<Version>>,
     /// The versions whose changes have not been swept.
     changes: OrdMap<Revision, Arc<Version>>,
@@ -57,7 +57,7 @@ impl Version {
 
     fn new(mutation: &Mutation, write: &Write) -> Self {
         let (stored_version, value) = match &mutation.change {
-            // A copy of its own: the bytes may be a part of a larger buffer.
+            // The value is copied, since its bytes may be a slice of a larger buffer, which the store would keep alive.
             Change::Put { stored_version, draft, .. } => {
                 (stored_version.clone(), Bytes::copy_from_slice(draft.value()))
             }
@@ -81,7 +81,7 @@ impl Tables {
         newest.is_live().then_some(newest.revision)
     }
 
-    /// Adds the rows of a batch and ticks the clock.
+    /// Adds the rows of a batch and advances the clock.
     pub fn write(&mut self, batch: &[Mutation], writes: &[Write]) {
         for write in writes {
             let version = Arc::new(Version::new(&batch[write.index], write));
@@ -98,7 +98,7 @@ impl Tables {
         self.objects.get(&revision)
     }
 
-    /// The live versions of `scan` as of `at`, in key order; its limit is the caller's.
+    /// The live versions of `scan` as of `at`, in key order. The caller applies the scan's limit.
     pub fn live_at<'a>(
         &'a self,
         scan: &Scan,
@@ -115,7 +115,7 @@ impl Tables {
         newest.filter(|version| version.is_live())
     }
 
-    /// All versions of the keys of `scan`.
+    /// All versions of the keys that `scan` covers.
     fn versions<'a>(&'a self, scan: &Scan) -> impl Iterator<Item = &'a Arc<Version>> + use<'a> {
         let (namespace, name) = scan.start();
         let start = (Key::new(scan.resource, namespace, name), Revision(u64::MAX));
@@ -127,12 +127,12 @@ impl Tables {
         self.by_key.range(start..).map(|(_, version)| version).take_while(within)
     }
 
-    /// The changes after a revision, in their order.
+    /// The changes after a revision, in revision order.
     pub fn changes_after(&self, after: Revision) -> impl Iterator<Item = &Arc<Version>> {
         self.changes.range(Revision(after.0 + 1)..).map(|(_, version)| version)
     }
 
-    /// As [`Tables::changes_after`], of one resource.
+    /// The changes of one resource after a revision, in revision order.
     pub fn changes_of(&self, resource: ResourceId, after: Revision) -> impl Iterator<Item = &Arc<Version>> {
         let range = (resource, Revision(after.0 + 1))..=(resource, Revision(u64::MAX));
         self.changes_by_resource.range(range).filter_map(|(_, revision)| self.changes.get(revision))
@@ -142,7 +142,8 @@ impl Tables {
         self.changes.get_min().map(|(revision, _)| *revision)
     }
 
-    /// Removes up to `limit` changes at or below `compacted`, and the versions that died by them.
+    /// Removes up to `limit` changes at or below `compacted`, and the versions that they made dead. Returns the number
+    /// of changes.
     pub fn sweep(&mut self, limit: u32) -> u64 {
         let compacted = self.changes.range(..=self.clock.compacted);
         let swept: Vec<Arc<Version>> =

@@ -17,15 +17,16 @@ use super::lineage::ClusterId;
 use crate::storage::OpenError;
 use secure::{Certificates, SslMode};
 
-/// A database as the operator names it. Neither form of printing shows the password.
+/// A database as the operator names it. Neither `Debug` nor `Display` shows the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub url: String,
-    /// The password in place of one in the URL; a line end after it is not a part of it.
+    /// A file whose content replaces the password in the URL. A line end after the password is ignored.
     pub password_file: Option<PathBuf>,
-    /// Taken for the database's successor, though it is another cluster or an older timeline.
+    /// The operator accepts this cluster as the database's successor, though it is another cluster or on an older
+    /// timeline.
     pub accepted: Option<ClusterId>,
-    /// The URL can be read in the list of processes.
+    /// The URL was given on the command line, so that other users can read it in the list of processes.
     pub in_arguments: bool,
 }
 
@@ -53,7 +54,7 @@ impl From<&Address> for Address {
     }
 }
 
-/// Without the password and the parameters, which may hold one too.
+/// Prints the URL without the password, and without parameters, which may contain a password too.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((scheme, rest)) = self.url.split_once("://") else { return Ok(()) };
@@ -74,18 +75,18 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What the process brings along.
+/// What the process inherits: environment variables and the user's home directory.
 pub struct Environment<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub home: Option<PathBuf>,
 }
 
-/// The way to a database.
+/// How to connect to a database.
 pub struct Route {
-    /// Host, port or socket, user, database, password. Nothing about TLS: that is `transport`'s.
+    /// Host, port or socket, user, database, password. TLS is described by `transport`.
     pub options: PgConnectOptions,
     pub transport: Transport,
-    /// What the operator should know, a line each.
+    /// Warnings for the operator, a line each.
     pub warnings: Vec<String>,
 }
 
@@ -93,21 +94,21 @@ pub struct Route {
 pub enum Transport {
     /// A Unix socket, or TCP in plain text.
     Plain,
-    /// Plain text, or TLS if the database refuses that.
+    /// TCP in plain text, or TLS if the database refuses that.
     PlainElseTls(TlsTarget),
     Tls(TlsTarget),
 }
 
-/// The far end of a TLS connection.
+/// The server at the other end of a TLS connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsTarget {
     pub host: String,
     pub port: u16,
-    /// Whom the certificate has to name.
+    /// The name that the server's certificate must contain.
     pub name: String,
     pub trust: Trust,
     pub identity: Option<Identity>,
-    /// Goes on in plain text if the server has no TLS.
+    /// Whether the connection goes on in plain text if the server has no TLS.
     pub optional: bool,
 }
 
@@ -153,7 +154,7 @@ impl Address {
             true => options.socket(&target),
             false => options.host(target.trim_matches(['[', ']'])),
         };
-        // A password of libpq's environment is in the options already.
+        // A password from libpq's environment variable is in the options already.
         if let Some(file) = &self.password_file {
             if found.password.is_some() {
                 return Err("it has a password, and a password file is named too".to_owned());
@@ -173,11 +174,11 @@ impl Address {
     }
 }
 
-/// What a URL says.
+/// The parts of a URL.
 #[derive(Default)]
 struct Found {
     host: Option<String>,
-    /// In place of looking the host up.
+    /// The address to connect to, so that the host's name is not looked up.
     address: Option<String>,
     port: Option<u16>,
     user: Option<String>,
@@ -190,8 +191,8 @@ struct Found {
     warnings: Vec<String>,
 }
 
-/// Parameters of libpq's that change nothing here that matters: connecting has limits of time of its own, and links are
-/// kept alive by the database (`postgres/session.rs`).
+/// libpq's parameters that are accepted and ignored: connecting has limits of time of its own, and connections are kept
+/// alive as `postgres/session.rs` says.
 const IGNORED: [&str; 12] = [
     "connect_timeout",
     "target_session_attrs",
@@ -225,8 +226,8 @@ impl Found {
         Ok(())
     }
 
-    /// What is not understood is refused: `channel_binding=require`, say, must not be taken for granted. Values are not
-    /// shown, since a password may stand among them.
+    /// Reads one parameter of the URL. Unknown parameters are refused, since `channel_binding=require`, for example,
+    /// must not be ignored. Errors do not show values, since a value may be a password.
     fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
         match name {
             "host" => self.host = Some(value),
@@ -258,8 +259,8 @@ impl Found {
     }
 }
 
-/// The settings in `options`, as a server's command line would have them: `-c name=value`, `-cname=value` and
-/// `--name=value`, with a backslash before what is no separator.
+/// Parses `options` as PostgreSQL's server does with its command line: `-c name=value`, `-cname=value` and
+/// `--name=value`. A backslash escapes a space.
 fn settings(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = words(text).into_iter();
     let mut found = Vec::new();

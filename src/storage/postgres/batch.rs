@@ -1,5 +1,5 @@
-//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. Four round trips; more where servers
-//! come and go.
+//! A batch on PostgreSQL: lock the clock, read the keys, write everything, commit. It takes four round trips, and more
+//! if the registry changes.
 
 use futures_util::TryFutureExt;
 use sqlx::postgres::PgConnection;
@@ -18,9 +18,9 @@ use crate::storage::{Change, Error, Fence, Mutation, RegistryChange};
 /// A transaction that holds the clock's lock.
 pub struct Begun {
     pub base: Revision,
-    /// The transaction's id, by which its fate can be learned later.
+    /// The transaction's id, with which its outcome can be asked for later.
     pub transaction: String,
-    /// What of the log was on the disk: everything that was committed before.
+    /// The position in the write-ahead log up to which the disk had everything; all earlier commits lie before it.
     pub flushed: u64,
 }
 
@@ -28,18 +28,18 @@ pub struct Begun {
 pub struct Found {
     /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
-    /// Whether the fence stands; without one it does not.
+    /// Whether the fence's registration exists; false without a fence.
     pub registered: bool,
-    /// What every registered server can read. Without a registration it is not known who else reads, so that is what
-    /// every release can.
+    /// The newest format of values that every registered server can read. If no server is registered, unknown servers
+    /// may be reading, so it is the format that every release can read.
     pub format: ValueFormat,
 }
 
-/// Where a batch failed.
+/// When a batch failed.
 pub enum Failure {
-    /// Nothing was written.
+    /// Before COMMIT was sent: nothing was written.
     Before(Error),
-    /// COMMIT was sent and not answered.
+    /// COMMIT was sent, and its answer is missing.
     During(Error),
 }
 
@@ -58,8 +58,8 @@ pub async fn begin(connection: &mut PgConnection) -> Result<Begun, Error> {
     Ok(Begun { base: Revision(base as u64), transaction, flushed: flushed as u64 })
 }
 
-/// Reads under the lock. The read must not share the lock's snapshot, or it would miss what was committed while the
-/// lock was waited for.
+/// Reads the live versions and the registrations while the lock is held. The read needs a snapshot of its own: with the
+/// snapshot of the statement that took the lock, it would miss what others committed while that statement waited.
 pub async fn look_up(
     connection: &mut PgConnection,
     mutations: &[Mutation],
@@ -95,7 +95,7 @@ pub async fn look_up(
     Ok(Found { live, registered, format })
 }
 
-/// Writes what passed and commits; with nothing to write, ends the transaction.
+/// Writes what passed and commits. If there is nothing to write, rolls back.
 pub async fn finish(
     connection: &mut PgConnection,
     channel: &Channel,

@@ -1,4 +1,4 @@
-//! What PostgreSQL's errors mean to the store.
+//! How PostgreSQL's errors become errors of the store.
 
 use crate::storage::Error;
 
@@ -7,7 +7,7 @@ pub fn unavailable(error: sqlx::Error) -> Error {
     Error::Unavailable(error.to_string().into())
 }
 
-/// A row that does not have the shape the schema promises.
+/// A row that does not have the shape that the schema promises.
 pub fn corrupt(error: sqlx::Error) -> Error {
     Error::Corrupt(error.to_string().into())
 }

@@ -1,4 +1,4 @@
-//! What became of a batch whose COMMIT was not answered.
+//! Finds out whether a batch was committed whose COMMIT was not answered.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -12,19 +12,20 @@ pub enum Fate {
     Committed,
     Aborted,
     InProgress,
-    /// The database can no longer tell.
+    /// The database cannot tell any more.
     Forgotten,
 }
 
-/// Asks the database. A transaction that has aborted has; but "committed" proves nothing: after a crash or a failover
-/// the ids of transactions that left no trace in the log are given out again. So the rows have to say it.
+/// Asks the database. If it says that the transaction was aborted, that is certain. If it says "committed", that proves
+/// nothing, since after a crash or a failover the ids of transactions that left no trace in the log are used again;
+/// then the batch's rows decide.
 pub async fn of(
     connection: &mut PgConnection,
     transaction: &str,
     mutations: &[Mutation],
     writes: &[Write],
 ) -> Result<Fate, Error> {
-    // An id from the future is one that a crash has taken back.
+    // An id above the snapshot's maximum was given out before a crash and forgotten in it.
     let status: Option<String> = sqlx::query_scalar(
         "SELECT CASE WHEN $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot()) \
          THEN pg_xact_status($1::text::xid8) END",
@@ -40,15 +41,16 @@ pub async fn of(
     }
 }
 
-/// Returns once what this session's cluster has committed is where `synchronous_standby_names` wants it. Rows that are
-/// visible prove less: a backend that was ended while it waited for a standby shows them at once. The message is in
-/// nobody's way and makes a commit that waits behind all before it; one that only takes an id would not wait.
+/// Returns once everything that this session's cluster has committed is where `synchronous_standby_names` wants it.
+/// Visible rows do not prove that: if a backend is ended while it waits for a standby, its rows become visible at once.
+/// The message written here disturbs nobody, and its commit waits behind all earlier commits; a transaction that only
+/// takes an id would not wait.
 pub async fn confirm(connection: &mut PgConnection) -> Result<(), Error> {
     let message = sqlx::query("SELECT pg_logical_emit_message(true, 'rowplane', '')");
     message.execute(connection).await.map(drop).map_err(unavailable)
 }
 
-/// Whether the rows at the batch's revisions are the batch's.
+/// Whether the rows at the batch's revisions were written by the batch.
 async fn written(
     connection: &mut PgConnection,
     mutations: &[Mutation],
@@ -67,7 +69,7 @@ async fn written(
         }
         let found: Option<i64> = row.try_get(1).map_err(corrupt)?;
         let written = writes.iter().find(|write| found == Some(write.revision.0 as i64));
-        // One row decides: a batch is there wholly or not at all.
+        // One row decides, since a batch is committed wholly or not at all.
         if let Some(write) = written {
             let mutation = &mutations[write.index];
             let key = &mutation.key;
@@ -84,6 +86,6 @@ async fn written(
             return Ok(if same { Fate::Committed } else { Fate::Aborted });
         }
     }
-    // Others have committed since, and compaction has been here.
+    // Others have committed since then, and compaction has removed the rows.
     Ok(Fate::Forgotten)
 }

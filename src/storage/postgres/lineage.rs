@@ -1,15 +1,17 @@
-//! Whether this is still the database that this server knows: looked at on every new connection, since a crash, a
-//! promotion or a restore ends all that there are, and costs nothing later.
+//! Whether a connection leads to the database that this server knows. Checked on every new connection: a crash, a
+//! promotion or a restore ends all connections, so that later statements need no check.
 //!
 //! - **Another cluster, or a lower timeline** (an old primary that is back, a proxy that points to the wrong one) is
-//!   refused: both histories would go on. The operator may say that it is the database now.
-//! - **A higher timeline**: a standby has been promoted. What it had not received of the old primary's commits is lost,
+//!   refused, since two histories would diverge. The operator may say that it is the database from now on.
+//! - **A higher timeline**: a standby has been promoted. Commits of the old primary that it had not received are lost,
 //!   acknowledged or not, and its clock would give their revisions out again; so the clock jumps before anything else is
-//!   done. The same if the clock's row says that it has come from another cluster, by a dump.
-//! - **The same timeline, and the log ends before where it has been seen**: a snapshot of the volume was simply started. The
-//!   clock jumps too. A clean or crashed restart never goes back, for only flushed positions are remembered.
+//!   done. The same happens if the clock's row says that it was made in another cluster and came here by a dump.
+//! - **The same timeline, and the log ends before a position that was seen earlier**: a snapshot of the volume was started
+//!   as it is. The clock jumps too. A restart, clean or after a crash, never goes back, since only flushed positions are
+//!   remembered.
 //!
-//! The clock's row tells everybody, once, of the first two; of the last only what servers remember outside the database.
+//! The first two cases show in the clock's row, so that all servers notice them; the last one shows only in what
+//! servers remember outside the database.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,10 +23,10 @@ use sqlx::{Executor as _, Row as _};
 use crate::revision::Revision;
 use crate::storage::mark::{HighWaterMark, SAFETY_GAP, Sighting};
 
-/// The SQLSTATE of what a role may not do.
+/// The SQLSTATE of a statement that the role may not execute.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-/// A cluster's system identifier, which `initdb` makes, and the timeline it is on: `7711040465732606656/1`.
+/// A cluster's system identifier, which `initdb` makes, and its present timeline, for example `7711040465732606656/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterId {
     pub system: Option<u64>,
@@ -59,7 +61,7 @@ impl From<&Sighting> for ClusterId {
     }
 }
 
-/// Why a connection is not used.
+/// Why a connection is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("the database is a standby, and nothing can be written to it until it is promoted")]
@@ -80,13 +82,13 @@ pub enum Error {
     Refused(#[from] Refusal),
 }
 
-/// What a look at a cluster means.
+/// How a cluster compares with the one that this server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// As far as this server can tell; the clock's row may know more.
+    /// It is the same, as far as this server can tell; the clock's row may know more.
     Whole,
     SetBack,
-    /// Unknown, and accepted by the operator.
+    /// It is unknown, and the operator has accepted it.
     Successor,
 }
 
@@ -115,11 +117,11 @@ fn judge(
 pub struct Lineage {
     accepted: Option<ClusterId>,
     known: Mutex<Option<Sighting>>,
-    /// Where this is kept while no server runs; none for a store that is only read or filled.
+    /// Where the sighting is kept between runs of the server. Not set for a store that is only read or filled.
     mark: OnceLock<Arc<HighWaterMark>>,
 }
 
-/// A backend as `pg_stat_activity` names it: process ids are used again.
+/// A backend process as `pg_stat_activity` names it. The start time is part of it, since process ids are reused.
 #[derive(Clone, Debug)]
 pub struct BackendId {
     pub process: i32,
@@ -131,7 +133,7 @@ impl Lineage {
         Self { accepted, ..Self::default() }
     }
 
-    /// From now on connections are compared with what the mark remembers.
+    /// From now on, compares connections with what the mark remembers.
     pub fn hold_to(&self, mark: &Arc<HighWaterMark>) {
         let mut known = self.known();
         match mark.sighting() {
@@ -141,9 +143,9 @@ impl Lineage {
         let _ = self.mark.set(mark.clone());
     }
 
-    /// To be called on every new connection before it is used. Tells whose it is, and on which timeline.
+    /// Checks a new connection before its first use. Returns the backend process and its timeline.
     pub async fn follow(&self, connection: &mut PgConnection) -> Result<(BackendId, u32), Error> {
-        // Before the look: what is remembered meanwhile may be younger than what is seen.
+        // Read before the cluster is looked at: a sighting noted later may be younger than that look.
         let known = *self.known();
         let system = system_identifier(connection).await?;
         let look = Look::take(connection, system).await?;
@@ -167,7 +169,7 @@ impl Lineage {
         Ok((look.backend, present.timeline))
     }
 
-    /// What a batch saw under the clock's lock.
+    /// Notes where the cluster stood when a batch held the clock's lock.
     pub fn observe(&self, timeline: u32, revision: Revision, flushed: u64) {
         let mut known = self.known();
         if let Some(last) = &mut *known
@@ -181,7 +183,7 @@ impl Lineage {
         }
     }
 
-    /// Whether connections on this timeline are still to be used.
+    /// Whether connections on this timeline may still be used.
     pub fn is_current(&self, timeline: u32) -> bool {
         self.known().is_none_or(|known| timeline >= known.timeline)
     }
@@ -196,7 +198,8 @@ impl Lineage {
         }
     }
 
-    /// The new revision, if the row has changed.
+    /// Moves the clock if the cluster has changed. Returns the clock's new revision, or `None` if its row was left
+    /// alone.
     async fn move_clock(
         &self,
         connection: &mut PgConnection,
@@ -229,7 +232,7 @@ impl Lineage {
     }
 }
 
-/// A cluster as it is, and what the clock's row says that it was: timeline and system identifier.
+/// A cluster as it is now, and the timeline and system identifier that the clock's row holds.
 struct Look {
     backend: BackendId,
     present: Sighting,
@@ -259,7 +262,7 @@ impl Look {
     }
 }
 
-/// `None` where the role may not ask.
+/// The cluster's system identifier; `None` if the role may not read it.
 async fn system_identifier(connection: &mut PgConnection) -> Result<Option<u64>, sqlx::Error> {
     let asked = sqlx::raw_sql("SELECT system_identifier FROM pg_control_system()");
     match connection.fetch_one(asked).await {

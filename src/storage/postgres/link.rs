@@ -1,8 +1,8 @@
 //! TLS between sqlx and PostgreSQL.
 //!
-//! sqlx connects to a Unix socket that is served here, inside this process, and speaks plain text there; what it says goes on
-//! over TLS. So what `sslmode` promises is kept by `tls.rs`, which sqlx cannot be told, and links are kept alive. What goes
-//! wrong on the way is told to sqlx as PostgreSQL tells errors.
+//! sqlx connects to a Unix socket that this process serves, and speaks plain text on it; the link forwards everything
+//! over TLS. In this way `tls.rs` keeps what `sslmode` promises, for which sqlx has no settings, and connections are
+//! kept alive. Errors of the link reach sqlx in the form of PostgreSQL's own error messages.
 
 use std::io;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use tokio_rustls::TlsConnector;
 use super::address::{TlsTarget, Trust};
 use super::tls;
 
-/// Asks for TLS before anything else is said.
+/// PostgreSQL's `SSLRequest`: asks for TLS before anything else is sent.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
-/// A peer that says nothing for so long is asked whether it is there; after three silences more it is not.
+/// A peer that has been silent for this long is probed; after three probes without an answer the connection ends.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Bytes on their way: statements up, and rows, of which there are more, down.
+/// Buffer sizes in bytes: towards the database (statements) and from it (rows, which are more).
 const BUFFERS: (usize, usize) = (16 * 1024, 64 * 1024);
-/// For a client to take note of an error.
+/// How long a client may take to read an error.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Serves connections until it is dropped.
@@ -45,7 +45,7 @@ impl Link {
         Ok(Self { directory, serving })
     }
 
-    /// The same database, reached through this link.
+    /// The same options, but leading through this link.
     pub fn route(&self, options: PgConnectOptions) -> PgConnectOptions {
         options.socket(&self.directory.path)
     }
@@ -64,7 +64,7 @@ async fn serve(listener: UnixListener, target: Arc<TlsTarget>) {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) if is_own(&client) => drop(connections.spawn(carry(client, target.clone()))),
                 Ok(_) => {}
-                // No file descriptors are left, perhaps.
+                // Probably the process has run out of file descriptors.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -72,7 +72,7 @@ async fn serve(listener: UnixListener, target: Arc<TlsTarget>) {
     }
 }
 
-/// Whether it is this process that connects. The link may show a certificate to the database that others do not have.
+/// Whether the client is this very process. The link may present a client certificate that other processes do not have.
 fn is_own(client: &UnixStream) -> bool {
     client.peer_cred().is_ok_and(|peer| peer.pid() == Some(std::process::id() as i32))
 }
@@ -104,7 +104,7 @@ async fn dial(target: &TlsTarget) -> Result<Box<dyn Stream>, String> {
     }
     match secure(server, target).await {
         Ok(server) => Ok(Box::new(server)),
-        // As libpq does with `prefer`.
+        // libpq does the same with `sslmode=prefer`.
         Err(_) if target.optional => Ok(Box::new(connect(target).await?)),
         Err(reason) => Err(reason),
     }
@@ -119,7 +119,7 @@ async fn connect(target: &TlsTarget) -> Result<TcpStream, String> {
     Ok(server)
 }
 
-/// One byte is read and no more: what else might come with it has not come through TLS.
+/// Whether the server accepts TLS. Exactly one byte is read: anything behind it would not have come through TLS.
 async fn speaks_tls(server: &mut TcpStream, target: &TlsTarget) -> Result<bool, String> {
     let failed = |error: io::Error| format!("{}:{}: {error}", target.host, target.port);
     server.write_all(&SSL_REQUEST).await.map_err(failed)?;
@@ -145,7 +145,8 @@ async fn secure(server: TcpStream, target: &TlsTarget) -> Result<impl Stream + u
     })
 }
 
-/// Tells the client, in the protocol's words, and waits until it has gone: its side of the talk is still to come.
+/// Sends the client an error message of the protocol and waits until it closes, since its own first message may still
+/// be on the way.
 async fn refuse(mut client: UnixStream, reason: &str) -> io::Result<()> {
     client.write_all(&error_response(reason)).await?;
     client.shutdown().await?;
@@ -153,7 +154,7 @@ async fn refuse(mut client: UnixStream, reason: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// `ErrorResponse`, with the code for a connection that could not be made.
+/// The message `ErrorResponse` with the SQLSTATE for a connection that could not be made.
 fn error_response(reason: &str) -> Vec<u8> {
     let mut fields = Vec::new();
     for (kind, value) in [(b'S', "FATAL"), (b'V', "FATAL"), (b'C', NO_CONNECTION), (b'M', reason)] {
@@ -171,7 +172,8 @@ fn error_response(reason: &str) -> Vec<u8> {
 /// `sqlclient_unable_to_establish_sqlconnection`
 pub const NO_CONNECTION: &str = "08001";
 
-/// Where the socket is. On Linux it has a name and no file, so that a file system that is read-only does no harm.
+/// Where the link's socket is. On Linux it has an abstract name instead of a file, so that a read-only file system does
+/// no harm.
 struct Directory {
     path: String,
     is_file: bool,
@@ -189,7 +191,7 @@ impl Directory {
         Ok(Self { path: path.to_string_lossy().into_owned(), is_file: true })
     }
 
-    /// As sqlx, like libpq, names it.
+    /// The socket's path as sqlx and libpq form it from a directory and a port.
     fn socket(&self, port: u16) -> String {
         format!("{}/.s.PGSQL.{port}", self.path)
     }

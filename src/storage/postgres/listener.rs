@@ -1,4 +1,4 @@
-//! Hints from other replicas: a connection that LISTENs, and a slow poll that stands in when it is lost.
+//! Hints from other replicas: a connection that LISTENs, and a slow poll that takes its place while it is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,20 @@ use uuid::Uuid;
 
 use super::session::{Connector, Purpose, prepare};
 
-/// A hint comes at least this often, so a lost connection costs latency and nothing else.
+/// The longest time between two hints, so that a lost connection costs latency and nothing else.
 const POLL: Duration = Duration::from_millis(500);
-/// Between attempts to connect: twice as long after each that failed.
+/// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
-/// After so long without a notification the connection is asked whether it is still there.
+/// After this time without a notification the connection is probed.
 const QUIET: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Where replicas tell each other of their commits. A notification is "revision sender"; nobody relies on the revision.
+/// The channel on which replicas announce their commits. A notification is "revision sender"; no receiver relies on the
+/// revision.
 #[derive(Clone)]
 pub struct Channel {
     pub name: Box<str>,
-    /// Whoever opened this store, told apart from all others. What it committed itself it need not be told.
+    /// Identifies the process that opened this store, which ignores its own notifications.
     pub sender: Box<str>,
 }
 
@@ -33,7 +34,7 @@ impl Channel {
         Self { name: name.into(), sender: Uuid::new_v4().simple().to_string().into() }
     }
 
-    /// Servers of other releases send what they like: it is news.
+    /// Whether a notification came from another server. Unknown forms, which other releases may send, count as news.
     fn is_news(&self, payload: &str) -> bool {
         payload.split_once(' ').is_none_or(|(_, sender)| sender != &*self.sender)
     }
@@ -51,7 +52,7 @@ impl Listener {
         Self { notified, task }
     }
 
-    /// Returns when there may be something new: a notification, or the time of a poll.
+    /// Returns when there may be something new: after a notification, or when the poll is due.
     pub async fn hint(&self) {
         let _ = tokio::time::timeout(POLL, self.notified.notified()).await;
     }
@@ -85,7 +86,7 @@ async fn listen_once(
     notified: &Notify,
     listened: &mut bool,
 ) -> Result<(), sqlx::Error> {
-    // A pool for this connection alone: sqlx gives a listener's connection back without any limit of time.
+    // A pool for this connection alone: sqlx returns a listener's connection to its pool without a limit of time.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ANSWER)
@@ -94,7 +95,7 @@ async fn listen_once(
     let mut listener = PgListener::connect_with(&pool).await?;
     timeout(ANSWER, listener.listen(&channel.name)).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     *listened = true;
-    // Something may have been committed before LISTEN took effect.
+    // Another server may have committed before LISTEN took effect.
     notified.notify_one();
     loop {
         match timeout(QUIET, listener.try_recv()).await {
@@ -102,7 +103,7 @@ async fn listen_once(
             Ok(Ok(Some(_))) => {}
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
-            // Nobody has written, or the peer has silently gone.
+            // Either no server has written, or the connection has died silently.
             Err(_) => {
                 let alive = timeout(ANSWER, listener.execute("SELECT 1")).await;
                 alive.map_err(|_| sqlx::Error::PoolTimedOut)??;

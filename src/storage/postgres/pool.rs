@@ -1,8 +1,9 @@
-//! Connections to PostgreSQL, none of which anybody waits for without an end: a peer that is gone without a word (a
-//! machine that died, a firewall that forgot) must cost a moment, not the server.
+//! A pool of connections to PostgreSQL in which every wait has a limit: a peer that vanished silently (a machine that
+//! died, a firewall that forgot the connection) must cost a moment, not the server.
 //!
-//! Not sqlx's pool: that asks every connection that comes back whether it answers, a round trip for each batch; it does not
-//! say why a new connection was refused; and it forgets a connection that is given up, while its backend waits on.
+//! sqlx's pool would not do: it probes every connection that is returned, a round trip for each batch; it does not tell
+//! why a new connection was refused; and it forgets a connection that is given up while that connection's backend still
+//! waits.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,18 +18,18 @@ use super::lineage;
 use super::session::{Connector, PING, Session};
 use crate::storage::Error;
 
-/// A connection that has rested longer is asked whether it is still there before it is used.
+/// A connection that was idle for longer is probed before it is used.
 const TRUSTED: Duration = Duration::from_millis(250);
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// What is short work, the wait for other servers' batches included, is done by then.
+/// Enough for every short statement, including the wait for other servers' batches.
 const SHORT: Duration = Duration::from_secs(10);
-/// For work whose length grows with the data.
+/// The limit for work that grows with the data.
 pub const LONG: Duration = Duration::from_secs(60);
-/// A connection that nobody has needed for so long is closed.
+/// A connection that was not needed for this long is closed.
 const IDLE: Duration = Duration::from_secs(10 * 60);
-/// And one of this age: its backend keeps memory for every statement and table it has met.
+/// A connection is closed at this age, since its backend keeps memory for every statement and table that it has used.
 const OLD: Duration = Duration::from_secs(30 * 60);
-/// Between attempts to connect: twice as long after each that failed.
+/// The pause between attempts to connect: doubles after each failure, from the first value up to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Clones share their connections.
@@ -37,8 +38,8 @@ pub struct Pool(Arc<Shared>);
 
 struct Shared {
     connector: Connector,
-    /// A permit is held for every connection on loan, and for one that is given up until its backend has ended: there are
-    /// never more backends than places.
+    /// A permit is held for every connection that is lent, and for one that was given up until its backend has ended:
+    /// there are never more backends than permits.
     places: Arc<Semaphore>,
     idle: Mutex<Idle>,
     trouble: Mutex<Trouble>,
@@ -46,22 +47,22 @@ struct Shared {
 
 #[derive(Default)]
 struct Idle {
-    /// The one used last comes last, and is taken first.
+    /// Idle sessions in the order of their last use. The one used last is taken first.
     sessions: Vec<(Session, Instant)>,
     closed: bool,
 }
 
-/// How connecting goes.
+/// Failures to connect since the last success.
 #[derive(Default)]
 struct Trouble {
     failures: u32,
-    /// Nobody tries before.
+    /// Nobody tries to connect before this time.
     until: Option<Instant>,
     reason: Option<String>,
 }
 
 impl Pool {
-    /// Connects when a connection is needed. The schema has to be up to date.
+    /// Creates a pool that connects when a connection is needed. The schema must be up to date.
     pub fn new(connector: Connector, connections: usize) -> Self {
         Self(Arc::new(Shared {
             connector,
@@ -75,7 +76,7 @@ impl Pool {
         self.try_acquire().await.map_err(|error| Error::Unavailable(error.to_string().into()))
     }
 
-    /// As `acquire`, for who tells what is wrong with the database.
+    /// Like `acquire`, but returns the cause, for callers that report what is wrong with the database.
     pub async fn try_acquire(&self) -> Result<Lent, lineage::Error> {
         let deadline = Instant::now() + ACQUIRE;
         let place = tokio::time::timeout_at(deadline, self.0.places.clone().acquire_owned()).await;
@@ -90,14 +91,14 @@ impl Pool {
         Ok(self.lend(session, place))
     }
 
-    /// Takes back a connection that is known to be in order and outside any transaction.
+    /// Takes back a connection that is known to work and to be outside any transaction.
     pub fn keep(&self, mut lent: Lent) {
         if let Some(session) = lent.session.take() {
             self.rest(session);
         }
     }
 
-    /// Sees the database anew: connections that rest may lead to another one.
+    /// Closes all idle connections, since they may lead to another database than a new connection would.
     pub fn forget_idle(&self) {
         for (session, _) in std::mem::take(&mut self.idle().sessions) {
             tokio::spawn(close(session));
@@ -144,7 +145,8 @@ impl Pool {
         }
     }
 
-    /// Tries until the deadline while the database only needs time, at a pace that all who need a connection share.
+    /// Connects. While the database only needs time, tries again until the deadline. All waiting callers share the
+    /// pauses between attempts.
     async fn connect(&self, deadline: Instant) -> Result<Session, lineage::Error> {
         loop {
             let until = self.trouble().until.filter(|until| *until > Instant::now());
@@ -176,7 +178,7 @@ impl Pool {
 }
 
 impl Trouble {
-    /// When the next attempt may be made. Tells the operator once what is wrong, and again if that changes.
+    /// Notes a failure and returns when the next attempt may be made. Logs the reason once, and again when it changes.
     fn again(&mut self, error: &lineage::Error, now: Instant) -> Instant {
         let reason = error.to_string();
         if self.reason.as_ref() != Some(&reason) {
@@ -197,7 +199,7 @@ impl Trouble {
     }
 }
 
-/// A database that starts, or has too many connections, or is not there for a moment.
+/// Whether the error may pass: the database is starting, has too many connections, or is unreachable for a moment.
 fn needs_time(error: &lineage::Error) -> bool {
     match error {
         lineage::Error::Sql(sqlx::Error::Io(error)) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -215,7 +217,7 @@ async fn close(session: Session) {
     let _ = timeout(PING, session.connection.close()).await;
 }
 
-/// A connection on loan. When it is dropped it goes back, if it still answers then.
+/// A connection that is lent. When it is dropped it returns to the pool, provided that it still answers.
 pub struct Lent {
     pool: Pool,
     session: Option<Session>,
@@ -223,7 +225,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// The connection is not used again, in whatever state it is. Not for one in the middle of COMMIT.
+    /// Ends the connection, whatever state it is in. Must not be called in the middle of COMMIT.
     pub fn discard(mut self) {
         let (Some(session), place) = (self.session.take(), self.place.take()) else { return };
         let connector = self.pool.0.connector.clone();
@@ -233,20 +235,20 @@ impl Lent {
         });
     }
 
-    /// The connection is left to the database, which is in the middle of COMMIT. There is one such backend at most, since it
-    /// holds the clock's lock.
+    /// Abandons a connection in the middle of COMMIT without ending its backend. There is one such backend at most,
+    /// since it holds the clock's lock.
     pub fn leave(mut self) {
         drop(self.session.take());
     }
 
-    /// Where the session's cluster stood; see [`Lineage::observe`](lineage::Lineage::observe).
+    /// Notes where the session's cluster stood; see [`Lineage::observe`](lineage::Lineage::observe).
     pub fn observe(&self, revision: crate::revision::Revision, flushed: u64) {
         if let Some(session) = &self.session {
             self.pool.0.connector.lineage().observe(session.timeline, revision, flushed);
         }
     }
 
-    /// Whether no younger timeline has been seen since this connection was lent.
+    /// Whether this connection's timeline is still the newest that was seen.
     pub fn is_current(&self) -> bool {
         let lineage = self.pool.0.connector.lineage();
         self.session.as_ref().is_some_and(|session| lineage.is_current(session.timeline))
@@ -273,7 +275,8 @@ impl Drop for Lent {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let pool = self.pool.clone();
         runtime.spawn(async move {
-            // It may be in a transaction that ends with this answer, or in the middle of a list that nobody reads.
+            // The session may be in a transaction that ends with this answer, or in the middle of a list that has lost
+            // its reader.
             match timeout(SHORT, session.connection.ping()).await {
                 Ok(Ok(())) => pool.rest(session),
                 Ok(Err(_)) => {}
@@ -284,12 +287,12 @@ impl Drop for Lent {
     }
 }
 
-/// Work that is given up if the database has not answered it after a while.
+/// Runs work that should be short; gives it up after [`SHORT`] without an answer.
 pub async fn short<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     within(SHORT, work).await
 }
 
-/// As [`short`], for work whose length grows with the data.
+/// Runs work that grows with the data; gives it up after [`LONG`] without an answer.
 pub async fn long<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     within(LONG, work).await
 }

@@ -1,5 +1,5 @@
-//! Reads on PostgreSQL. Each checks the clock in the snapshot that it reads from: that of a read transaction, or of its one
-//! statement.
+//! Reads on PostgreSQL. Each checks the clock in the snapshot from which it reads: the snapshot of a read transaction,
+//! or of its only statement.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
 
-/// Revisions whose rows are asked for in one statement.
+/// How many revisions one statement asks for.
 const REVISIONS_AT_ONCE: usize = 2000;
 
-/// One snapshot for the check of the clock and for the rows.
+/// Begins a transaction with one snapshot for the check of the clock and for the rows.
 pub const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 pub async fn clock(connection: &mut PgConnection) -> Result<Clock, Error> {
@@ -35,7 +35,7 @@ fn clock_of(revision: i64, compacted: i64) -> Clock {
     Clock { revision: Revision(revision as u64), compacted: Revision(compacted as u64) }
 }
 
-/// Of the schema; an error if there is none yet.
+/// The number of the newest migration; an error if there is no schema yet.
 pub async fn newest_migration(connection: &mut PgConnection) -> Result<i64, Error> {
     let newest = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
     newest.fetch_one(connection).await.map_err(unavailable)
@@ -82,7 +82,7 @@ pub async fn scan(pool: &Pool, scan: Scan, at: Revision) -> Result<RowStream, Er
         drop(connection);
         give_up(&sender).await;
     });
-    // Whoever drops the sender has died.
+    // The sender is dropped only if the query's task has died.
     begun.await.map_err(|_| Error::Closed)??;
     Ok(rows)
 }
@@ -168,7 +168,8 @@ pub async fn changes(
     let mut found = query.bind(i64::from(limit)).fetch(&mut *connection);
     let mut current = None;
     let mut rows = Vec::new();
-    // Row by row, as values may be large: while the feed hangs, nothing fresh can be read.
+    // Reads row by row, since values may be large. Each row has a limit of time, since nothing fresh can be read while
+    // the feed hangs.
     while let Some(row) = short(found.try_next().map_err(unavailable)).await? {
         if current.is_none() {
             let clock = clock_of(row.try_get(0).map_err(corrupt)?, row.try_get(1).map_err(corrupt)?);

@@ -1,13 +1,13 @@
-//! The tables of registered servers on PostgreSQL, as a part of a batch.
+//! Changes of the tables of registered servers on PostgreSQL, as a part of a batch.
 
 use sqlx::postgres::PgConnection;
 
 use crate::storage::{EncodedResource, Registration, RegistryChange};
 
-/// Parts the versions of a list; no apiVersion has one.
+/// Separates the versions in a list; no apiVersion contains it.
 const COMMA: &str = ",";
 
-/// Does what a batch says of the servers, within its transaction.
+/// Carries out a batch's change of the registry, within its transaction.
 pub async fn change(connection: &mut PgConnection, change: &RegistryChange) -> Result<(), sqlx::Error> {
     match change {
         RegistryChange::Put(registration) => put(connection, registration).await,

@@ -1,4 +1,4 @@
-//! Sessions of PostgreSQL: how one begins, and how one that is stuck is ended.
+//! Sessions of PostgreSQL: how a session starts, and how a stuck one is ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,39 +13,41 @@ use super::lineage::{self, BackendId, Lineage};
 use super::link::{self, Link};
 use crate::storage::mark::HighWaterMark;
 
-/// Until a session is ready for work.
+/// How long a new session may take until it is ready for work.
 const BEGIN: Duration = Duration::from_secs(5);
-/// A session that does not answer in this time is at work, or its peer is gone.
+/// A session that does not answer in this time is busy, or its peer is gone.
 pub const PING: Duration = Duration::from_secs(1);
-/// To end a stuck session from outside.
+/// How long it may take to end a stuck session from another connection.
 const TERMINATE: Duration = Duration::from_secs(5);
 
-/// In every session, whatever are the defaults of the role or the database. Work is given up by this server's own limits of
-/// time (`pool.rs`); a wait for a lock ends before them, and so does a backend whose client is gone, that would wait for
-/// ever. Settings that this release of PostgreSQL does not have are left out.
+/// Settings of every session, whatever the defaults of the role or the database are. The limits of time for statements
+/// are this server's own (`pool.rs`). A wait for a lock ends before those limits, and so does a backend whose client is
+/// gone, which would otherwise wait for ever. Settings that this release of PostgreSQL does not have are left out.
 const ALWAYS: &str = "('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'), \
      ('lock_timeout', '8s'), ('default_transaction_isolation', 'read committed'), \
      ('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'), \
      ('standard_conforming_strings', 'on'), ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '10'), \
      ('tcp_keepalives_count', '3')";
 
-/// An answered write is durable where the operator wants it to be: stronger settings stay.
+/// Makes an answered write durable. A stronger setting of the operator's stays.
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false) \
      WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')";
 
-/// A backend at work looks this often whether its client is still there. Refused where the system cannot tell.
+/// How often a busy backend checks whether its client is still connected. Refused by servers on systems that cannot
+/// tell.
 const WATCH_CLIENT: &str = "SET client_connection_check_interval = '2s'";
 
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A server that stops within a transaction, or is cut off, holds the clock's lock no longer than five seconds:
-    /// everybody else waits for it.
+    /// A server's session. If a server stops within a transaction, or is cut off, its session loses the clock's lock
+    /// after five seconds, since all other servers wait for the lock.
     ///
-    /// Every statement of the store is written for its indexes, and plans are kept for as long as the session lives. A
-    /// planner that knows the tables only as they were when small would read them from end to end ever after.
+    /// Every statement of the store is written for an index, and plans are kept for as long as the session lives.
+    /// Sequential scans are disabled, since a plan that was made while the tables were small would otherwise scan them
+    /// completely ever after.
     Store,
-    /// The schema may be changed, or all of it read in one transaction.
+    /// A session for changing the schema, or for reading everything in one transaction.
     Whole,
 }
 
@@ -58,13 +60,13 @@ impl Purpose {
                  ('enable_mergejoin', 'off'), ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), \
                  ('enable_nestloop', 'on')"
             }
-            // Whoever changes a table waits for all who read it, and everybody else waits in turn.
+            // A statement that changes a table waits for all readers of the table, and everybody else waits behind it.
             Purpose::Whole => "('idle_in_transaction_session_timeout', '0'), ('lock_timeout', '30s')",
         }
     }
 }
 
-/// Makes the session's settings what the store relies on.
+/// Applies the settings that the store relies on.
 pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<(), sqlx::Error> {
     let settings = format!(
         "SELECT set_config(name, value, false) FROM (VALUES {ALWAYS}, {}) AS settings (name, value) \
@@ -78,7 +80,7 @@ pub async fn prepare(connection: &mut PgConnection, purpose: Purpose) -> Result<
     }
 }
 
-/// A session that is ready for work.
+/// A connection that is ready for work.
 pub struct Session {
     pub connection: PgConnection,
     pub timeline: u32,
@@ -86,18 +88,19 @@ pub struct Session {
     backend: BackendId,
 }
 
-/// Makes sessions. Clones share what they know of the database.
+/// Opens sessions. Clones share what is known about the database.
 #[derive(Clone)]
 pub struct Connector {
     options: PgConnectOptions,
     link: Option<Arc<Link>>,
     lineage: Arc<Lineage>,
-    /// One session is ended from outside at a time: a database in trouble needs no more connections.
+    /// Only one session at a time is ended from another connection: a database in trouble should not get more
+    /// connections.
     ending: Arc<Semaphore>,
 }
 
 impl Connector {
-    /// Finds out how the database is reached, and leaves it at that.
+    /// Finds out how the database can be reached, without keeping a connection.
     pub async fn new(route: Route, lineage: Lineage) -> Result<Self, sqlx::Error> {
         for warning in &route.warnings {
             tracing::warn!("{warning}");
@@ -112,7 +115,7 @@ impl Connector {
             Transport::Plain => Ok(connector),
             Transport::Tls(target) => connector.over_tls(target),
             Transport::PlainElseTls(target) => match connector.connect(Purpose::Whole).await {
-                // Not for want of a server, but since it does not take this kind of link.
+                // The server is there, but does not accept connections in plain text.
                 Err(sqlx::Error::Database(plain)) => {
                     let secured = connector.clone().over_tls(target)?;
                     match secured.connect(Purpose::Whole).await {
@@ -132,7 +135,7 @@ impl Connector {
         Ok(self)
     }
 
-    /// As everybody else connects; the link stays as long as the connector.
+    /// Options that lead to the database as all sessions do. A link stays open as long as the connector.
     pub fn options(&self) -> &PgConnectOptions {
         &self.options
     }
@@ -145,7 +148,7 @@ impl Connector {
         self.lineage.hold_to(mark);
     }
 
-    /// A connection for work that is not a server's.
+    /// Opens a connection for work outside a server.
     pub async fn connect(&self, purpose: Purpose) -> Result<PgConnection, sqlx::Error> {
         let connecting = async {
             let mut connection = self.options.connect().await?;
@@ -155,7 +158,7 @@ impl Connector {
         timeout(BEGIN, connecting).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(untold)
     }
 
-    /// A session on the database that this server knows.
+    /// Opens a session, and checks that it leads to the database that this server knows.
     pub async fn begin(&self) -> Result<Session, lineage::Error> {
         let beginning = async {
             let mut connection = self.options.connect().await?;
@@ -170,9 +173,9 @@ impl Connector {
         }
     }
 
-    /// Ends a session, in whatever state it is. One that is at work is ended by the database: it would go on, and wait,
-    /// after this server has forgotten it. COMMIT must not be under way: while it waits for a standby, nobody sees
-    /// what it has written, and to end the wait would show it.
+    /// Ends a session, whatever state it is in. A busy session is terminated by the database: otherwise it would go on,
+    /// and wait, after this server has forgotten it. COMMIT must not be under way: while it waits for a standby its
+    /// rows are invisible, and ending the wait would make them visible.
     pub async fn end(&self, mut session: Session) {
         match timeout(PING, session.connection.ping()).await {
             Ok(Ok(())) => drop(timeout(PING, session.connection.close()).await),
@@ -196,7 +199,7 @@ impl Connector {
     }
 }
 
-/// What the link has to say is not the database's word.
+/// Turns an error that the link has made up into an error of the connection, since it did not come from the database.
 fn untold(error: sqlx::Error) -> sqlx::Error {
     match error {
         sqlx::Error::Database(told) if told.code().as_deref() == Some(link::NO_CONNECTION) => {

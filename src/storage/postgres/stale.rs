@@ -1,4 +1,4 @@
-//! Rows in an encoding of old, on PostgreSQL.
+//! Rows stored in an outdated encoding, on PostgreSQL.
 
 use super::error::unavailable;
 use super::pool::Pool;

@@ -1,7 +1,7 @@
-//! The TLS side of a link to PostgreSQL: whom the server's certificate has to please.
+//! The TLS side of a link to PostgreSQL: how the server's certificate is verified.
 //!
-//! Not sqlx's: that trusts every CA of the system beside the root file, so that `verify-ca` would let anybody in who has a
-//! certificate of any public CA, and it takes `require` with a root file for `require` without one.
+//! sqlx's own TLS would not do: it trusts every CA of the system in addition to the root file, so that `verify-ca`
+//! would accept a certificate of any public CA; and it treats `require` with a root file like `require` without one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStor
 
 use super::address::{Roots, TlsTarget, Trust};
 
-/// Reads the files anew: certificates that have been renewed count from the next connection on. Blocks.
+/// Makes the TLS configuration. The files are read anew each time, so that renewed certificates take effect with the
+/// next connection. Blocks.
 pub fn config(target: &TlsTarget) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(ring::default_provider());
     let (roots, names) = match &target.trust {
@@ -53,8 +54,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 #[derive(Debug)]
 struct Trusted {
     authorities: RootCertStore,
-    /// The same certificates. One that a server shows itself is trusted too, as OpenSSL does: a certificate that has signed
-    /// itself is its own authority.
+    /// The same certificates. A server's own certificate is accepted if it is among them, as OpenSSL does: a
+    /// self-signed certificate is its own authority.
     certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -68,7 +69,7 @@ impl Trusted {
         for certificate in &certificates {
             match (authorities.add(certificate.clone()), strict) {
                 (Err(error), Some(path)) => return Err(format!("{}: {error}", path.display())),
-                // Systems keep certificates of which some are older than all rules.
+                // Some of a system's certificates are too old for the rules of today; those are skipped.
                 (Err(_), None) | (Ok(()), _) => {}
             }
         }
@@ -80,7 +81,7 @@ impl Trusted {
 #[derive(Debug)]
 struct ServerVerifier {
     provider: Arc<CryptoProvider>,
-    /// `None`: anybody may answer.
+    /// `None` if any certificate is accepted.
     roots: Option<Trusted>,
     names: bool,
 }

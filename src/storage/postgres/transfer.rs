@@ -1,4 +1,4 @@
-//! Moving a whole store out of PostgreSQL, beside servers that may be running, and into it.
+//! Copying a whole store out of PostgreSQL while servers may be running, and filling a new store.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl Postgres {
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
-    /// What is in the store, from one snapshot. Takes no lock either.
+    /// What the store contains, from one snapshot. Takes no lock.
     pub async fn inventory(address: &Address) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema, connector: _connector } = snapshot(address).await?;
         let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
@@ -50,7 +50,7 @@ impl Postgres {
         Ok(Inventory::new(revision, stored, registered))
     }
 
-    /// The objects of a resource, from one snapshot. Takes no lock either.
+    /// The objects of a resource, from one snapshot. Takes no lock.
     pub async fn live_objects(
         address: &Address,
         resource: &GroupResource,
@@ -61,7 +61,7 @@ impl Postgres {
         Ok(rows.into_iter().map(StoredObject::from).collect())
     }
 
-    /// Fills this store, which has to be new. All of it is one transaction.
+    /// Fills this store, which must be new, in one transaction.
     pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
         let mut connection = self.pool.acquire().await?;
         let counts = import(&mut connection, export, meter).await;
@@ -75,10 +75,10 @@ impl Postgres {
 /// A connection that holds a snapshot of a store that is only read.
 struct Snapshot {
     connection: PgConnection,
-    /// The connection may lead through its link.
+    /// Kept alive since the connection may lead through its link.
     connector: Connector,
     revision: Revision,
-    /// The newest migration of its schema.
+    /// The schema's newest migration.
     schema: i64,
 }
 
@@ -94,7 +94,7 @@ async fn snapshot(address: &Address) -> Result<Snapshot, Error> {
     Ok(Snapshot { connection, connector, revision, schema })
 }
 
-/// Sends everything in the snapshot that the connection holds, until nobody listens.
+/// Sends everything in the connection's snapshot, until the receiver is gone.
 async fn send(connection: &mut PgConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
     let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
     let keys = match keys {
@@ -109,7 +109,7 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
     let Export { revision, length, mut batches } = export;
     meter.expect(length);
     let mut transaction = connection.begin().await.map_err(unavailable)?;
-    // The records may be slow to come.
+    // The records may arrive slowly.
     sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
         .execute(&mut *transaction)
         .await
@@ -137,7 +137,8 @@ async fn import(connection: &mut PgConnection, export: Export, meter: &Meter) ->
     Ok(read)
 }
 
-/// Takes the clock's lock: a server that starts on this database now waits, and finds it filled.
+/// Fails unless the store is new. Takes the clock's lock: a server that starts on this database waits, and then finds
+/// it filled.
 async fn refuse_used(connection: &mut PgConnection) -> Result<(), Error> {
     let clock: i64 = sqlx::query_scalar("SELECT revision FROM clock FOR UPDATE")
         .fetch_one(&mut *connection)
@@ -162,7 +163,7 @@ async fn insert_key(connection: &mut PgConnection, key: TokenKey) -> Result<(), 
         .map_err(unavailable)
 }
 
-/// `ids` are those of the resources that have been met before.
+/// Inserts objects. `ids` caches the ids of the resources that have occurred so far.
 async fn copy_objects(
     connection: &mut PgConnection,
     objects: &[StoredObject],
@@ -188,7 +189,8 @@ async fn copy_objects(
     copy.finish().await.map(drop).map_err(unavailable)
 }
 
-/// Rows in the binary format of COPY: a head, the number of each row's fields, each behind its length, and an end.
+/// Rows in the binary format of COPY: a header; for each row its number of fields, and each field behind its length; a
+/// trailer.
 fn copied(objects: &[StoredObject], ids: &HashMap<GroupResource, i32>) -> Vec<u8> {
     let values: usize = objects.iter().map(|object| object.value.len()).sum();
     let mut out = Vec::with_capacity(values + 256 * objects.len());

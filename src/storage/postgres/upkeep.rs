@@ -10,7 +10,7 @@ use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 
-/// Advisory lock of the replica that is sweeping; any number will do, as long as it stays the same.
+/// The advisory lock of the replica that is sweeping. The number is arbitrary, but must stay the same.
 const SWEEP_LOCK: i64 = 0x726f_7770_6c61_6e65;
 
 async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, sqlx::Postgres>, Error> {
@@ -36,11 +36,11 @@ pub async fn oldest_change(pool: &Pool) -> Result<Option<Revision>, Error> {
     Ok(oldest.map(|revision| Revision(revision as u64)))
 }
 
-/// One replica sweeps at a time; to the others there is nothing left to do.
+/// Only one replica sweeps at a time; for the others there is nothing to do.
 pub async fn sweep(pool: &Pool, limit: u32) -> Result<u64, Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = begin(&mut connection).await?;
-    // What a crash brings back is swept again, so nobody waits for the disk, nor for a standby.
+    // If a crash brings rows back, they are swept again. So the commit waits neither for the disk nor for a standby.
     sqlx::query("SET LOCAL synchronous_commit = off")
         .execute(&mut *transaction)
         .await
@@ -91,7 +91,8 @@ pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Ve
     let groups: Vec<&str> = resources.iter().map(|resource| &*resource.group).collect();
     let plurals: Vec<&str> = resources.iter().map(|resource| &*resource.plural).collect();
     sqlx::query(
-        // In one order, whoever asks: servers that start at once would otherwise wait for each other's rows.
+        // Rows are inserted in a fixed order: servers that start at the same time would otherwise deadlock on each
+        // other's rows.
         "INSERT INTO resources (api_group, plural) SELECT * FROM unnest($1::text[], $2::text[]) ORDER BY 1, 2 \
          ON CONFLICT DO NOTHING",
     )
@@ -115,7 +116,7 @@ pub async fn resource_ids(pool: &Pool, resources: &[GroupResource]) -> Result<Ve
 pub async fn token_keys(pool: &Pool, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = begin(&mut connection).await?;
-    // Replicas that rotate at the same moment have to see each other's key.
+    // Replicas that rotate at the same time must see each other's key.
     sqlx::query("LOCK TABLE token_keys IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)
         .await

@@ -1,25 +1,26 @@
-//! A connection that keeps SQLite from acting by itself.
+//! A connection that keeps SQLite from cleaning up by itself.
 
 use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 
 use super::failure::Failure;
 
-/// Open for as long as the store: when the last connection of a database is closed, SQLite folds the log into the file,
-/// says nothing of errors, and removes the log. This one only reads, so closing it does nothing of that kind; after a
-/// failure it stays open until the process ends.
+/// A read-only connection that stays open as long as the store. When the last connection of a database is closed,
+/// SQLite moves the log into the file, reports no errors of that, and removes the log; closing a read-only connection
+/// does none of it. After a failure the anchor stays open until the process ends.
 pub struct Anchor {
     connection: Option<SqliteConnection>,
     failure: Failure,
 }
 
 impl Anchor {
-    /// The connection has to have read something, for until then SQLite does not know that it is there.
+    /// The connection must have read something: before its first read SQLite does not count it as a user of the
+    /// database.
     pub fn new(connection: SqliteConnection, failure: Failure) -> Self {
         Self { connection: Some(connection), failure }
     }
 
-    /// The log has been folded; the last connection may remove it.
+    /// Closes the anchor after the log has been moved, so that the last connection may remove it.
     pub async fn release(mut self) {
         if !self.failure.is_set()
             && let Some(connection) = self.connection.take()

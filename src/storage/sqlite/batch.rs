@@ -1,4 +1,4 @@
-//! A batch on SQLite: two calls of several statements, whose texts exist once per power of two.
+//! A batch on SQLite: two calls of several statements. Their texts exist once for each power of two of mutations.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use crate::storage::commit::{LARGEST_BATCH, required_keys};
 use crate::storage::judge::Write;
 use crate::storage::{Change, ChangeKind, Error, Fence, Key, Mutation, RegistryChange};
 
-/// SQL texts for batches of 1, 2, 4, … [`LARGEST_BATCH`] mutations. Shorter batches are padded with NULLs that the
-/// statements skip, so that a handful of prepared statements serves every length.
+/// SQL texts for batches of 1, 2, 4, … [`LARGEST_BATCH`] mutations. A shorter batch is padded with NULLs, which the
+/// statements skip, so that a few prepared statements serve every length.
 pub struct Statements {
     sizes: Vec<Texts>,
 }
@@ -25,9 +25,9 @@ pub struct Statements {
 #[derive(Clone)]
 pub struct Texts {
     size: usize,
-    /// Reads no other rows than those of the mutations.
+    /// Begins a batch without required keys.
     begin: Arc<str>,
-    /// Reads one more, as a batch does whose objects are all created in one namespace.
+    /// Begins a batch with one required key, as when all objects of the batch are created in one namespace.
     begin_requiring: Arc<str>,
     finish: Arc<str>,
 }
@@ -37,11 +37,11 @@ pub struct Begun {
     pub base: Revision,
     /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
-    /// Whether the fence stands; without one it does not.
+    /// Whether the fence's registration exists; false without a fence.
     pub registered: bool,
 }
 
-/// Batches with two and more required keys are padded to so many at least.
+/// The keys of a batch with two or more required keys are padded so that there is room for at least this many.
 const FEW: usize = 16;
 
 impl Statements {
@@ -50,7 +50,7 @@ impl Statements {
         Self { sizes }
     }
 
-    /// The texts that hold `len` mutations; made anew for more than the writer gathers.
+    /// The texts for a batch of `len` mutations. For more than [`LARGEST_BATCH`] they are made on the spot.
     pub fn for_len(&self, len: usize) -> Cow<'_, Texts> {
         let size = len.max(1).next_power_of_two();
         let known = self.sizes.get(size.ilog2() as usize);
@@ -64,8 +64,8 @@ impl Texts {
         Self { size, begin: begin_sql(size).into(), begin_requiring, finish: finish_sql(size).into() }
     }
 
-    /// The text that begins a batch with so many required keys. Few numbers of keys are told apart, since each makes a
-    /// prepared statement of its own.
+    /// The text that begins a batch with this many required keys. Only a few different numbers are used, since each
+    /// makes a prepared statement of its own.
     fn begin(&self, required: usize) -> Arc<str> {
         match required {
             0 => self.begin.clone(),
@@ -75,8 +75,9 @@ impl Texts {
     }
 }
 
-/// Takes the write lock, reads the clock, looks for the fence's server, and finds the newest version of each key: one row, for each row costs a
-/// message between threads. Versions come as `index:2 × version + deleted`, parted by commas, for the keys that have one.
+/// Takes the write lock, reads the clock, checks the fence's registration, and finds the newest version of each key.
+/// The result is a single row, since each row costs a message between threads. Versions are given as `index:2 × version
+/// + deleted`, separated by commas, for those keys that have one.
 fn begin_sql(size: usize) -> String {
     let keys = values(size, |row, sql| {
         let _ = write!(sql, "({row},?,?,?)");
@@ -91,18 +92,19 @@ fn begin_sql(size: usize) -> String {
     )
 }
 
-/// Parameters of a row of `changes`, all of which `objects` has too, and of those that only `objects` has. None is
-/// numbered: SQLite keeps numbered ones in a list, and sqlx asks for the name of each, which walks that list.
+/// Parameters of a row of `changes`, which `objects` needs too, and parameters that only `objects` needs. None is
+/// numbered: SQLite keeps numbered parameters in a list, and sqlx asks for the name of each, which searches that list.
 const CHANGE: &str = "(?,?,?,?,?,?)";
 const CHANGE_LEN: usize = 6;
 const OBJECT: &str = "(?,?,?,?)";
 const OBJECT_LEN: usize = 4;
-/// Parameters of a key in the text that begins a batch.
+/// Parameters per key in the text that begins a batch.
 const KEY_LEN: usize = 3;
 
-/// Both tables, the clock, COMMIT, and how full the log is; what both tables hold is sent once. A NULL version marks padding. A violated
-/// constraint would be a bug and ends the transaction: with the default, OR ABORT, SQLite copies every page before it
-/// changes it, to be able to undo one statement, and such a journal of a large batch goes to a temporary file.
+/// Writes both tables and the clock, commits, and tells how full the log is. Columns that both tables have are sent
+/// once. A NULL version marks padding. A violated constraint would be a bug and rolls the transaction back: with the
+/// default, OR ABORT, SQLite would copy every page before it changes it, to be able to undo one statement, and for a
+/// large batch that journal goes to a temporary file.
 fn finish_sql(size: usize) -> String {
     let objects = values(size, |_, sql| sql.push_str(OBJECT));
     let changes = values(size, |_, sql| sql.push_str(CHANGE));
@@ -144,7 +146,7 @@ pub async fn begin(
     let base = base.ok_or_else(|| Error::Corrupt("the clock has no row".into()))?;
     let registered: i64 = row.try_get(1).map_err(corrupt)?;
     let found: Option<&str> = row.try_get(2).map_err(corrupt)?;
-    // Padding stands at the end: all keys are bound in a row.
+    // Keys are bound one after the other, so the padding comes last.
     let mut live = vec![None; mutations.len() + required.len()];
     for pair in found.unwrap_or_default().split_terminator(',') {
         let (index, version) =
@@ -163,14 +165,14 @@ fn version_of(pair: &str) -> Option<(usize, Option<Revision>)> {
     Some((index.parse().ok()?, (found & 1 == 0).then_some(Revision(found >> 1))))
 }
 
-/// Ends a transaction in which nothing passed.
+/// Rolls a transaction back in which no mutation passed.
 pub async fn rollback(connection: &mut SqliteConnection) -> Result<(), Error> {
     sqlx::query("ROLLBACK").execute(connection).await.map_err(unavailable)?;
     Ok(())
 }
 
-/// Writes what passed and commits. Returns how many frames the log has. After an error it is open whether the batch was
-/// committed.
+/// Writes what passed and commits. Returns the number of frames in the log. After an error it is unknown whether the
+/// batch was committed.
 pub async fn finish(
     connection: &mut SqliteConnection,
     texts: &Texts,
@@ -190,7 +192,7 @@ pub async fn finish(
     checkpoint::frames_of(&query.fetch_one(connection).await.map_err(unavailable)?)
 }
 
-/// What is not bound is NULL, and no key is.
+/// Binds the keys. Unbound parameters are NULL, which no key is.
 fn keys(
     mutations: &[Mutation],
     required: &[&Key],
@@ -239,7 +241,8 @@ fn rows(texts: &Texts, mutations: &[Mutation], writes: &[Write]) -> Result<Sqlit
     Ok(arguments)
 }
 
-/// Growing step by step, tens of thousands of bytes for a large batch, costs more than all the binding.
+/// Reserves room for all arguments at once: growing step by step, tens of thousands of bytes for a large batch, costs
+/// more than all the binding.
 fn with_room(len: usize) -> SqliteArguments {
     let mut arguments = SqliteArguments::default();
     arguments.reserve(len, 0);

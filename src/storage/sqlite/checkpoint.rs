@@ -1,5 +1,5 @@
-//! Moving the log into the file, which nobody but the desk does: an error of a checkpoint that SQLite makes by itself
-//! would be seen by nobody.
+//! Checkpoints, which move the write-ahead log into the database file. Only the [desk](super::desk) makes them: if
+//! SQLite made one by itself, nobody would see its errors.
 
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -9,21 +9,23 @@ use super::error::{corrupt, passes, unavailable};
 use super::failure::Failure;
 use crate::storage::Error;
 
-/// Frames in the log, each a page, before it is moved: 8 MB. A longer log gains 5 % and doubles the p99.
+/// A checkpoint is made when the log has this many frames, each a page: 8 MB. A longer log gains 5 % and doubles the
+/// p99.
 const DUE: u32 = 1000;
-/// Frames from which on writers wait for short reads to leave the log, so that it can begin anew.
+/// From this many frames on, writers wait until short reads have left the log, so that it can start anew.
 const LONG: u32 = 4 * DUE;
-/// How long they wait, in milliseconds. A long list may keep the log busy for longer: they do not wait for that.
+/// How long writers wait for that, in milliseconds. They do not wait for a long list, which may keep the log in use for
+/// longer.
 const PATIENCE_MS: u32 = 20;
 
-/// How far the log has to be moved.
+/// How much a checkpoint moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// As far as readers allow.
+    /// As many frames as readers allow.
     Passive,
-    /// Wholly, so that the next write begins it anew.
+    /// All frames, so that the next write starts the log anew.
     Restart,
-    /// Wholly, and its file is emptied.
+    /// All frames, and the log file is truncated.
     Truncate,
 }
 
@@ -37,7 +39,7 @@ impl Extent {
     }
 }
 
-/// How full the log is, and when it is moved next.
+/// How full the log is, and how full it may become before the next checkpoint.
 #[derive(Debug)]
 pub struct Filling {
     frames: u32,
@@ -51,15 +53,16 @@ impl Default for Filling {
 }
 
 impl Filling {
-    /// Of a log nobody has looked at since an error, which may be for want of the space that moving it makes.
+    /// The filling after an error, when the log's length is unknown; a checkpoint is due at once, since the error may
+    /// be a lack of space that a checkpoint cures.
     pub fn unknown() -> Self {
         Self { frames: 0, due: 0 }
     }
 
-    /// After a commit.
+    /// Notes the number of frames after a commit.
     pub fn reached(&mut self, frames: u32) {
         if frames < self.frames {
-            // It has begun anew.
+            // The log has started anew.
             self.due = DUE;
         }
         self.frames = frames;
@@ -73,16 +76,16 @@ impl Filling {
         if self.frames < LONG { Extent::Passive } else { Extent::Restart }
     }
 
-    /// Whatever came of an attempt: the next one is worth it when there is as much more to move.
+    /// Notes an attempt, successful or not. The next one is made when as many frames have been added again.
     fn attempted(&mut self, frames: u32) {
         *self = Self { frames, due: frames.saturating_add(DUE) };
     }
 }
 
-/// How many frames the log has. Its text ends that of a batch, too: it is asked for nothing.
+/// Asks how many frames the log has, without moving any. The text that ends a batch contains this statement, too.
 pub const FRAMES: &str = "PRAGMA wal_checkpoint(NOOP)";
 
-/// Out of a row of [`FRAMES`], or of a checkpoint: the frames in the log, and how many of them have been moved.
+/// Reads a row of [`FRAMES`] or of a checkpoint: the number of frames in the log, and how many of them have been moved.
 fn counts(row: &sqlx::sqlite::SqliteRow) -> Result<(u32, u32), Error> {
     let count = |index| row.try_get::<i64, _>(index).map_err(corrupt);
     Ok((count(1)?.max(0) as u32, count(2)?.max(0) as u32))
@@ -97,10 +100,10 @@ pub async fn frames(connection: &mut SqliteConnection) -> Result<u32, Error> {
     frames_of(&row)
 }
 
-/// Moves the log as far as it goes. Returns whether all of it is in the file, on the disk.
+/// Makes a checkpoint. Returns whether the whole log is in the file, on the disk.
 ///
-/// A lack of space leaves the log as it was, and another attempt writes everything again. Every other error is a
-/// failure: pages may be lost that the next attempt would not write again.
+/// A lack of space leaves the log as it was, and the next attempt writes everything again. Every other error is a
+/// failure: it may have lost pages that the next attempt would not write again.
 pub async fn run(
     connection: &mut SqliteConnection,
     extent: Extent,
@@ -120,7 +123,8 @@ pub async fn run(
     }
 }
 
-/// Moves the whole log of an earlier process. Returns whether it could: somebody else may read an older state.
+/// Moves the whole log of an earlier process into the file. Returns false if another process still reads an older
+/// state.
 pub async fn fold(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let (frames, moved) = checkpoint(connection, Extent::Truncate, BUSY_TIMEOUT.as_millis() as u32).await?;
     Ok(frames == moved)

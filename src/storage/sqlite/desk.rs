@@ -1,4 +1,4 @@
-//! The writing connection, and whose turn it is.
+//! The desk: owns the writing connection, and gives it to one writer at a time.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::reads;
 use crate::revision::Revision;
 use crate::storage::Error;
 
-/// What the one who writes needs.
+/// The writing connection with everything that belongs to it. A caller takes a [`Turn`] to write.
 pub struct Desk {
     options: SqliteConnectOptions,
     progress: Progress,
@@ -26,24 +26,25 @@ pub struct Desk {
 }
 
 struct Seat {
-    /// `None` after an error; the next turn opens a new connection.
+    /// `None` after an error; the next turn then opens a new connection.
     connection: Option<SqliteConnection>,
-    /// The same for as long as the store is open.
+    /// The log file, open for as long as the store is.
     log: Log,
     log_id: Id,
     filling: Filling,
-    /// `None` once the store is closed; without it nobody may write. Dropped last.
+    /// `None` once the store is closed; nobody can write any more then. Dropped after the other fields.
     ours: Option<Ours>,
 }
 
-/// What makes the database this server's own.
+/// The open files and locks that make the database this process's own.
 struct Ours {
     anchor: Anchor,
     database: Log,
     files: Files,
 }
 
-/// A store that has been opened: the log of whoever had it before is folded, and the schema is up to date.
+/// A database that has been opened: the log of the process that had it before has been moved into the file, and the
+/// schema is up to date.
 pub struct Opened {
     pub connection: SqliteConnection,
     pub anchor: Anchor,
@@ -53,7 +54,7 @@ pub struct Opened {
 }
 
 impl Seat {
-    /// Closes what is open, so that nobody may write any more.
+    /// Closes everything, so that nobody can write any more.
     async fn let_go(&mut self) -> Option<Files> {
         let (connection, ours) = (self.connection.take(), self.ours.take());
         let Ours { anchor, files, .. } = ours?;
@@ -66,7 +67,8 @@ impl Seat {
 }
 
 impl Desk {
-    /// The connection was opened with `options`. Returns once all that it shows is on the disk.
+    /// Opens the desk with a connection that was made with `options`. Returns once everything that the connection reads
+    /// is on the disk.
     pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
         let Opened { mut connection, anchor, files, log, failure } = opened;
         let progress = Progress::default();
@@ -82,7 +84,7 @@ impl Desk {
         Ok(Self { options, progress, failure, seat: Arc::new(Mutex::new(seat)) })
     }
 
-    /// Takes the writing connection. Unless it is given back with [`Turn::done`] it is closed, so that the next
+    /// Takes the writing connection. It is closed unless the caller gives it back with [`Turn::done`], so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
     pub async fn turn(&self) -> Result<Turn<'_>, Error> {
         let mut seat = self.seat().await?;
@@ -96,7 +98,7 @@ impl Desk {
             match folded {
                 Ok(_) => {}
                 Err(broken @ Error::Broken(_)) => return Err(broken),
-                // There may be room for what is to be written all the same.
+                // A checkpoint may fail for lack of space and the write may succeed all the same.
                 Err(error) => tracing::warn!(%error, "will try again"),
             }
         }
@@ -107,8 +109,8 @@ impl Desk {
         Ok(Turn { desk: self, seat, connection })
     }
 
-    /// Closes the store and leaves its files with the caller, who writes them in a way of its own: no connection and no log
-    /// is left.
+    /// Closes the store and leaves its files to the caller, who writes them in another way. No connection and no log is
+    /// left.
     pub async fn hand_over(&self) -> Result<HandedOver, Error> {
         let seat = self.seat().await?;
         let (mut seat, folded) = self.fold(seat, Extent::Truncate).await?;
@@ -119,7 +121,7 @@ impl Desk {
         Ok(HandedOver { options: self.options.clone(), files })
     }
 
-    /// Moves the log into the file and cuts it, as far as readers allow.
+    /// Moves the log into the file and truncates it, as far as readers allow.
     pub async fn cut_log(&self) -> Result<(), Error> {
         let mut seat = self.seat().await?;
         if seat.connection.is_none() {
@@ -128,22 +130,23 @@ impl Desk {
         self.fold(seat, Extent::Truncate).await?.1.map(drop)
     }
 
-    /// The newest revision that is on the disk; what is newer must not be shown.
+    /// The newest revision that is on the disk. Newer ones must not be shown to readers.
     pub fn durable(&self) -> Revision {
         self.progress.durable()
     }
 
-    /// Notes what means that nothing may be built upon this database any more, and passes all on.
+    /// Notes errors after which the database must not be used any more. Returns the result unchanged.
     pub fn heed<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         self.failure.heed(result)
     }
 
-    /// Returns once nothing may be built upon this database any more, and why.
+    /// Returns once the database must not be used any more, with the reason.
     pub async fn failed(&self) -> Arc<str> {
         self.failure.wait().await
     }
 
-    /// The log goes into the file. What cannot be said to a caller any more the next start finds out.
+    /// Moves the log into the file and closes the store. Errors can no longer be reported to a caller; the next start
+    /// finds out.
     pub async fn close(&self) {
         let Ok(seat) = self.seat().await else { return };
         let Ok((mut seat, folded)) = self.fold(seat, Extent::Truncate).await else { return };
@@ -153,7 +156,7 @@ impl Desk {
         drop(seat.let_go().await);
     }
 
-    /// As if the connection wrote its log to this file.
+    /// Replaces the file that is synced as the log.
     #[cfg(test)]
     pub async fn replace_log(&self, file: Box<dyn super::log::Flush>) {
         self.seat.lock().await.log = Log::new("the log", file, self.failure.clone());
@@ -165,7 +168,8 @@ impl Desk {
         if seat.ours.is_none() { Err(Error::Closed) } else { Ok(seat) }
     }
 
-    /// In a task of its own: whoever waits for it may be cancelled, and an error of a checkpoint must not be lost.
+    /// Makes a checkpoint in a task of its own: the caller may be cancelled, and an error of the checkpoint must not be
+    /// lost.
     async fn fold(&self, mut seat: OwnedMutexGuard<Seat>, extent: Extent) -> Result<Folded, Error> {
         let failure = self.failure.clone();
         let folding = tokio::spawn(async move {
@@ -187,8 +191,8 @@ impl Desk {
         Ok((seat, folded))
     }
 
-    /// Opens a new connection after an error. All that was committed is on the disk then, also what nobody knows of.
-    /// Returns the revision that the clock stands at.
+    /// Opens a new connection after an error, and returns the clock's revision. Everything that was committed is then
+    /// on the disk, including commits whose outcome nobody knew.
     async fn reconnect(&self, seat: &mut Seat) -> Result<Revision, Error> {
         let _paused = self.progress.pause().await;
         let ours = seat.ours.as_ref().ok_or(Error::Closed)?;
@@ -199,7 +203,7 @@ impl Desk {
             Ok(false) => return Err(self.failure.set("the database's files have been replaced".into())),
             Err(error) => return Err(self.failure.set(format!("the database's files are gone: {error}"))),
         }
-        // By descriptors that were there before the error.
+        // The descriptors used here were opened before the error, so that the kernel reports it to them.
         seat.log.flush().await?;
         ours.database.flush().await?;
         self.progress.whole(revision);
@@ -212,15 +216,15 @@ impl Desk {
 /// The seat again, and whether the whole log is in the file.
 type Folded = (OwnedMutexGuard<Seat>, Result<bool, Error>);
 
-/// A store without connections, and what keeps it this process's own.
+/// A store without connections, and the locks that keep other processes out.
 pub struct HandedOver {
-    /// Of a connection that writes.
+    /// The options of a writing connection.
     pub options: SqliteConnectOptions,
-    /// To be dropped after the last connection.
+    /// Must be dropped after the last connection.
     pub files: Files,
 }
 
-/// The writing connection while somebody uses it.
+/// The writing connection while a caller uses it.
 pub struct Turn<'a> {
     desk: &'a Desk,
     seat: OwnedMutexGuard<Seat>,
@@ -228,8 +232,9 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Gives the connection back after a commit, which moved the clock to `revision` if it moved it, and after which the
-    /// log has so many frames. What was committed is durable, and may be shown, when [`Committed::flush`] returns.
+    /// Gives the connection back after a commit. `revision` is the clock's new revision, if the commit moved the clock;
+    /// `frames` is the number of frames in the log. The commit is durable, and may be shown to readers, when
+    /// [`Committed::flush`] returns.
     pub fn done(self, revision: Option<Revision>, frames: u32) -> Committed<'a> {
         let Self { desk, mut seat, connection } = self;
         seat.connection = Some(connection);
@@ -237,14 +242,14 @@ impl<'a> Turn<'a> {
         Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.committed(revision) }
     }
 
-    /// As [`Turn::done`], but asks how many frames there are.
+    /// Like [`Turn::done`], but asks SQLite for the number of frames.
     pub async fn finish(mut self, revision: Option<Revision>) -> Result<Committed<'a>, Error> {
         let frames = checkpoint::frames(&mut self.connection).await?;
         Ok(self.done(revision, frames))
     }
 
-    /// Gives the connection back after a commit that nobody is told of: it may as well not have been, and goes to the
-    /// disk with the next one.
+    /// Gives the connection back after a commit that need not be durable at once: it reaches the disk together with the
+    /// next one.
     pub async fn leave(mut self) -> Result<(), Error> {
         let frames = checkpoint::frames(&mut self.connection).await?;
         let Self { mut seat, connection, .. } = self;
@@ -260,8 +265,8 @@ impl<'a> Turn<'a> {
         Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.newest() }
     }
 
-    /// What became of a batch up to `last` whose COMMIT failed. Nobody else has written since, for the turn was not
-    /// given up, so the clock tells.
+    /// Finds out whether a batch up to revision `last` was committed whose COMMIT failed. This turn has not ended, so
+    /// no other write can have moved the clock, and the clock tells.
     pub async fn settle(self, last: Revision, error: Error) -> Result<(), Error> {
         let unknown = |cause| Error::Unknown(format!("{error}; {cause}").into());
         let Self { desk, mut seat, connection } = self;
@@ -272,7 +277,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A commit on its way to the disk.
+/// A commit that may not be on the disk yet.
 #[must_use]
 pub struct Committed<'a> {
     progress: &'a Progress,

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to the store.
+//! How SQLite's errors become errors of the store.
 
 use crate::storage::Error;
 
@@ -10,8 +10,8 @@ const IOERR_TRUNCATE: i32 = 1546;
 const IOERR_FSYNC: i32 = 1034;
 const IOERR_DIR_FSYNC: i32 = 1290;
 
-/// Every failure of a statement: nothing was written, and the request may be tried again later; unless it was a sync
-/// that failed.
+/// A failed statement: nothing was written, and the request may be tried again later. A failed sync, however, is
+/// [`Error::Broken`].
 pub fn unavailable(error: sqlx::Error) -> Error {
     match code(&error) {
         Some(IOERR_FSYNC | IOERR_DIR_FSYNC) => {
@@ -21,14 +21,14 @@ pub fn unavailable(error: sqlx::Error) -> Error {
     }
 }
 
-/// A row that does not have the shape the schema promises.
+/// A row that does not have the shape that the schema promises.
 pub fn corrupt(error: sqlx::Error) -> Error {
     Error::Corrupt(error.to_string().into())
 }
 
-/// Whether a checkpoint that ended so may be tried again: somebody was in the way, or there was no space. (A file that
-/// may not grow is an error of writing, or of setting its length, to SQLite, and so is a bad block. Either leaves the log
-/// as it was, and what was not written is written by the next attempt.)
+/// Whether a checkpoint that failed with this error may be tried again: another connection was in the way, or there was
+/// no space. SQLite reports a file that may not grow, and also a bad block, as an error of writing or of setting the
+/// length. Both leave the log as it was, and the next attempt writes what was not written.
 pub fn passes(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code & 0xff == BUSY || matches!(code, FULL | IOERR_WRITE | IOERR_TRUNCATE))
 }

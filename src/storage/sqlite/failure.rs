@@ -1,8 +1,8 @@
-//! A disk that has not kept its word.
+//! The note that the disk has lost a write it had confirmed.
 //!
-//! The kernel reports what it could not write once, and then takes it for written. So nothing can be repaired behind a
-//! sync that failed: it is noted here, nothing is built upon the database any more, and the process has to end. The next
-//! start judges by the log's checksums what is there, and folds it into the file before it shows anything.
+//! The kernel reports a page that it could not write once, and then treats it as written. So a failed sync cannot be
+//! repaired: it is noted here, the database is not used any more, and the process must end. The next start finds out by
+//! the log's checksums what is there, and moves it into the file before it shows anything.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::storage::Error;
 pub struct Failure(Arc<watch::Sender<Option<Arc<str>>>>);
 
 impl Failure {
-    /// Notes the failure; the first one counts. Returns the error for whoever met it.
+    /// Notes the failure; only the first one is kept. Returns the error for the caller.
     pub fn set(&self, reason: String) -> Error {
         let reason: Arc<str> = reason.into();
         self.0.send_if_modified(|noted| {
@@ -29,7 +29,7 @@ impl Failure {
         Error::Broken(reason)
     }
 
-    /// Notes an error that means failure, and passes all on.
+    /// Notes an error that means failure. Returns the result unchanged.
     pub fn heed<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|error| match error {
             Error::Broken(reason) => self.set(reason.to_string()),
@@ -45,12 +45,12 @@ impl Failure {
         self.0.borrow().clone().map_or(Ok(()), |reason| Err(Error::Broken(reason)))
     }
 
-    /// Returns once the disk has failed, and how.
+    /// Returns once the disk has failed, with the reason.
     pub async fn wait(&self) -> Arc<str> {
         let mut noted = self.0.subscribe();
         match noted.wait_for(Option::is_some).await.map(|reason| reason.clone()) {
             Ok(Some(reason)) => reason,
-            // The sender is here, so it cannot be gone.
+            // `self` holds the sender, so it cannot have been dropped.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! The files of a database: known by one name, used by one server, read by nobody else.
+//! The files of a database: reached by a single name, used by one server, and unreadable for other users.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,25 +10,28 @@ use std::sync::Arc;
 use crate::private_files;
 use crate::storage::OpenError;
 
-/// What SQLite and this module keep beside a database.
+/// Suffixes of the files that SQLite and this module keep beside a database.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", ".lock"];
-/// File systems of other hosts, by what `statfs` calls them: there a lock on the whole file shuts out SQLite itself.
+/// Network file systems, by the magic numbers that `statfs` returns. On these, a lock on the whole file would shut out
+/// SQLite itself.
 const REMOTE: [u64; 4] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42];
-/// Bytes of a log that are written again at a time.
+/// How many bytes of a log are rewritten at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A database that is this process's own for as long as this lives. The kernel gives up both locks when it ends.
+/// A database that belongs to this process as long as this value lives. The kernel releases both locks when the process
+/// ends.
 pub struct Files {
     path: PathBuf,
-    /// The database by whatever name. Never closed before SQLite's connections: that would take their locks away.
+    /// The open database file; its lock holds whatever name another process opens it by. It must not be closed before
+    /// SQLite's connections, since closing it would release their locks.
     database: Arc<File>,
     _beside: File,
 }
 
 pub enum Error {
-    /// Another server has it.
+    /// Another server has the database.
     Held,
-    /// The file has so many names, each of which would have a log of its own.
+    /// The file has this many hard links, each of which would have a log of its own.
     Linked(u64),
     Io(io::Error),
 }
@@ -51,7 +54,7 @@ impl Error {
 }
 
 impl Files {
-    /// Makes the database if it is missing.
+    /// Claims a database for this process. Creates the file if it is missing.
     pub fn claim(path: &Path) -> Result<Self, Error> {
         let path = resolve(path)?;
         let beside = private().open(with_suffix(&path, ".lock"))?;
@@ -64,26 +67,27 @@ impl Files {
         Ok(Self { path, database: Arc::new(database), _beside: beside })
     }
 
-    /// Whether nothing has ever been written to it.
+    /// Whether the database file is empty.
     pub fn is_new(&self) -> io::Result<bool> {
         Ok(self.database.metadata()?.len() == 0)
     }
 
-    /// What every file of the database is named after.
+    /// The path of the database, from which the names of all its other files are formed.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes from others what they may do with the files. To be called once the database is known to be rowplane's.
+    /// Removes other users' permissions from the files. To be called once the file is known to be a database of
+    /// rowplane's.
     pub fn narrow(&self) {
-        // SQLite gives the files that it makes the mode of the database.
+        // SQLite gives the files that it creates the mode of the database.
         private_files::narrow(&self.path);
         for suffix in BESIDE {
             private_files::narrow(&with_suffix(&self.path, suffix));
         }
     }
 
-    /// Opens the log that SQLite has open, and makes its name durable.
+    /// Opens the log that SQLite has open, and makes the log's directory entry durable.
     pub fn open_log(&self) -> io::Result<Arc<File>> {
         let log = OpenOptions::new().read(true).write(true).open(self.log())?;
         if is_open_elsewhere(&log)? == Some(false) {
@@ -94,14 +98,14 @@ impl Files {
         Ok(Arc::new(log))
     }
 
-    /// Whether SQLite, asked for the database now, still gets these very files.
+    /// Whether SQLite would still get these very files if it opened the database now.
     pub fn still_hold(&self, log: Id) -> io::Result<bool> {
         Ok(Id::of(&self.log().metadata()?) == log
             && Id::of(&self.path.metadata()?) == Id::of(&self.database.metadata()?))
     }
 
-    /// The database file's way to the disk. This descriptor is older than all of SQLite's, so that it is told of what
-    /// the kernel could not write, whoever else was.
+    /// The database file, for syncing. Its descriptor is older than all of SQLite's: the kernel reports a failed write
+    /// to this descriptor even if another one has been told already.
     pub fn database(&self) -> Arc<File> {
         self.database.clone()
     }
@@ -111,7 +115,7 @@ impl Files {
     }
 }
 
-/// A file, whatever its names are.
+/// Identifies a file independently of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id {
     device: u64,
@@ -124,7 +128,7 @@ impl Id {
     }
 }
 
-/// A database of several names is refused, also where it is only read: the log lies beside another one.
+/// Refuses a database that has several hard links, even for reading: the log lies beside only one of them.
 pub fn refuse_links(path: &Path) -> Result<(), Error> {
     match path.metadata()?.nlink() {
         0 | 1 => Ok(()),
@@ -132,8 +136,8 @@ pub fn refuse_links(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes what is in the log once more, and syncs it. A page that could not be written is reported once and then taken
-/// for written, until somebody changes it: a sync alone may prove nothing of what an earlier process has left.
+/// Rewrites the log's content and syncs it. The kernel reports a page that it could not write once, and treats it as
+/// written until it is changed: a sync alone may prove nothing about what an earlier process has left.
 pub fn write_again(log: &File) -> io::Result<()> {
     let (mut chunk, mut at) = (vec![0; CHUNK], 0);
     loop {
@@ -149,7 +153,8 @@ pub fn write_again(log: &File) -> io::Result<()> {
     }
 }
 
-/// SQLite resolves symbolic links before it names the files beside a database.
+/// The path after symbolic links are resolved, from which SQLite names the files beside a database. Creates the file if
+/// it is missing.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -175,11 +180,11 @@ fn lock(file: &File) -> Result<(), Error> {
 }
 
 fn is_remote(file: &File) -> bool {
-    // The type's width and sign are the platform's.
+    // The field's width and sign differ between platforms.
     rustix::fs::fstatfs(file).is_ok_and(|system| REMOTE.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Whether this process has the file open by another descriptor, too; `None` where the system does not tell.
+/// Whether this process has the file open by another descriptor, too; `None` if the system does not tell.
 fn is_open_elsewhere(file: &File) -> io::Result<Option<bool>> {
     let id = Id::of(&file.metadata()?);
     let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return Ok(None) };
@@ -212,7 +217,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");
         std::fs::write(&path, "").unwrap();
-        // As a server that has it mounted in another directory.
+        // A lock like that of a server that has the file mounted in another directory.
         let other = File::options().write(true).open(&path).unwrap();
         other.lock().unwrap();
         assert!(matches!(Files::claim(&path), Err(Error::Held)));

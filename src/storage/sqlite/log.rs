@@ -1,8 +1,8 @@
-//! The write-ahead log's way to the disk.
+//! Syncing the write-ahead log.
 //!
-//! SQLite itself syncs the log only around checkpoints (`synchronous = NORMAL`), which keeps the file consistent whatever
-//! happens, but not complete. What is committed is synced here, while the next transaction already runs; nobody is
-//! told of a commit, neither its writer nor a reader, before that.
+//! SQLite itself syncs the log only around checkpoints (`synchronous = NORMAL`). That keeps the file consistent in
+//! every case, but a crash may lose the latest commits. So commits are synced here, while the next transaction already
+//! runs; neither the writer nor a reader learns of a commit before it is synced.
 
 use std::fs::File;
 use std::io;
@@ -29,8 +29,8 @@ impl Flush for Arc<File> {
     }
 }
 
-/// A file on its way to the disk, by one descriptor for as long as the store is open: the kernel tells a descriptor of
-/// an error once, and one that is opened later may not be told at all.
+/// A file that is synced through one descriptor for as long as the store is open: the kernel reports an error once to
+/// each descriptor, and perhaps not at all to one that is opened later.
 #[derive(Clone)]
 pub struct Log(Arc<Inner>);
 
@@ -41,12 +41,12 @@ struct Inner {
 }
 
 impl Log {
-    /// `name` says in errors what it is.
+    /// `name` is what errors call the file.
     pub fn new(name: &'static str, file: Box<dyn Flush>, failure: Failure) -> Self {
         Self(Arc::new(Inner { name, file, failure }))
     }
 
-    /// Syncs, unless that has failed before: another sync that succeeds proves nothing then.
+    /// Syncs the file, unless a sync has failed before: after that, a successful sync proves nothing.
     pub async fn flush(&self) -> Result<(), Error> {
         let Inner { name, failure, .. } = &*self.0;
         failure.check()?;
@@ -57,12 +57,12 @@ impl Log {
     }
 }
 
-/// How far the store has been committed, and how far it is on the disk.
+/// The newest commit, and the newest commit that is on the disk.
 #[derive(Default)]
 pub struct Progress {
     marks: Mutex<Marks>,
-    /// One sync at a time, in the order of the commits; whoever waits for a turn finds, more often than not, that the
-    /// one before has done it all.
+    /// Held while syncing. Waiting callers take turns in the order of their commits; usually the sync before theirs has
+    /// covered their commit already.
     turns: tokio::sync::Mutex<()>,
 }
 
@@ -80,7 +80,8 @@ pub struct Mark {
 }
 
 impl Progress {
-    /// Notes a commit, which may have moved the clock to `revision`. To be called while nobody else can commit.
+    /// Notes a commit, and the clock's new revision if the commit moved the clock. To be called while no other commit
+    /// can happen.
     pub fn committed(&self, revision: Option<Revision>) -> Mark {
         let mut marks = self.marks();
         marks.committed.number += 1;
@@ -88,24 +89,25 @@ impl Progress {
         marks.committed
     }
 
-    /// The newest commit, on the disk or not.
+    /// The newest commit, whether it is on the disk or not.
     pub fn newest(&self) -> Mark {
         self.marks().committed
     }
 
-    /// The newest revision that may be shown.
+    /// The newest revision that readers may see.
     pub fn durable(&self) -> Revision {
         self.marks().flushed.revision
     }
 
-    /// All that the store holds, up to this revision, is known to be on the disk.
+    /// Notes that the store is on the disk up to this revision.
     pub fn whole(&self, revision: Revision) {
         let mut marks = self.marks();
         marks.committed.revision = revision;
         marks.flushed = marks.committed;
     }
 
-    /// Returns when this commit is on the disk. If that fails it may or may not outlive the machine.
+    /// Returns when this commit is on the disk. If that fails, the commit may or may not survive a crash of the
+    /// machine.
     pub async fn flush(&self, log: &Log, through: Mark) -> Result<(), Error> {
         if self.marks().flushed.number >= through.number {
             return Ok(());
@@ -123,7 +125,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Keeps anything from being synced for as long as this is held.
+    /// Prevents syncs as long as the guard is held.
     pub async fn pause(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turns.lock().await
     }
@@ -139,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Syncs when it is told to, and says when it has begun.
+    /// A file that syncs when the test tells it to, and reports that a sync has begun.
     struct Gate {
         begun: mpsc::Sender<()>,
         verdicts: Mutex<mpsc::Receiver<io::Result<()>>>,

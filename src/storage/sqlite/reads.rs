@@ -1,5 +1,5 @@
-//! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot; what is in
-//! it but not `durable` yet is as good as not there.
+//! Reads on SQLite. Each opens a read transaction, checks the clock in it, and reads from that one snapshot. Commits in
+//! the snapshot that are not `durable` yet are ignored.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -14,8 +14,8 @@ use crate::storage::{
     BlockStream, ChangeKind, ChangeRow, Changes, Clock, Error, Key, ResourceId, Row, RowStream, Scan,
 };
 
-/// Revisions whose rows are asked for in one statement: as many as sqlx takes from SQLite before they are read. Beyond
-/// that, its thread and the reader take turns, and each row costs two changes of threads.
+/// How many revisions one statement asks for: as many rows as sqlx fetches ahead of its reader. With more, sqlx's
+/// thread and the reader would alternate, and each row would cost two thread switches.
 const REVISIONS_AT_ONCE: usize = 50;
 
 pub async fn clock(connection: &mut SqliteConnection) -> Result<Clock, Error> {
@@ -92,7 +92,7 @@ pub async fn live_revisions(
     Ok(live)
 }
 
-/// Numbers parted by commas.
+/// Parses numbers that are separated by commas.
 fn revisions_of(list: &str) -> Result<Vec<Revision>, Error> {
     let revision = |text: &str| text.parse().map(Revision);
     let parsed: Result<_, std::num::ParseIntError> = list.split(',').map(revision).collect();

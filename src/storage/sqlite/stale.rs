@@ -1,4 +1,4 @@
-//! Rows in an encoding of old, on SQLite.
+//! Rows stored in an outdated encoding, on SQLite.
 
 use sqlx::sqlite::SqlitePool;
 

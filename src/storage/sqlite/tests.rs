@@ -12,7 +12,7 @@ use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::compactor::compact_once;
 use crate::storage::{Change, Expect, Key, Mutation, Outcome};
 
-/// The log of a disk that obeys the test.
+/// A log file whose syncs end as the test decides.
 struct Disk {
     begun: mpsc::Sender<()>,
     verdicts: std::sync::Mutex<mpsc::Receiver<io::Result<()>>>,
@@ -69,14 +69,14 @@ async fn a_commit_is_answered_and_shown_only_when_it_is_on_the_disk() {
     assert_eq!(store.changes(before, None, 10).await.expect("readable").rows.len(), 1);
 }
 
-/// The file alone, without its log, as another machine would get it from this disk.
+/// How many ConfigMaps the database file contains without its log.
 async fn configmaps_in_the_file_alone(path: &Path) -> i64 {
     let directory = tempfile::tempdir().expect("a directory");
     let copy = directory.path().join("copy.db");
     std::fs::copy(path, &copy).expect("copy");
     let mut connection = SqliteConnectOptions::new().filename(copy).connect().await.expect("open");
     let count = sqlx::query_scalar("SELECT COUNT(*) FROM objects WHERE resource = 1");
-    // Of a young store the file does not even hold the schema.
+    // In a young store the schema itself is still in the log.
     count.fetch_one(&mut connection).await.unwrap_or(0)
 }
 
@@ -85,7 +85,7 @@ async fn after_a_failed_sync_nothing_is_shown_or_built_upon() {
     let Obedient { store, begins, decide, _directory: directory } = obedient().await;
     let before = store.clock().await.expect("readable").revision;
     decide.send(Err(io::Error::other("bad block"))).expect("open");
-    // The disk would say yes to whoever asks again.
+    // A second sync would succeed, which proves nothing.
     decide.send(Ok(())).expect("open");
     let failed = store.commit(&create("a"), Revision(0)).await;
     assert!(matches!(failed, Err(Error::Unknown(_))), "{failed:?}");
@@ -97,7 +97,7 @@ async fn after_a_failed_sync_nothing_is_shown_or_built_upon() {
     assert_eq!(store.clock().await.expect("readable").revision, before);
     assert_eq!(begins.try_iter().count(), 1, "the disk is not asked again");
 
-    // The log is left for the next start to judge.
+    // The log is left for the next start.
     let path = directory.path().join("state.db");
     store.close().await;
     drop(store);
@@ -108,7 +108,7 @@ async fn after_a_failed_sync_nothing_is_shown_or_built_upon() {
     assert_eq!(configmaps_in_the_file_alone(&path).await, 1, "what is shown has been folded first");
 }
 
-/// A commit whose caller was cancelled, or failed afterwards, has been synced by nobody.
+/// After a cancelled or failed call, nobody has synced its commit.
 #[tokio::test]
 async fn a_commit_that_nobody_noted_is_synced_by_the_descriptor_that_was_there() {
     let Obedient { store, begins: _begins, decide, _directory } = obedient().await;
@@ -123,7 +123,7 @@ async fn a_commit_that_nobody_noted_is_synced_by_the_descriptor_that_was_there()
     assert_eq!(&*store.broken().await, "the log could not be synced: bad block");
 }
 
-/// An error that is none of syncing: nothing was written, and the next write finds everything well.
+/// After an error that is not a failed sync nothing was written, and the next write succeeds.
 #[tokio::test]
 async fn a_turn_that_is_lost_costs_nothing_else() {
     let Obedient { store, begins: _begins, decide, _directory } = obedient().await;
@@ -152,7 +152,7 @@ async fn what_an_earlier_process_left_is_folded_before_it_is_shown() {
         std::fs::copy(path.with_extension(from), crashed.with_extension(to)).expect("copy");
     }
     let revision = store.clock().await.expect("readable").revision;
-    // Somebody who reads the state before the last commit keeps it from being folded.
+    // A reader of the state before the last commit prevents the checkpoint from moving everything.
     let options = SqliteConnectOptions::new().filename(&crashed);
     let mut reader = options.connect().await.expect("open");
     let mut reading = reader.begin().await.expect("begun");
@@ -176,7 +176,7 @@ async fn what_an_earlier_process_left_is_folded_before_it_is_shown() {
     assert_eq!(std::fs::metadata(crashed.with_extension("db-wal")).expect("a log").len(), 0);
 }
 
-/// A disk that counts.
+/// A log file that counts its syncs.
 struct Counting(Arc<AtomicUsize>);
 
 impl Flush for Counting {
@@ -196,7 +196,7 @@ fn update(name: &str, expect: Expect, size: usize) -> Mutation {
     Mutation::new(Key::new(ResourceId(1), "ns", name), expect, change)
 }
 
-/// Writes 256 objects again and again. Returns the clock at the end.
+/// Writes the same 256 objects `rounds` times. Returns the clock at the end.
 async fn churn(store: &Sqlite, rounds: usize, size: usize) -> Revision {
     let names: Vec<String> = (0..LARGEST_BATCH).map(|n| n.to_string()).collect();
     let mut versions = vec![Expect::Absent; names.len()];
@@ -225,7 +225,7 @@ async fn counting() -> (tempfile::TempDir, Sqlite, Arc<AtomicUsize>) {
     (directory, store, syncs)
 }
 
-/// With 500 changes in each, and a sync for each, that would be more than 50.
+/// With 500 changes a slice and a sync for each, there would be more than 50 syncs.
 #[tokio::test]
 async fn a_pass_of_compaction_through_25000_changes_waits_for_the_disk_a_few_times() {
     let (_directory, store, syncs) = counting().await;
@@ -246,7 +246,7 @@ async fn the_log_is_bounded_under_load() {
     churn(&store, 80, 4000).await;
     let len = std::fs::metadata(&log).expect("a log").len();
     assert!(len < 20 << 20, "{len} bytes");
-    // Somebody who reads for a while makes it longer, but not for good.
+    // A long read makes the log longer, but only for a while.
     let scan = store.scan(Scan::all(ResourceId(1)), store.clock().await.expect("readable").revision);
     let scan = scan.await.expect("a scan");
     churn_more(&store, 40).await;

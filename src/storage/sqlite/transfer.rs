@@ -1,4 +1,4 @@
-//! Moving a whole store out of SQLite, beside a server that may be running, and into it.
+//! Copying a whole store out of SQLite while a server may be running, and filling a new store.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,8 @@ use crate::storage::transfer::{
 };
 use crate::storage::{self, OpenError, ResourceId, TokenKey, migrations, transfer};
 
-/// Of the connection that fills a store, in KiB: what has been written and what sorts the keys.
+/// The page cache, in KiB (negative in SQLite's terms), of the connection that fills a store: for pages that were
+/// written and for sorting keys.
 const IMPORT_CACHE: &str = "-65536";
 /// Objects inserted by one statement.
 const ROWS_AT_ONCE: usize = 100;
@@ -38,7 +39,7 @@ impl Sqlite {
         Ok(Export { revision, length: Length::Objects(count as u64), batches })
     }
 
-    /// What is in the store, from one snapshot. Takes no lock either.
+    /// What the store contains, from one snapshot. Takes no lock.
     pub async fn inventory(path: &Path) -> Result<Inventory, Error> {
         let Snapshot { mut connection, revision, schema } = snapshot(path).await?;
         let stored = sqlx::query_as(include_str!("../sql/stored_versions.sql")).bind(PROTOBUF);
@@ -53,7 +54,7 @@ impl Sqlite {
         Ok(Inventory::new(revision, stored, registered))
     }
 
-    /// The objects of a resource, from one snapshot. Takes no lock either.
+    /// The objects of a resource, from one snapshot. Takes no lock.
     pub async fn live_objects(path: &Path, resource: &GroupResource) -> Result<Vec<StoredObject>, Error> {
         let Snapshot { mut connection, .. } = snapshot(path).await?;
         let rows = sqlx::query_as(LIVE_OBJECTS_OF).bind(&*resource.group).bind(&*resource.plural);
@@ -61,17 +62,17 @@ impl Sqlite {
         Ok(rows.into_iter().map(StoredObject::from).collect())
     }
 
-    /// Fills this store, which has to be new, and closes it. All of it is one transaction.
+    /// Fills this store, which must be new, in one transaction, and closes it.
     ///
-    /// Without a write-ahead log: of a file that was all but empty there is nothing to remember, so a rollback journal
-    /// stays small, and each page is written once instead of twice. SQLite syncs the file before it gives the journal up.
+    /// It does so without a write-ahead log: the rollback journal of a file that was almost empty stays small, and each
+    /// page is written once instead of twice. SQLite syncs the file before it removes the journal.
     pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
         let HandedOver { options, files } = self.desk.hand_over().await?;
         let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Extra);
         let options = options.pragma("cache_size", IMPORT_CACHE);
         let mut connection = options.connect().await.map_err(unavailable)?;
         let imported = import(&mut connection, export, meter).await;
-        // As servers leave it; a file that is still empty as they find it.
+        // Servers leave a database in WAL mode. A file that is still empty is left as a server expects a new one.
         let log = sqlx::query("PRAGMA journal_mode = WAL").execute(&mut connection).await;
         let closed = connection.close().await;
         drop(files);
@@ -86,7 +87,7 @@ impl Sqlite {
 struct Snapshot {
     connection: SqliteConnection,
     revision: Revision,
-    /// The newest migration of its schema.
+    /// The schema's newest migration.
     schema: i64,
 }
 
@@ -105,7 +106,7 @@ async fn snapshot(path: &Path) -> Result<Snapshot, Error> {
     Ok(Snapshot { connection, revision, schema })
 }
 
-/// Sends everything in the snapshot that the connection holds, until nobody listens.
+/// Sends everything in the connection's snapshot, until the receiver is gone.
 async fn send(connection: &mut SqliteConnection, batches: &mpsc::Sender<Result<Vec<Record>, Error>>) {
     let keys = sqlx::query_as(TOKEN_KEYS).fetch_all(&mut *connection).await.map_err(unavailable);
     let keys = match keys {
@@ -160,8 +161,8 @@ async fn refuse_used(connection: &mut SqliteConnection) -> Result<(), Error> {
     if used { Err(Error::NotEmpty(Revision(clock as u64))) } else { Ok(()) }
 }
 
-/// Drops what finds objects by their keys and returns the statements that make it again: sorting all keys at the end
-/// takes a fraction of what it takes to find the place of each.
+/// Drops the indexes of `objects`, and returns the statements that create them again: sorting all keys at the end takes
+/// a fraction of the time of inserting each in its place.
 async fn drop_indexes(connection: &mut SqliteConnection) -> Result<Vec<String>, storage::Error> {
     let indexes: Vec<(String, String)> = sqlx::query_as(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'objects' AND sql IS NOT NULL",
@@ -187,7 +188,7 @@ async fn insert_key(connection: &mut SqliteConnection, key: TokenKey) -> Result<
         .map_err(unavailable)
 }
 
-/// `ids` are those of the resources that have been met before.
+/// Inserts objects. `ids` caches the ids of the resources that have occurred so far.
 async fn insert_objects(
     connection: &mut SqliteConnection,
     objects: Vec<StoredObject>,

@@ -1,4 +1,4 @@
-//! What keeps a SQLite store small and its clock honest. All of it runs on the writing connection, in short turns.
+//! Compaction and the repair of the clock on SQLite. All of it runs on the writing connection, in short turns.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::storage::{Clock, Error, ResourceId, TokenKey, token_key};
 
-/// Pages given back in one turn; 4 MB.
+/// Pages returned in one turn: 2 MB.
 const PAGES_A_TURN: i64 = 256;
-/// Free pages that are kept for the writes to come, as a share of the file.
+/// Free pages that are kept for future writes, as a fraction of the file: one eighth.
 const SLACK_SHARE: i64 = 8;
 
 async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqlite>, Error> {
@@ -61,7 +61,7 @@ pub async fn sweep(connection: &mut SqliteConnection, limit: u32) -> Result<u64,
     Ok(count as u64)
 }
 
-/// Gives one turn's worth of free pages back, all or none. Returns whether more is to be had.
+/// Returns one turn's worth of free pages to the file system, all of them or none. Returns whether there are more.
 pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
     let pages: i64 =
         sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.map_err(unavailable)?;
@@ -69,19 +69,19 @@ pub async fn reclaim(connection: &mut SqliteConnection) -> Result<bool, Error> {
         sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await.map_err(unavailable)?;
     let excess = free - (pages / SLACK_SHARE).max(PAGES_A_TURN);
     if excess > 0 {
-        // The pragma frees a page per step, so all of its rows have to be read.
+        // The pragma frees a page per step, so all of its rows must be read.
         sqlx::query("PRAGMA incremental_vacuum(256)").fetch_all(connection).await.map_err(unavailable)?;
     }
     Ok(excess > PAGES_A_TURN)
 }
 
-/// Makes durable what an earlier process has left in the log, and moves it into the file. Waits for those who read an
-/// older state. A lack of space leaves the log as it is: what is in it is on the disk then, too.
+/// Makes durable what an earlier process has left in the log, and moves it into the file. Waits for readers of an older
+/// state. If there is not enough space, the log stays as it is; its content is on the disk then, too.
 pub async fn fold(connection: &mut SqliteConnection, log: &Arc<File>, url: &str) -> Result<(), sqlx::Error> {
     if log.metadata()?.len() == 0 {
         return Ok(());
     }
-    // Nobody may write to it meanwhile, such as a tool.
+    // The lock keeps tools from writing to the log meanwhile.
     let transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let log = log.clone();
     let written = tokio::task::spawn_blocking(move || files::write_again(&log)).await;
@@ -120,7 +120,7 @@ pub async fn resource_ids(
     let mut transaction = begin(connection).await?;
     let mut ids = Vec::with_capacity(resources.len());
     for resource in resources {
-        // An UPDATE that changes nothing makes RETURNING answer for rows that were there.
+        // The UPDATE changes nothing, but makes RETURNING answer for rows that exist already.
         let id: i32 = sqlx::query_scalar(
             "INSERT INTO resources (api_group, plural) VALUES (?, ?) \
              ON CONFLICT (api_group, plural) DO UPDATE SET plural = excluded.plural RETURNING id",

@@ -1,4 +1,4 @@
-//! How far a transfer is, for those who watch it.
+//! The progress of a transfer.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,25 +6,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Record, StoredObject};
 
-/// How much is moved.
+/// How much there is to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Length {
     #[default]
     Unknown,
     Objects(u64),
-    /// Of a backup, as it stands in its file.
+    /// The size of a backup's records in its file.
     Bytes(u64),
 }
 
-/// What a transfer is at.
+/// The present step of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// Objects are read, and written elsewhere.
     #[default]
     Moving,
-    /// All objects are written, and the database makes them found by their keys.
+    /// All objects are written, and the database builds the indexes of their keys.
     Indexing,
-    /// All is written and waits for the disk.
+    /// Everything is written and waits for the disk.
     Syncing,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Counts what is moved. One writes, others may read at any time.
+/// Counts what has been moved. One task writes; others may read at any time.
 #[derive(Debug, Default)]
 pub struct Meter {
     objects: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// How much is to be expected.
+    /// Sets how much there is to move.
     pub fn expect(&self, length: Length) {
         self.stage().0 = length;
     }
@@ -63,7 +63,7 @@ impl Meter {
         self.bytes.fetch_add(record.length_in_a_backup(), Ordering::Relaxed);
     }
 
-    /// So many objects are done, as somebody else has counted them.
+    /// Sets the number of objects that are done, as counted by the caller.
     pub fn reach(&self, objects: u64) {
         self.objects.store(objects, Ordering::Relaxed);
     }
@@ -72,7 +72,7 @@ impl Meter {
         self.objects.load(Ordering::Relaxed)
     }
 
-    /// How much is done, and of how much, in one unit; `None` as long as nobody knows.
+    /// How much is done, and how much there is in all, in the same unit; `None` while the total is unknown.
     pub fn share(&self) -> Option<(u64, u64)> {
         let length = self.stage().0;
         match length {
@@ -92,7 +92,8 @@ impl Meter {
 }
 
 impl Record {
-    /// A tag, and each field behind its length (`storage::backup`).
+    /// The number of bytes that the record takes in a backup: a tag, and each field behind its length
+    /// (`storage::backup`).
     fn length_in_a_backup(&self) -> u64 {
         let fields: [usize; 8] = match self {
             Record::TokenKey(key) => return (1 + 3 * 4 + 2 * 8 + key.secret.len()) as u64,

@@ -1,4 +1,4 @@
-//! A batch that takes in what comes while it waits for its turn.
+//! A batch that accepts more mutations while it waits for the clock's lock.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -6,20 +6,20 @@ use super::{Pending, Reply};
 use crate::storage::commit::LARGEST_BATCH;
 use crate::storage::{Batch, Change, Mutation};
 
-/// Bytes of values after which a batch is closed, so that large objects do not make every small one wait.
+/// A batch is sealed when its values have this many bytes, so that large objects do not delay all small ones.
 const BYTES: usize = 4 << 20;
 
-/// Holds the writer's queue until it is closed, or ends.
+/// Holds the writer's queue until the batch is sealed or dropped.
 pub struct Gathering {
     mutations: Vec<Mutation>,
-    /// One per mutation.
+    /// One reply channel per mutation.
     replies: Vec<Reply>,
-    /// While the batch is open: the queue, and who gets it then.
+    /// While the batch is open: the queue, and the channel by which it returns to the writer.
     open: Option<(mpsc::Receiver<Pending>, oneshot::Sender<mpsc::Receiver<Pending>>)>,
 }
 
 impl Gathering {
-    /// Also returns where the queue comes back.
+    /// Starts a batch. Also returns the receiver on which the queue comes back.
     pub fn new(
         first: Pending,
         queue: mpsc::Receiver<Pending>,
@@ -30,8 +30,8 @@ impl Gathering {
         (batch, returned)
     }
 
-    /// The mutations and who waits for them. A batch that failed before its turn takes those with it that would have
-    /// been in it: they need not find out one after the other.
+    /// The mutations, and the reply channels of their callers. If the batch failed before it was sealed, it includes
+    /// everything that waits in the queue: those callers need not find out one after the other that the store is down.
     pub fn into_parts(mut self) -> (Vec<Mutation>, Vec<Reply>) {
         self.close();
         (std::mem::take(&mut self.mutations), std::mem::take(&mut self.replies))
@@ -50,7 +50,7 @@ impl Gathering {
 
     fn give_back(&mut self) {
         if let Some((queue, back)) = self.open.take() {
-            // The writer has ended with its runtime.
+            // The writer may have ended with its runtime.
             let _ = back.send(queue);
         }
     }
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(batch.close().len(), 2);
     }
 
-    /// Nobody waits for an outage twice, and the queue outlives a batch that dies.
+    /// Callers do not wait for an outage one after the other, and the queue survives a batch that fails.
     #[tokio::test]
     async fn what_fails_before_its_turn_fails_with_all_who_wait() {
         let (sender, queue) = mpsc::channel(9);

@@ -7,7 +7,7 @@ use crate::tree::json;
 const VERSION: &str = "v1";
 const KIND: &str = "ConfigMap";
 
-/// Closed.
+/// An object, closed.
 fn current() -> ObjectMap {
     let mut object = json!({
         "kind": KIND,
@@ -38,7 +38,8 @@ fn decoded(kind: PatchKind, body: &Value, force_open: bool) -> (bool, Result<Obj
     (opens, result.map_err(|error| format!("{error:?}")))
 }
 
-/// The result has to be what it is when the managers are opened, and they are where they have to be.
+/// Checks that a patch of the closed object has the same result as one of the open object, and that entries keep their
+/// order.
 fn compare(kind: PatchKind, opens: bool, body: Value) {
     let (opened, lazy) = decoded(kind, &body, false);
     assert_eq!(opened, opens, "{body}");

@@ -1,4 +1,4 @@
-//! The parameters of LIST and WATCH as they stand in the query.
+//! The parameters of LIST and WATCH before they are validated.
 
 use super::super::query::Query;
 use super::{Collection, Selection};
@@ -6,14 +6,14 @@ use crate::api::error::Error;
 use crate::api::selector::field::FieldSelector;
 use crate::api::selector::label::LabelSelector;
 
-/// Well-formed, not yet validated. Empty strings stand for absent parameters.
+/// Parameters that are well-formed, but not validated. Empty strings mean absent parameters.
 pub(in crate::api::options) struct Raw<'q> {
     pub labels: LabelSelector,
     pub fields: FieldSelector,
     pub version: &'q str,
     pub matching: &'q str,
     pub continued: &'q str,
-    /// No limit unless positive.
+    /// Zero and negative numbers mean no limit.
     pub limit: i64,
     /// Seconds.
     pub timeout: Option<i64>,

@@ -21,7 +21,7 @@ pub enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The text of a key or value; `in` and `notin` are keywords only where an operator may stand.
+    /// The token's text as a key or value. `in` and `notin` are keywords only in the place of an operator.
     pub fn identifier(self) -> Option<&'a str> {
         match self {
             Token::Word(text) => Some(text),
@@ -52,7 +52,7 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// Everything up to the end, or to a NUL, which upstream takes for the end.
+/// Tokens up to the end of the text, or to a NUL, which upstream treats as the end.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut rest = text;
     let mut tokens = Vec::new();
@@ -69,7 +69,7 @@ fn next(text: &str) -> Option<(Token<'_>, &str)> {
     Some(if is_special(first) { symbol(first, text) } else { word(text) })
 }
 
-/// The longest symbol: `==` and `!=` are the only ones of two characters.
+/// The longest symbol at the start; only `==` and `!=` have two characters.
 fn symbol(first: char, text: &str) -> (Token<'_>, &str) {
     for (pair, token) in [("==", Token::DoubleEquals), ("!=", Token::NotEquals)] {
         if let Some(rest) = text.strip_prefix(pair) {
@@ -96,7 +96,7 @@ fn word(text: &str) -> (Token<'_>, &str) {
         "notin" => Token::NotIn,
         _ => Token::Word(word),
     };
-    // Upstream swallows a NUL that ends a word.
+    // Upstream skips a NUL behind a word.
     (token, rest.strip_prefix('\0').unwrap_or(rest))
 }
 

@@ -1,11 +1,11 @@
-//! Selectors as objects have them: `matchLabels` and `matchExpressions` (apimachinery `LabelSelectorAsSelector`).
+//! Selectors in objects: `matchLabels` and `matchExpressions` (apimachinery `LabelSelectorAsSelector`).
 
 use super::{LabelSelector, Operator, Requirement};
 use crate::api::{ObjectMap, fields};
 use crate::tree::Value;
 
 impl LabelSelector {
-    /// The selector in a `LabelSelector` object; `None` for one that is absent or malformed, which selects nothing.
+    /// The selector of a `LabelSelector` object; `None` if it is absent or malformed, and then selects nothing.
     pub fn of_object(selector: Option<&Value>) -> Option<Self> {
         let selector = selector?.as_object()?;
         let pairs = fields::object(selector, "matchLabels").into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Passwords from files: one that holds nothing else, and libpq's `.pgpass` by its rules.
+//! Passwords from files: a file with nothing but a password, and libpq's `.pgpass` by its rules.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::Environment;
 
-/// Where Debian's and PostgreSQL's own builds look for a socket; `.pgpass` calls these localhost.
+/// Where Debian's and PostgreSQL's own builds look for a socket; `.pgpass` calls these directories `localhost`.
 const USUAL_SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// A file that holds nothing but a password, such as a secret that is mounted.
+/// Reads a file that contains nothing but a password, such as a mounted secret.
 pub fn of_file(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let password = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
@@ -20,7 +20,7 @@ pub fn of_file(path: &Path) -> Result<String, String> {
     Ok(password.to_owned())
 }
 
-/// From the file named in the URL, in `PGPASSFILE`, or in the home directory.
+/// Looks the password up in a passfile: the one named in the URL, in `PGPASSFILE`, or in the home directory.
 pub fn of_passfile(
     named: Option<PathBuf>,
     host: &str,
@@ -52,7 +52,7 @@ pub fn of_passfile(
     look_up(&text, [host, &port, options.get_database().unwrap_or(user), user])
 }
 
-/// The password of the first line that names all four.
+/// The password in the first line that matches host, port, database and user.
 fn look_up(text: &str, wanted: [&str; 4]) -> Option<String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.trim_end_matches('\r')).find_map(|line| {
@@ -68,7 +68,7 @@ fn look_up(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// Up to the first colon without a backslash before it.
+/// Splits off the text before the first colon without a backslash before it.
 fn field(line: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     let end = line.find(|letter| {

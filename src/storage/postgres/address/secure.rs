@@ -1,7 +1,8 @@
-//! `sslmode` as libpq means it, and the files beside it.
+//! `sslmode` as libpq defines it, and the files that belong to it.
 //!
-//! One thing is stricter: plain text to another host has to be asked for in as many words, `sslmode=disable`. The modes that
-//! would fall back to it (`allow`, `prefer`, and none at all) demand TLS there. On a Unix socket no mode means anything.
+//! One rule is stricter: plain text to another host must be requested explicitly with `sslmode=disable`. The modes in
+//! which libpq would fall back to plain text (`allow`, `prefer`, and none at all) demand TLS there. On a Unix socket
+//! `sslmode` has no effect.
 
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -35,7 +36,7 @@ impl SslMode {
     }
 }
 
-/// Files as they are named in a URL.
+/// Paths of files, as a URL names them.
 #[derive(Clone, Debug, Default)]
 pub struct Certificates {
     pub root: Option<String>,
@@ -43,24 +44,24 @@ pub struct Certificates {
     pub key: Option<String>,
 }
 
-/// What is asked of a server's certificate.
+/// How a server's certificate is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     Anybody,
-    /// One of these has issued it.
+    /// One of these authorities must have issued it.
     Issuer(Roots),
-    /// And it names the host.
+    /// One of these authorities must have issued it, and it must contain the host's name.
     IssuerAndName(Roots),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// These and no others.
+    /// The certificates in this file and no others.
     File(PathBuf),
     System,
 }
 
-/// How this server shows who it is.
+/// The certificate with which this server authenticates itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub certificate: PathBuf,
@@ -123,7 +124,8 @@ impl Found {
         })
     }
 
-    /// libpq goes on without verifying where a root file is named that is not there; a slip of the pen would do that.
+    /// The root certificates. A named file that does not exist is an error: libpq would go on without verifying, so
+    /// that a typing error would switch verification off.
     fn roots(&self, environment: &Environment<'_>) -> Result<Option<Roots>, String> {
         let named = self.certificates.root.clone().or_else(|| (environment.variable)("PGSSLROOTCERT"));
         match named {
@@ -151,10 +153,10 @@ impl Found {
     }
 }
 
-/// What is done, of what was asked.
+/// The mode to use, given the requested one.
 fn mode(asked: Option<SslMode>, roots: Option<&Roots>, this_host: bool) -> Result<SslMode, String> {
     match (asked, roots) {
-        // Everybody can have a certificate of some CA that the system knows; only the name tells servers apart.
+        // Anybody can get a certificate from one of the system's CAs, so only the name tells servers apart.
         (None | Some(SslMode::VerifyFull), Some(Roots::System)) => Ok(SslMode::VerifyFull),
         (Some(_), Some(Roots::System)) => {
             Err("sslrootcert=system needs sslmode=verify-full: the system's CAs vouch for anybody".to_owned())
@@ -166,7 +168,8 @@ fn mode(asked: Option<SslMode>, roots: Option<&Roots>, this_host: bool) -> Resul
     }
 }
 
-/// Whether packets to it stay on this host. A name other than `localhost` may lead anywhere tomorrow.
+/// Whether connections to the target stay on this host. Of names only `localhost` counts, since any other may lead
+/// elsewhere tomorrow.
 fn is_this_host(target: &str) -> bool {
     let target = target.trim_matches(['[', ']']);
     match target.parse::<IpAddr>() {
@@ -180,7 +183,7 @@ fn usual_file(environment: &Environment<'_>, name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// As libpq: nobody else may read a key, but for a group to which root gives it.
+/// Applies libpq's rule for key files: no other user may read the file, except that root may give it to a group.
 fn check_key(key: &Path) -> Result<(), String> {
     let found = std::fs::metadata(key).map_err(|error| format!("{}: {error}", key.display()))?;
     let forbidden = if found.uid() == 0 { 0o037 } else { 0o077 };

@@ -1,11 +1,11 @@
-//! What URLs, environment and files come to.
+//! How URLs, environment and files are resolved.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::*;
 
-/// With a home directory of its own, and no variables.
+/// Resolves with this home directory and these environment variables.
 fn resolve(url: &str, home: &Path, variables: &[(&str, &str)]) -> Result<Route, String> {
     let variable = |name: &str| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
@@ -15,7 +15,7 @@ fn resolve(url: &str, home: &Path, variables: &[(&str, &str)]) -> Result<Route, 
     Address::from(url).resolve_in(&environment).map_err(|error| error.to_string())
 }
 
-/// In a word: whether, and how, a link is secured.
+/// How a transport is secured, as a short text.
 fn described(transport: &Transport) -> String {
     let tls = |target: &TlsTarget| {
         let trust = match &target.trust {
@@ -117,7 +117,7 @@ fn a_key_that_others_can_read_is_refused() {
     assert!(error.contains("there is no sslkey"), "{error}");
 }
 
-/// sqlx's own printing of options shows the password: it is only looked at here.
+/// The password in the options, read from the URL that sqlx prints them as.
 fn password(route: &Route) -> Option<String> {
     let url = route.options.to_url_lossy();
     url.password().map(|text| percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned())
@@ -141,7 +141,7 @@ fn passwords_come_from_the_url_the_environment_or_files() {
     let passed = format!("{url}&passfile={}", other.display());
     assert_eq!(of(&passed, &[]).as_deref(), Some("from-other"));
 
-    // Whoever might have read or changed it is not listened to.
+    // A passfile is ignored if others may have read or changed it.
     write(&other, "*:*:*:*:from-other\n", 0o640);
     let route = resolve(&passed, home.path(), &[]).unwrap();
     assert_eq!(password(&route), None);
