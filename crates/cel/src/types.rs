@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 /// Types of more parts are taken for unknown: `map(x, {x: x})` doubles one with a dozen letters.
-const LARGEST: usize = 512;
+const LARGEST: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {

@@ -89,6 +89,14 @@ func main() {
 		}
 	}
 	check(lines.Err())
+	for _, count := range []int{60, 124, 125, 126, 247, 248, 249, 250, 251, 300} {
+		for _, around := range [][2]string{{"(", ")"}, {"[", "]"}, {"1 + ", ""}, {"1 < ", ""}, {"true && ", ""}, {"!", ""}, {"-", ""}, {"dyn(", ")"}, {"true ? 1 : ", ""}, {"{1: ", "}"}, {"[1].map(x, ", ")"}, {"1 * (", ")"}, {"-(", ")"}} {
+			emit(strings.Repeat(around[0], count) + "1" + strings.Repeat(around[1], count))
+		}
+		emit("dyn(1)" + strings.Repeat(".a", count))
+		emit("dyn(1)" + strings.Repeat("[0]", count))
+		emit("(" + strings.Repeat("1 + ", count/2) + "dyn(1)" + strings.Repeat(".a", count/2) + ") == 1")
+	}
 	g := &generator{random: rand.New(rand.NewSource(15))}
 	for i := 0; i < 6000; i++ {
 		g.scope, g.names = nil, 0

@@ -1,5 +1,5 @@
 //! From tokens to a tree, by recursive descent. Depth is bounded as cel-go bounds it: no rule of its grammar is entered
-//! more than [`DEEPEST`] times within itself, and a chain such as `a + b + c` enters one for each of its links.
+//! more than [`DEEPEST`] times within itself, and no tree has more operators, selections and calls below each other.
 
 use smol_str::SmolStr;
 
@@ -39,7 +39,6 @@ pub struct Parser<'t> {
     exprs: u16,
     relations: u16,
     calcs: u16,
-    members: u16,
 }
 
 /// A node, and how many branches that cel-go counts are below each other in it.
@@ -49,7 +48,7 @@ impl<'t> Parser<'t> {
     pub fn new(text: &'t str, tokens: &'t [Token], bindings: bool) -> Self {
         let ast = Ast::default();
         let wrong = Vec::new();
-        Self { text, tokens, at: 0, bindings, ast, wrong, exprs: 0, relations: 0, calcs: 0, members: 0 }
+        Self { text, tokens, at: 0, bindings, ast, wrong, exprs: 0, relations: 0, calcs: 0 }
     }
 
     pub fn parse(mut self) -> Result<(Ast, Vec<Wrong>), Failure> {
@@ -149,11 +148,9 @@ impl<'t> Parser<'t> {
     }
 
     fn relation(&mut self) -> Result<Parsed, Failure> {
-        let before = self.relations;
         Self::deeper(&mut self.relations)?;
         let (mut left, mut depth) = self.calc(1)?;
         while let Some(function) = relation_of(self.kind()) {
-            Self::deeper(&mut self.relations)?;
             let start = self.take();
             Self::deeper(&mut self.relations)?;
             let (right, deep) = self.calc(1)?;
@@ -161,23 +158,21 @@ impl<'t> Parser<'t> {
             depth = depth.max(deep) + 1;
             left = self.call(start, function, vec![left, right]);
         }
-        self.relations = before;
+        self.relations -= 1;
         Ok((left, depth))
     }
 
     /// Sums and products; operators that bind less than `least` are left.
     fn calc(&mut self, least: u8) -> Result<Parsed, Failure> {
-        let before = self.calcs;
         Self::deeper(&mut self.calcs)?;
         let (mut left, mut depth) = self.unary()?;
         while let Some((function, binds)) = calc_of(self.kind()).filter(|(_, binds)| *binds >= least) {
-            Self::deeper(&mut self.calcs)?;
             let start = self.take();
             let (right, deep) = self.calc(binds + 1)?;
             depth = depth.max(deep) + 1;
             left = self.call(start, function, vec![left, right]);
         }
-        self.calcs = before;
+        self.calcs -= 1;
         Ok((left, depth))
     }
 
@@ -198,17 +193,11 @@ impl<'t> Parser<'t> {
     }
 
     fn member(&mut self) -> Result<Parsed, Failure> {
-        let before = self.members;
-        Self::deeper(&mut self.members)?;
         let (mut id, mut depth) = self.primary()?;
         loop {
             (id, depth) = match self.kind() {
-                Kind::Dot => {
-                    Self::deeper(&mut self.members)?;
-                    self.dot(id, depth)?
-                }
+                Kind::Dot => self.dot(id, depth)?,
                 Kind::LeftBracket => {
-                    Self::deeper(&mut self.members)?;
                     let start = self.take();
                     let optional = self.takes(Kind::Question);
                     let (index, deep) = self.expr()?;
@@ -219,7 +208,6 @@ impl<'t> Parser<'t> {
                 _ => break,
             };
         }
-        self.members = before;
         Ok((id, depth))
     }
 
