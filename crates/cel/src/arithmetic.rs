@@ -27,8 +27,10 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
         }
         (Timestamp(at), Duration(span)) | (Duration(span), Timestamp(at)) => at.plus(*span).map(Timestamp),
         (left, _) => {
-            let adds =
-                matches!(left, Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | List(_) | Duration(_) | Timestamp(_));
+            let adds = matches!(
+                left,
+                Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | List(_) | Duration(_) | Timestamp(_)
+            );
             unfit("_+_", !adds)
         }
     }

@@ -25,7 +25,11 @@ pub enum Reference {
     Type(Type),
     /// A function by its whole name. `qualified` means that what stands before the last dot is part of the name;
     /// `overload` is the only one that fits, if there is one.
-    Function { name: SmolStr, qualified: bool, overload: Option<&'static Overload> },
+    Function {
+        name: SmolStr,
+        qualified: bool,
+        overload: Option<&'static Overload>,
+    },
 }
 
 /// An expression that fits.

@@ -123,9 +123,10 @@ impl Decl {
             Kind::List(list) => list.items.declare(environment),
             Kind::Map(values) => values.declare(environment),
             Kind::Object(object) => {
-                let fields = object.fields.iter().filter_map(|field| {
-                    Some((field.escaped.as_ref()?.to_string(), field.decl.cel_type()?))
-                });
+                let fields = object
+                    .fields
+                    .iter()
+                    .filter_map(|field| Some((field.escaped.as_ref()?.to_string(), field.decl.cel_type()?)));
                 let places = object.fields.iter().map(|field| field.escaped.as_deref().unwrap_or_default());
                 let environment = environment
                     .with_struct(&object.name, fields)

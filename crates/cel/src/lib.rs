@@ -15,6 +15,7 @@ mod operators;
 mod pattern;
 mod program;
 pub mod reserved;
+pub mod rules;
 mod source;
 mod syntax;
 mod time;
@@ -35,16 +36,23 @@ const LONGEST: usize = 100_000;
 /// Trees that are deeper are worked on where there is more stack.
 const SHALLOW: u16 = 64;
 
-/// What an expression is, or what is wrong with it, as cel-go prints it.
-pub fn check(text: &str, environment: &Environment) -> Result<Checked, String> {
-    let wrong = |problems| source::show(problems, text);
+/// Why an expression is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// What is wrong with it, as cel-go prints it.
+    Wrong(String),
+    /// The system has no thread with a stack that is deep enough for it now.
+    NoStack,
+}
+
+/// What an expression is.
+pub fn check(text: &str, environment: &Environment) -> Result<Checked, Refusal> {
+    let wrong = |problems| Refusal::Wrong(source::show(problems, text));
     let ast = parse(text, environment.bindings).map_err(wrong)?;
     if ast.depth(ast.root) <= SHALLOW {
         return check::check(ast, environment).map_err(wrong);
     }
-    let checked = deep::run(|| check::check(ast, environment));
-    let none = || vec![Problem::of_all("no stack for an expression of this depth".to_owned())];
-    checked.unwrap_or_else(|| Err(none())).map_err(wrong)
+    deep::run(|| check::check(ast, environment)).ok_or(Refusal::NoStack)?.map_err(wrong)
 }
 
 /// A plan for a checked expression; the error is that of a constant part, as of `int('a')`.

@@ -46,18 +46,44 @@ enum Node {
     Not(NodeId),
     NotFalse(NodeId),
     Negate(NodeId),
-    Binary { operator: Operator, left: NodeId, right: NodeId, cost: Cost },
+    Binary {
+        operator: Operator,
+        left: NodeId,
+        right: NodeId,
+        cost: Cost,
+    },
     /// `in` a list of constants.
-    Member { item: NodeId, of: Vec<Key<'static>> },
+    Member {
+        item: NodeId,
+        of: Vec<Key<'static>>,
+    },
     /// An accumulator with one more element.
-    Append { to: Slot, element: NodeId },
+    Append {
+        to: Slot,
+        element: NodeId,
+    },
     /// `matches` with a constant pattern, of so many letters.
-    Matches { text: NodeId, pattern: Pattern, length: u64 },
+    Matches {
+        text: NodeId,
+        pattern: Pattern,
+        length: u64,
+    },
     Call(Box<Call>),
-    OptionalOr { left: NodeId, right: NodeId, value: bool },
-    List { elements: Box<[NodeId]>, optional: Box<[bool]> },
-    Map { entries: Box<[(NodeId, NodeId, bool)]> },
-    Struct { fields: Box<[(SmolStr, NodeId, bool)]> },
+    OptionalOr {
+        left: NodeId,
+        right: NodeId,
+        value: bool,
+    },
+    List {
+        elements: Box<[NodeId]>,
+        optional: Box<[bool]>,
+    },
+    Map {
+        entries: Box<[(NodeId, NodeId, bool)]>,
+    },
+    Struct {
+        fields: Box<[(SmolStr, NodeId, bool)]>,
+    },
     Fold(Box<Fold>),
 }
 

@@ -74,9 +74,8 @@ impl Timestamp {
     pub fn plus(&self, span: i64) -> Result<Self, Error> {
         let nanos = i64::from(self.nanos) + span % NANOS;
         let seconds = self.seconds.checked_add(span / NANOS).ok_or_else(|| Error::new("integer overflow"))?;
-        let seconds = seconds
-            .checked_add(nanos.div_euclid(NANOS))
-            .ok_or_else(|| Error::new("integer overflow"))?;
+        let seconds =
+            seconds.checked_add(nanos.div_euclid(NANOS)).ok_or_else(|| Error::new("integer overflow"))?;
         Self::new(seconds, nanos.rem_euclid(NANOS) as u32, self.offset)
     }
 
@@ -156,7 +155,8 @@ impl Timestamp {
         if zone.contains("..") || zone.starts_with(['/', '\\']) || zone.contains('\\') {
             return Err(Error::new("time: invalid location name"));
         }
-        let known = if zone == "Local" { TimeZone::UTC } else { TimeZone::get(zone).map_err(|_| unknown())? };
+        let known =
+            if zone == "Local" { TimeZone::UTC } else { TimeZone::get(zone).map_err(|_| unknown())? };
         let at = jiff::Timestamp::from_second(self.seconds).map_err(|_| overflow())?;
         Ok(Offset::seconds(known.to_offset(at)))
     }

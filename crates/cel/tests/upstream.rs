@@ -5,7 +5,7 @@ use std::io::Read;
 
 use rowplane_cel::decl::{Decl, of_schema};
 use rowplane_cel::value::{Error, Value, view};
-use rowplane_cel::{Budget, Environment, Variables, check, program};
+use rowplane_cel::{Budget, Environment, Refusal, Variables, check, program};
 use rowplane_values::tree;
 use serde::Deserialize;
 
@@ -54,10 +54,16 @@ fn results() -> String {
     text
 }
 
-fn outcome(text: &str, decl: &Decl, environment: &Environment, pairs: &[tree::Value]) -> (String, String, Vec<Outcome>) {
+fn outcome(
+    text: &str,
+    decl: &Decl,
+    environment: &Environment,
+    pairs: &[tree::Value],
+) -> (String, String, Vec<Outcome>) {
     let checked = match check(text, environment) {
         Ok(checked) => checked,
-        Err(why) => return (why, String::new(), Vec::new()),
+        Err(Refusal::Wrong(why)) => return (why, String::new(), Vec::new()),
+        Err(Refusal::NoStack) => panic!("no stack"),
     };
     let program = match program(&checked, environment) {
         Ok(program) => program,
@@ -88,7 +94,8 @@ fn without_reason(text: String) -> String {
 #[test]
 fn verdicts_values_and_costs_are_upstreams() {
     let schema: tree::Value =
-        serde_saphyr::from_str(&std::fs::read_to_string(data("schema.yaml")).expect("a schema")).expect("YAML");
+        serde_saphyr::from_str(&std::fs::read_to_string(data("schema.yaml")).expect("a schema"))
+            .expect("YAML");
     let objects = std::fs::read_to_string(data("objects.yaml")).expect("objects");
     let pairs: Vec<tree::Value> =
         objects.split("\n---\n").map(|text| serde_saphyr::from_str(text).expect("YAML")).collect();
@@ -114,6 +121,13 @@ fn verdicts_values_and_costs_are_upstreams() {
         }
     }
     assert!(compared > 5000, "{compared}");
-    if std::env::var("KEEP").is_ok() { std::fs::write("/tmp/cel/diff.txt", different.join("\n")).ok(); }
-    assert!(different.is_empty(), "{} of {compared}:\n{}", different.len(), different[..different.len().min(50)].join("\n"));
+    if std::env::var("KEEP").is_ok() {
+        std::fs::write("/tmp/cel/diff.txt", different.join("\n")).ok();
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {compared}:\n{}",
+        different.len(),
+        different[..different.len().min(50)].join("\n")
+    );
 }

@@ -5,6 +5,11 @@
 // reads the folder's schema.yaml (the type of `self` and `oldSelf`), objects.yaml (values for them, two a document) and
 // cases.txt (expressions, a line each), makes expressions of its own besides, and writes what becomes of each to
 // results.jsonl.gz: what is wrong with it, or its worst cost and, for each pair of objects, value or error, and cost.
+//
+//	go run ./cel rules ../../testdata/cel/rules
+//
+// does the same for x-kubernetes-validations: rules.yaml holds schemas with rules and objects, results.json what upstream
+// finds wrong with them, and what is left of the budget.
 package main
 
 import (
@@ -60,8 +65,12 @@ type bench struct {
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) == 3 && os.Args[1] == "rules" {
+		rules(os.Args[2])
+		return
+	}
 	if len(os.Args) != 2 {
-		log.Fatal("usage: cel FOLDER")
+		log.Fatal("usage: cel FOLDER | cel rules FOLDER")
 	}
 	folder := os.Args[1]
 	b := read(folder)

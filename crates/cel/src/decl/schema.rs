@@ -76,7 +76,8 @@ impl Reader<'_> {
         let kind = match text(schema, "x-kubernetes-list-type") {
             "set" => ListKind::Set,
             "map" => {
-                let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).into_iter().flatten();
+                let keys =
+                    schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).into_iter().flatten();
                 let keys = keys.filter_map(Value::as_str);
                 ListKind::Map(keys.map(|key| escape(key).unwrap_or_else(|| key.to_owned())).collect())
             }
@@ -88,7 +89,8 @@ impl Reader<'_> {
     fn object(&self, schema: &Value, root: bool) -> Decl {
         if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
             let values = self.below(values, ".@elem");
-            let most = number(schema, "maxProperties").unwrap_or((LARGEST_REQUEST - 2) / (values.min_size + 6));
+            let most =
+                number(schema, "maxProperties").unwrap_or((LARGEST_REQUEST - 2) / (values.min_size + 6));
             return sized(Kind::Map(Arc::new(values)), 2, most);
         }
         let empty = Map::new();
@@ -125,7 +127,9 @@ impl Reader<'_> {
     fn of_every_resource(&self, metadata: Option<&Value>) -> [FieldDecl; 3] {
         let field = |name: &str, decl| FieldDecl { name: name.into(), escaped: Some(name.into()), decl };
         let longest = |name: &str, most: i64| {
-            let given = metadata.and_then(|of| of.get("properties")?.get(name)).and_then(|of| number(of, "maxLength"));
+            let given = metadata
+                .and_then(|of| of.get("properties")?.get(name))
+                .and_then(|of| number(of, "maxLength"));
             sized(Kind::String, 2, given.map_or(most, |given| given.min(most)) * 4)
         };
         let names = vec![

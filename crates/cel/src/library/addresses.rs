@@ -37,7 +37,11 @@ pub fn go_text(address: IpAddr) -> String {
         at = end + 1;
     }
     let part = |groups: &[u16]| groups.iter().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(":");
-    if best.is_empty() { part(&groups) } else { format!("{}::{}", part(&groups[..best.start]), part(&groups[best.end..])) }
+    if best.is_empty() {
+        part(&groups)
+    } else {
+        format!("{}::{}", part(&groups[..best.start]), part(&groups[best.end..]))
+    }
 }
 
 impl Cidr {
@@ -70,7 +74,10 @@ pub fn parse_ip(text: &str) -> Result<IpAddr, Error> {
     let (plain, zone) = text.split_once('%').unwrap_or((text, ""));
     let read = parse_addr(text, plain);
     match read {
-        Err(why) => Err(Error::new(format!("IP Address {} parse error during conversion from string: {why}", quoted()))),
+        Err(why) => Err(Error::new(format!(
+            "IP Address {} parse error during conversion from string: {why}",
+            quoted()
+        ))),
         Ok(_) if !zone.is_empty() => {
             Err(Error::new(format!("IP address {} with zone value is not allowed", quoted())))
         }
@@ -112,7 +119,10 @@ fn parse_four(text: &str) -> Result<Ipv4Addr, String> {
             }
             b'.' => {
                 if at == 0 || at == bytes.len() - 1 || bytes[at - 1] == b'.' {
-                    return Err(format!("IPv4 field must have at least one digit (at {})", quote(&text[at..])));
+                    return Err(format!(
+                        "IPv4 field must have at least one digit (at {})",
+                        quote(&text[at..])
+                    ));
                 }
                 if fields.len() == 3 {
                     return Err("IPv4 address too long".to_owned());
@@ -120,7 +130,12 @@ fn parse_four(text: &str) -> Result<Ipv4Addr, String> {
                 fields.push(value as u8);
                 (value, digits) = (0, 0);
             }
-            _ => return Err(format!("unexpected character (at {})", quote(text.get(at..).unwrap_or_default()))),
+            _ => {
+                return Err(format!(
+                    "unexpected character (at {})",
+                    quote(text.get(at..).unwrap_or_default())
+                ));
+            }
         }
     }
     let [a, b, c] = fields[..] else { return Err("IPv4 address too short".to_owned()) };
@@ -137,7 +152,9 @@ fn parse_six(text: &str) -> Result<Ipv6Addr, String> {
     let Groups { mut groups, gap } = groups_of(text)?;
     match gap {
         None if groups.len() < 8 => return Err("address string too short".to_owned()),
-        Some(_) if groups.len() == 8 => return Err("the :: must expand to at least one field of zeros".to_owned()),
+        Some(_) if groups.len() == 8 => {
+            return Err("the :: must expand to at least one field of zeros".to_owned());
+        }
         Some(gap) => {
             let missing = 8 - groups.len();
             groups.splice(gap..gap, std::iter::repeat_n(0, missing));
@@ -192,16 +209,26 @@ fn groups_of(text: &str) -> Result<Groups, String> {
             }
         }
     }
-    if rest.is_empty() { Ok(Groups { groups, gap }) } else { Err(format!("trailing garbage after address{}", at(rest))) }
+    if rest.is_empty() {
+        Ok(Groups { groups, gap })
+    } else {
+        Err(format!("trailing garbage after address{}", at(rest)))
+    }
 }
 
 /// An IPv4 address at the end of an IPv6 one.
 fn four_inside(rest: &str, mut groups: Vec<u16>, gap: Option<usize>) -> Result<Groups, String> {
     if gap.is_none() && groups.len() != 6 {
-        return Err(format!("embedded IPv4 address must replace the final 2 fields of the address (at {})", quote(rest)));
+        return Err(format!(
+            "embedded IPv4 address must replace the final 2 fields of the address (at {})",
+            quote(rest)
+        ));
     }
     if groups.len() > 6 {
-        return Err(format!("too many hex fields to fit an embedded IPv4 at the end of the address (at {})", quote(rest)));
+        return Err(format!(
+            "too many hex fields to fit an embedded IPv4 at the end of the address (at {})",
+            quote(rest)
+        ));
     }
     let [a, b, c, d] = parse_four(rest)?.octets();
     groups.extend([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]);
@@ -301,7 +328,9 @@ fn of_cidr<'a>(function: &str, of: &Cidr, other: Option<&Value<'a>>) -> Option<R
             });
         }
         ("containsIP", _, Some(Opaque::Ip(address))) => Value::Bool(of.contains(*address)),
-        ("containsCIDR", Some(text), _) => return Some(parse_cidr(text).map(|other| Value::Bool(of.covers(&other)))),
+        ("containsCIDR", Some(text), _) => {
+            return Some(parse_cidr(text).map(|other| Value::Bool(of.covers(&other))));
+        }
         ("containsCIDR", _, Some(Opaque::Cidr(other))) => Value::Bool(of.covers(other)),
         _ => return None,
     }))

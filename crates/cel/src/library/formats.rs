@@ -62,8 +62,7 @@ const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-
 const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
-const KEY_RULE: &str =
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
 /// Patterns that are used again and again.
 struct Patterns {
@@ -219,7 +218,9 @@ fn is_date_time(text: &str) -> bool {
 }
 
 fn is_clock(text: &str) -> bool {
-    let below = |at: usize, most: u32| text.get(at..at + 2).and_then(|two| two.parse::<u32>().ok()).is_some_and(|number| number <= most);
+    let below = |at: usize, most: u32| {
+        text.get(at..at + 2).and_then(|two| two.parse::<u32>().ok()).is_some_and(|number| number <= most)
+    };
     PATTERNS.clock.is_match(text) && below(0, 23) && below(3, 59) && below(6, 59)
 }
 
@@ -236,7 +237,9 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
     if let Some(name) = function.strip_prefix("format.") {
         return named(name).map(|format| Ok(value(format)));
     }
-    let (Value::Opaque(opaque), Value::String(text)) = (arguments.first()?, arguments.get(1)?) else { return None };
+    let (Value::Opaque(opaque), Value::String(text)) = (arguments.first()?, arguments.get(1)?) else {
+        return None;
+    };
     let Opaque::Format(format) = &**opaque else { return None };
     let told = format.problems(text);
     Some(Ok(if told.is_empty() { Value::none() } else { Value::some(Value::texts(told)) }))

@@ -30,7 +30,8 @@ pub fn check<K: Known>(pattern: &str, arguments: usize, known: &K) -> Result<(),
         if next >= arguments {
             return Err((None, format!("index {next} out of range")));
         }
-        let read = Clause::read(rest).map_err(|why| (None, format!("could not parse formatting clause: {why}")))?;
+        let read =
+            Clause::read(rest).map_err(|why| (None, format!("could not parse formatting clause: {why}")))?;
         if let Some((place, why)) = known.problem(next, read.0.letter) {
             return Err((Some(place), format!("error during formatting: {why}")));
         }
@@ -111,7 +112,9 @@ impl Clause {
                 let number = rest[..end].parse::<usize>().map_err(|_| {
                     let why = if end == 0 { "invalid syntax" } else { "value out of range" };
                     let quoted = quote(&rest[..end]);
-                    wrong(format!("error while converting precision to integer: strconv.Atoi: parsing {quoted}: {why}"))
+                    wrong(format!(
+                        "error while converting precision to integer: strconv.Atoi: parsing {quoted}: {why}"
+                    ))
                 })?;
                 (number, &rest[end..])
             }
@@ -229,7 +232,13 @@ fn inner(value: &Value<'_>) -> Result<String, String> {
         Value::String(text) => Ok(quote(text)),
         Value::Bytes(bytes) => Ok(format!("b{}", quote(&String::from_utf8_lossy(bytes)))),
         Value::Double(number) if !number.is_finite() => {
-            let text = if number.is_nan() { "NaN" } else if *number > 0.0 { "+Inf" } else { "-Inf" };
+            let text = if number.is_nan() {
+                "NaN"
+            } else if *number > 0.0 {
+                "+Inf"
+            } else {
+                "-Inf"
+            };
             Ok(quote(text))
         }
         Value::Double(number) => Ok(format!("{number:.PRECISION$}")),
@@ -245,17 +254,22 @@ fn inner(value: &Value<'_>) -> Result<String, String> {
                 let shown = match &key {
                     Value::String(_) => inner(&key)?,
                     Value::Bool(_) | Value::Int(_) | Value::Uint(_) => string(&key)?,
-                    _ => return Err(format!("no formatting function for map key of type {}", key.type_name())),
+                    _ => {
+                        return Err(format!("no formatting function for map key of type {}", key.type_name()));
+                    }
                 };
                 let found = map.find(&key, 0).map_err(|why| why.message().to_owned())?;
                 let found = found.ok_or_else(|| format!("could not find key: {}", quote(&key.shown())))?;
                 entries.push((shown, inner(&found)?));
             }
             entries.sort();
-            let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
+            let entries: Vec<String> =
+                entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             Ok(format!("{{{}}}", entries.join(", ")))
         }
-        Value::Optional(_) | Value::Opaque(_) => Err(format!("no formatting function for {}", value.type_name())),
+        Value::Optional(_) | Value::Opaque(_) => {
+            Err(format!("no formatting function for {}", value.type_name()))
+        }
         value => string(value),
     }
 }

@@ -7,7 +7,11 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
         ("optional.none", []) => Value::none(),
         ("optional.of", [value]) => Value::some(value.clone()),
         ("optional.ofNonZeroValue", [value]) => {
-            if value.is_zero() { Value::none() } else { Value::some(value.clone()) }
+            if value.is_zero() {
+                Value::none()
+            } else {
+                Value::some(value.clone())
+            }
         }
         ("hasValue", [Value::Optional(inner)]) => Value::Bool(inner.is_some()),
         ("value", [Value::Optional(inner)]) => {
@@ -22,7 +26,9 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
                 match item {
                     Ok(Value::Optional(Some(inner))) => values.push((*inner).clone()),
                     Ok(Value::Optional(None)) => {}
-                    Ok(other) => return Some(Err(Error::new(format!("value {} is not optional", other.shown())))),
+                    Ok(other) => {
+                        return Some(Err(Error::new(format!("value {} is not optional", other.shown()))));
+                    }
                     Err(why) => return Some(Err(why)),
                 }
             }

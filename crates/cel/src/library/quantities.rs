@@ -67,9 +67,8 @@ impl Quantity {
 /// The sum in the finer of two scales, if it fits.
 fn small_sum(one: (i64, i32), other: (i64, i32), sign: i64) -> Option<(i64, i32)> {
     let scale = one.1.min(other.1);
-    let at = |(number, of): (i64, i32)| {
-        number.checked_mul(10i64.checked_pow(u32::try_from(of - scale).ok()?)?)
-    };
+    let at =
+        |(number, of): (i64, i32)| number.checked_mul(10i64.checked_pow(u32::try_from(of - scale).ok()?)?);
     Some((at(one)?.checked_add(at(other)?.checked_mul(sign)?)?, scale))
 }
 
@@ -104,7 +103,9 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
         "sign" => Value::Int(one.nanos.signum() as i64),
         "isInteger" => Value::Bool(one.as_int().is_some()),
         "asInteger" => {
-            return Some(one.as_int().map(Value::Int).ok_or_else(|| Error::new("cannot convert value to integer")));
+            return Some(
+                one.as_int().map(Value::Int).ok_or_else(|| Error::new("cannot convert value to integer")),
+            );
         }
         "asApproximateFloat" => Value::Double(one.approximately()),
         "add" => value(one.plus(&other()?, 1)),

@@ -149,7 +149,10 @@ impl Part {
         }
         if is_number(text) {
             if text.len() > 1 && text.starts_with('0') {
-                return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)));
+                return Err(format!(
+                    "Numeric PreRelease version must not contain leading zeroes {}",
+                    quote(text)
+                ));
             }
             let wrong = || format!("strconv.ParseUint: parsing {}: value out of range", quote(text));
             return text.parse().map(Self::Number).map_err(|_| wrong());

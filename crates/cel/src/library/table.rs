@@ -1,7 +1,9 @@
 //! Which library has a function, and what calls of it cost (`apiserver/pkg/cel/library/cost.go`, cel-go
 //! `interpreter/runtimecost.go`).
 
-use super::{addresses, conversions, formats, formatting, lists, optionals, quantities, semvers, strings, times, urls};
+use super::{
+    addresses, conversions, formats, formatting, lists, optionals, quantities, semvers, strings, times, urls,
+};
 use crate::functions::Overload;
 use crate::types::{Generic, Type};
 use crate::value::{Error, Value};
@@ -11,7 +13,10 @@ use crate::value::{Error, Value};
 pub enum Cost {
     One,
     /// So many tenths of the size of an argument.
-    Tenths { of: usize, times: u64 },
+    Tenths {
+        of: usize,
+        times: u64,
+    },
     /// A tenth of the smaller one.
     Smaller,
     /// The same, and 1 for values with functions of their own.
@@ -24,17 +29,25 @@ pub enum Cost {
     Pattern,
     Traversal,
     Join,
-    ContainsIp { text: bool },
-    ContainsCidr { text: bool },
+    ContainsIp {
+        text: bool,
+    },
+    ContainsCidr {
+        text: bool,
+    },
     Validate,
     /// Eleven, and the size of the result.
     Output,
     Range,
     Flatten,
     /// Eleven, and each element of an argument with each other.
-    Pairs { of: usize },
+    Pairs {
+        of: usize,
+    },
     /// One, and each element of a list with each of another.
-    Sets { times: u64 },
+    Sets {
+        times: u64,
+    },
 }
 
 fn tenths(size: u64, times: u64) -> u64 {
@@ -80,7 +93,9 @@ impl Cost {
                 ((plain(0) as f64 * depth) as u64).saturating_add(11)
             }
             Self::Pairs { of } => pairs(arguments.get(of)),
-            Self::Sets { times } => ((plain(0).saturating_mul(plain(1)) as f64 * times as f64) as u64).saturating_add(1),
+            Self::Sets { times } => {
+                ((plain(0).saturating_mul(plain(1)) as f64 * times as f64) as u64).saturating_add(1)
+            }
         })
     }
 
@@ -135,7 +150,9 @@ pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
         "_!=_" => Cost::Smaller,
         "_<_" | "_<=_" | "_>_" | "_>=_" if text => Cost::Smaller,
         "_+_" if text => Cost::Both,
-        "@in" if matches!(second.and_then(Type::as_applied), Some(of) if of.of == Generic::List) => Cost::Second,
+        "@in" if matches!(second.and_then(Type::as_applied), Some(of) if of.of == Generic::List) => {
+            Cost::Second
+        }
         "startsWith" | "endsWith" => Cost::Tenths { of: 1, times: 1 },
         "contains" => Cost::Contains,
         "matches" | "find" | "findAll" => Cost::Pattern,
@@ -171,28 +188,30 @@ pub fn cost(function: &str, overload: Option<&Overload>) -> Cost {
 pub fn is_sequential(function: &str, arguments: usize, overload: Option<&Overload>) -> bool {
     let plain = matches!(
         function,
-        "contains" | "startsWith" | "endsWith" | "matches" | "size" | "type" | "dyn" | "sort" | "@sortByAssociatedKeys"
+        "contains"
+            | "startsWith"
+            | "endsWith"
+            | "matches"
+            | "size"
+            | "type"
+            | "dyn"
+            | "sort"
+            | "@sortByAssociatedKeys"
     );
     arguments > 2 || function == "format" || overload.is_none() && !plain
 }
 
 /// Calls a function of a library.
-pub fn call<'a>(
-    function: &str,
-    arguments: &[Value<'a>],
-    result: Option<&Type>,
-) -> Result<Value<'a>, Error> {
+pub fn call<'a>(function: &str, arguments: &[Value<'a>], result: Option<&Type>) -> Result<Value<'a>, Error> {
     let found = match function {
         "size" => size(arguments),
         "contains" | "startsWith" | "endsWith" => return part(function, arguments),
-        "bool" | "bytes" | "double" | "dyn" | "duration" | "int" | "string" | "timestamp" | "type" | "uint" => {
-            arguments.first().and_then(|value| conversions::call(function, value))
-        }
+        "bool" | "bytes" | "double" | "dyn" | "duration" | "int" | "string" | "timestamp" | "type"
+        | "uint" => arguments.first().and_then(|value| conversions::call(function, value)),
         "format" => formatting::call(arguments),
         "format.named" | "validate" => formats::call(function, arguments),
-        "sign" | "isInteger" | "asInteger" | "asApproximateFloat" | "add" | "sub" | "quantity" | "isQuantity" => {
-            quantities::call(function, arguments)
-        }
+        "sign" | "isInteger" | "asInteger" | "asApproximateFloat" | "add" | "sub" | "quantity"
+        | "isQuantity" => quantities::call(function, arguments),
         "isLessThan" | "isGreaterThan" | "compareTo" => {
             quantities::call(function, arguments).or_else(|| semvers::call(function, arguments))
         }

@@ -7,7 +7,9 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
     match arguments {
         [Value::Timestamp(at)] => Some(at.part(function, None).map(Value::Int)),
         [Value::Timestamp(at), Value::String(zone)] => Some(at.part(function, Some(zone)).map(Value::Int)),
-        [Value::Duration(nanos)] if matches!(function, "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds") => {
+        [Value::Duration(nanos)]
+            if matches!(function, "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds") =>
+        {
             Some(Ok(Value::Int(duration_part(*nanos, function))))
         }
         _ => None,

@@ -153,7 +153,8 @@ fn host_of(authority: &str) -> Result<String, String> {
         let (address, zone) = inner.split_once("%25").unwrap_or((inner, ""));
         let read = unescape(address, Mode::Host)?;
         let zone = unescape(zone, Mode::Zone)?;
-        let zone = if zone.is_empty() { String::new() } else { format!("%{}", String::from_utf8_lossy(&zone)) };
+        let zone =
+            if zone.is_empty() { String::new() } else { format!("%{}", String::from_utf8_lossy(&zone)) };
         return Ok(format!("[{}{zone}]{}", String::from_utf8_lossy(&read), &host[end + 1..]));
     }
     if let Some((_, port)) = host.rsplit_once(':') {
@@ -187,7 +188,9 @@ fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, String> {
     while at < bytes.len() {
         match bytes[at] {
             b'%' => {
-                let byte = text.get(at + 1..at + 3).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+                let byte = text
+                    .get(at + 1..at + 3)
+                    .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
                 let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
                     let end = (at + 3).min(bytes.len());
                     let shown = String::from_utf8_lossy(&bytes[at..end]);
@@ -197,7 +200,11 @@ fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, String> {
                 if mode == Mode::Host && byte < 0x80 && &text[at..at + 3] != "%25" {
                     return Err(shown());
                 }
-                if mode == Mode::Zone && &text[at..at + 3] != "%25" && byte != b' ' && should_escape(byte, Mode::Host) {
+                if mode == Mode::Zone
+                    && &text[at..at + 3] != "%25"
+                    && byte != b' '
+                    && should_escape(byte, Mode::Host)
+                {
                     return Err(shown());
                 }
                 out.push(byte);
@@ -225,8 +232,8 @@ fn should_escape(byte: u8, mode: Mode) -> bool {
         return false;
     }
     match byte {
-        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'[' | b']' | b'<'
-        | b'>' | b'"'
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'[' | b']'
+        | b'<' | b'>' | b'"'
             if matches!(mode, Mode::Host | Mode::Zone) =>
         {
             false
@@ -257,8 +264,8 @@ fn escape_path(path: &[u8]) -> String {
 /// Whether a path is written as it may be.
 fn is_valid_encoding(path: &str) -> bool {
     path.bytes().all(|byte| match byte {
-        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']'
-        | b'%' => true,
+        b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'['
+        | b']' | b'%' => true,
         byte => !should_escape(byte, Mode::Path),
     })
 }
@@ -268,9 +275,7 @@ pub fn call<'a>(function: &str, arguments: &[Value<'a>]) -> Option<Result<Value<
         return Some(match (function, Url::parse(text)) {
             ("isURL", read) => Ok(Value::Bool(read.is_ok())),
             (_, Ok(url)) => Ok(Value::Opaque(Arc::new(Opaque::Url(url)))),
-            (_, Err(why)) => {
-                Err(Error::new(format!("URL parse error during conversion from string: {why}")))
-            }
+            (_, Err(why)) => Err(Error::new(format!("URL parse error during conversion from string: {why}"))),
         });
     }
     let Value::Opaque(opaque) = arguments.first()? else { return None };

@@ -49,7 +49,12 @@ impl<'a> Frame<'a, '_> {
     }
 
     /// Looks one thing up; `None` for what is not there and need not be.
-    fn qualify(&mut self, of: Value<'a>, qualifier: &'a Qualifier, optional: bool) -> Result<Option<Value<'a>>, Fault> {
+    fn qualify(
+        &mut self,
+        of: Value<'a>,
+        qualifier: &'a Qualifier,
+        optional: bool,
+    ) -> Result<Option<Value<'a>>, Fault> {
         let found = match &qualifier.key {
             QualifierKey::Constant(Value::String(name)) => find_text(&of, name, qualifier.hint, optional),
             QualifierKey::Constant(key) => find(&of, key, optional),
@@ -102,7 +107,12 @@ fn missing<'a>(key: &str, optional: bool) -> Result<Option<Value<'a>>, Error> {
     if optional { Ok(None) } else { Err(Error::new(format!("no such key: {key}"))) }
 }
 
-fn find_text<'a>(of: &Value<'a>, name: &str, hint: usize, optional: bool) -> Result<Option<Value<'a>>, Error> {
+fn find_text<'a>(
+    of: &Value<'a>,
+    name: &str,
+    hint: usize,
+    optional: bool,
+) -> Result<Option<Value<'a>>, Error> {
     match of {
         Value::Map(map) => match map.find_text(name, hint)? {
             Some(found) => Ok(Some(found)),

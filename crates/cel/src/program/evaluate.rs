@@ -220,7 +220,9 @@ impl<'a> Frame<'a, '_> {
                 let spent = match cost {
                     Cost::Second => size(&right),
                     Cost::Both => ((size(&left) + size(&right)) as f64 * 0.1).ceil() as u64,
-                    Cost::Smaller | Cost::Equality => (size(&left).min(size(&right)) as f64 * 0.1).ceil() as u64,
+                    Cost::Smaller | Cost::Equality => {
+                        (size(&left).min(size(&right)) as f64 * 0.1).ceil() as u64
+                    }
                     _ => 1,
                 };
                 self.spend(spent)?;
@@ -306,7 +308,8 @@ impl<'a> Frame<'a, '_> {
 
     /// Empties the variable of a loop, so that its map can grow where it is.
     fn let_go(&mut self, node: NodeId) {
-        if let Node::Attribute(Attribute { base: Base::Local(slot), .. }) = &self.program.nodes[node as usize] {
+        if let Node::Attribute(Attribute { base: Base::Local(slot), .. }) = &self.program.nodes[node as usize]
+        {
             self.locals[*slot as usize] = Local::Empty;
         }
     }
@@ -349,7 +352,8 @@ impl<'a> Frame<'a, '_> {
                 (true, other) => {
                     self.spend(10)?;
                     let shown = other.shown();
-                    let why = format!("cannot initialize optional list element from non-optional value {shown}");
+                    let why =
+                        format!("cannot initialize optional list element from non-optional value {shown}");
                     return Err(Error::new(why).into());
                 }
             }
@@ -380,7 +384,8 @@ impl<'a> Frame<'a, '_> {
                 (true, Value::Optional(Some(inner))) => made.put(known, (*inner).clone()),
                 (true, other) => {
                     let (key, value) = (key.shown(), other.shown());
-                    let why = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
+                    let why =
+                        format!("cannot initialize optional entry '{key}' from non-optional value {value}");
                     return Err(Error::new(why).into());
                 }
             }
@@ -399,7 +404,8 @@ impl<'a> Frame<'a, '_> {
                 (true, Value::Optional(Some(inner))) => made.put(key, (*inner).clone()),
                 (true, other) => {
                     let shown = other.shown();
-                    let why = format!("cannot initialize optional entry '{name}' from non-optional value {shown}");
+                    let why =
+                        format!("cannot initialize optional entry '{name}' from non-optional value {shown}");
                     return Err(Error::new(why).into());
                 }
             }
@@ -506,7 +512,8 @@ fn found<'a>(call: &Call, text: &Text<'a>, pattern: &str, most: Option<&Value<'a
         Some(pattern) => pattern,
         None => {
             let of_match = call.function == "matches";
-            let wrong = |why: String| Error::new(if of_match { why } else { format!("Illegal regex: {why}") });
+            let wrong =
+                |why: String| Error::new(if of_match { why } else { format!("Illegal regex: {why}") });
             read = crate::pattern::Pattern::new(pattern).map_err(wrong)?;
             &read
         }

@@ -96,7 +96,8 @@ impl Planner<'_> {
             Expr::Select { operand, field, test } => return self.select(*operand, field, *test),
             Expr::Call { target, arguments, .. } => return self.call(id, *target, arguments),
             Expr::List { elements, optional } => {
-                let elements = elements.iter().map(|element| self.node(*element)).collect::<Result<Box<[_]>>>()?;
+                let elements =
+                    elements.iter().map(|element| self.node(*element)).collect::<Result<Box<[_]>>>()?;
                 self.list(elements, optional.clone())
             }
             Expr::Map(entries) => {
@@ -218,7 +219,9 @@ impl Planner<'_> {
         };
         match (function.as_str(), &arguments[..]) {
             (operators::CONDITIONAL, [condition, more, same]) => {
-                let Some(element) = self.appended(*more, &all.accumulator) else { return self.node(all.step) };
+                let Some(element) = self.appended(*more, &all.accumulator) else {
+                    return self.node(all.step);
+                };
                 let condition = self.node(*condition)?;
                 let element = self.node(element)?;
                 let append = self.push(Node::Append { to: accumulator, element });
@@ -247,7 +250,11 @@ impl Planner<'_> {
             (operators::ADD, Expr::Ident(name), Expr::List { elements, .. })
                 if name == accumulator && accumulator == "@result" =>
             {
-                if let [element] = elements[..] { Some(element) } else { None }
+                if let [element] = elements[..] {
+                    Some(element)
+                } else {
+                    None
+                }
             }
             _ => None,
         }
@@ -256,7 +263,9 @@ impl Planner<'_> {
     fn call(&mut self, id: Id, target: Option<Id>, given: &[Id]) -> Result<Planned> {
         let checked = self.checked;
         let Expr::Call { function, .. } = checked.ast.expr(id) else { return Err("no call".to_owned()) };
-        if let ("optMap" | "optFlatMap", Some(target), [variable, expression]) = (function.as_str(), target, given) {
+        if let ("optMap" | "optFlatMap", Some(target), [variable, expression]) =
+            (function.as_str(), target, given)
+        {
             return self.mapped(function, target, *variable, *expression);
         }
         let (name, qualified, overload) = match checked.reference(id) {
@@ -276,7 +285,12 @@ impl Planner<'_> {
         Ok(Planned::Node(self.push(node)))
     }
 
-    fn function(&mut self, name: SmolStr, overload: Option<&'static Overload>, arguments: Vec<NodeId>) -> Result<Node> {
+    fn function(
+        &mut self,
+        name: SmolStr,
+        overload: Option<&'static Overload>,
+        arguments: Vec<NodeId>,
+    ) -> Result<Node> {
         let cost = cost(&name, overload);
         if let [left, right] = arguments[..] {
             match name.as_str() {
@@ -361,7 +375,10 @@ impl Planner<'_> {
         let yes = Box::new(self.attribute(yes));
         let no = self.plan(*no)?;
         let no = Box::new(self.attribute(no));
-        Ok(Planned::Attribute(Attribute { base: Base::Conditional { condition, yes, no }, qualifiers: Vec::new() }))
+        Ok(Planned::Attribute(Attribute {
+            base: Base::Conditional { condition, yes, no },
+            qualifiers: Vec::new(),
+        }))
     }
 
     /// `target.optMap(variable, expression)`: the target is evaluated twice, as upstream's macro has it twice.
@@ -380,7 +397,8 @@ impl Planner<'_> {
         let first = self.slots;
         self.slots += 1;
         let never = self.push(Node::Constant(Value::Bool(false)));
-        let fold = Fold { range, first, second: None, accumulator, init, condition: never, step: never, result };
+        let fold =
+            Fold { range, first, second: None, accumulator, init, condition: never, step: never, result };
         let mut some = self.push(Node::Fold(Box::new(fold)));
         if function == "optMap" {
             let of = self.function("optional.of".into(), None, vec![some])?;

@@ -22,11 +22,25 @@ pub enum Expr {
     Unspecified,
     Literal(Literal),
     Ident(SmolStr),
-    Select { operand: Id, field: SmolStr, test: bool },
-    Call { function: SmolStr, target: Option<Id>, arguments: Box<[Id]> },
-    List { elements: Box<[Id]>, optional: Box<[bool]> },
+    Select {
+        operand: Id,
+        field: SmolStr,
+        test: bool,
+    },
+    Call {
+        function: SmolStr,
+        target: Option<Id>,
+        arguments: Box<[Id]>,
+    },
+    List {
+        elements: Box<[Id]>,
+        optional: Box<[bool]>,
+    },
     Map(Box<[Entry]>),
-    Struct { name: SmolStr, fields: Box<[Field]> },
+    Struct {
+        name: SmolStr,
+        fields: Box<[Field]>,
+    },
     Comprehension(Box<Comprehension>),
 }
 

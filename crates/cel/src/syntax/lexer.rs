@@ -163,7 +163,10 @@ impl Lexer<'_> {
     }
 
     fn run(&self, from: usize, holds: impl Fn(u8) -> bool) -> usize {
-        self.bytes[from..].iter().position(|byte| !holds(*byte)).map_or(self.bytes.len(), |length| from + length)
+        self.bytes[from..]
+            .iter()
+            .position(|byte| !holds(*byte))
+            .map_or(self.bytes.len(), |length| from + length)
     }
 
     fn number(&self) -> (Kind, usize) {

@@ -91,7 +91,11 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, kind: Kind) -> Result<u32, Failure> {
-        if self.kind() == kind { Ok(if kind == Kind::End { self.start() } else { self.take() }) } else { Err(Failure::Syntax) }
+        if self.kind() == kind {
+            Ok(if kind == Kind::End { self.start() } else { self.take() })
+        } else {
+            Err(Failure::Syntax)
+        }
     }
 
     fn tell(&mut self, start: u32, message: String) -> Id {

@@ -47,7 +47,8 @@ fn escape<'t>(text: &'t str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'t st
         }
     };
     let end = digits.end;
-    let number = text.get(digits).and_then(|digits| u32::from_str_radix(digits, base).ok()).ok_or(UNREADABLE)?;
+    let number =
+        text.get(digits).and_then(|digits| u32::from_str_radix(digits, base).ok()).ok_or(UNREADABLE)?;
     if is_bytes {
         out.push(u8::try_from(number).map_err(|_| UNREADABLE)?);
     } else {

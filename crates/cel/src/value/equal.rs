@@ -70,7 +70,10 @@ impl Value<'_> {
     /// Whether there is an order among values of its type.
     pub fn is_ordered(&self) -> bool {
         use Value::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
-        matches!(self, Bool(_) | Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | Timestamp(_) | Duration(_))
+        matches!(
+            self,
+            Bool(_) | Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | Timestamp(_) | Duration(_)
+        )
     }
 }
 

@@ -81,9 +81,7 @@ impl<'a> Map<'a> {
                 let fields = members.keys().filter_map(|name| decl.named(name));
                 fields.map(|field| text(field.escaped.as_deref().unwrap_or(&field.name))).collect()
             }
-            Self::Values(members, _) | Self::Dyn(members) => {
-                members.keys().map(|name| text(name)).collect()
-            }
+            Self::Values(members, _) | Self::Dyn(members) => members.keys().map(|name| text(name)).collect(),
             Self::Constant(entries) => entries.iter().map(|(key, _)| key.value()).collect(),
             Self::Owned(entries) => entries.iter().map(|(key, _)| key.value()).collect(),
         }

@@ -34,17 +34,13 @@ pub fn view<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Err
         (Kind::String | Kind::Bytes | Kind::Duration | Kind::Date | Kind::DateTime, _) => {
             expected(&format!("string, got {}", go_type(value)))
         }
-        (Kind::Double, tree::Value::Number(number)) => {
-            Ok(Value::Double(number.as_f64().unwrap_or_default()))
-        }
+        (Kind::Double, tree::Value::Number(number)) => Ok(Value::Double(number.as_f64().unwrap_or_default())),
         (Kind::Double, _) => expected(&format!("float, got {}", go_type(value))),
         (Kind::Int, tree::Value::Number(number)) if number.is_i64() => Ok(whole(number)),
         (Kind::Int, _) => expected(&format!("int, got {}", go_type(value))),
         (Kind::Bool, tree::Value::Bool(is)) => Ok(Value::Bool(*is)),
         (Kind::Bool, _) => expected(&format!("bool, got {}", go_type(value))),
-        (Kind::Untyped, _) => {
-            Err(Error::new("invalid array type, expected Items with a non-empty Schema"))
-        }
+        (Kind::Untyped, _) => Err(Error::new("invalid array type, expected Items with a non-empty Schema")),
         (Kind::Preserved | Kind::Dyn, _) => Ok(untyped(value)),
     }
 }
@@ -79,9 +75,9 @@ fn formatted<'a>(text: &str, kind: &Kind) -> Result<Value<'a>, Error> {
             let why = rowplane_values::gotext::parse_duration(text).err().unwrap_or_default();
             Error::new(format!("Invalid duration {text}: {why}"))
         }),
-        Kind::Date => Timestamp::parse_date(text).map(Value::Timestamp).ok_or_else(|| {
-            Error::new(format!("Invalid date formatted string {text}: parsing time"))
-        }),
+        Kind::Date => Timestamp::parse_date(text)
+            .map(Value::Timestamp)
+            .ok_or_else(|| Error::new(format!("Invalid date formatted string {text}: parsing time"))),
         _ => match Timestamp::parse(text) {
             Some(at) => at.map(Value::Timestamp),
             None => Err(Error::new(format!("Invalid date-time formatted string {text}: parsing time"))),

@@ -167,7 +167,8 @@ impl Automaton {
                 end
             }
             Part::More(parts) => {
-                let (body, back) = (self.state(rule, StateKind::Block), self.state(rule, StateKind::LoopBack));
+                let (body, back) =
+                    (self.state(rule, StateKind::Block), self.state(rule, StateKind::LoopBack));
                 let end = plain(self);
                 self.link(from, Edge::Free(body));
                 self.branch(rule, body, parts, back);
@@ -262,13 +263,8 @@ fn rules() -> Vec<(Rule, Vec<Part>)> {
         arguments(),
         Token(Kind::RightParen),
     ];
-    let index = vec![
-        Binding(1),
-        Token(Kind::LeftBracket),
-        optional(),
-        call(Rule::Expr),
-        Token(Kind::RightBracket),
-    ];
+    let index =
+        vec![Binding(1), Token(Kind::LeftBracket), optional(), call(Rule::Expr), Token(Kind::RightBracket)];
     let braces = |inner: Rule| [Maybe(vec![call(inner)]), comma(), Token(Kind::RightBrace)];
     let message = [
         dot(),
@@ -276,12 +272,8 @@ fn rules() -> Vec<(Rule, Vec<Part>)> {
         Many(vec![vec![Token(Kind::Dot), Token(Kind::Identifier)]]),
         Token(Kind::LeftBrace),
     ];
-    let list = vec![
-        Token(Kind::LeftBracket),
-        Maybe(vec![call(Rule::ListInit)]),
-        comma(),
-        Token(Kind::RightBracket),
-    ];
+    let list =
+        vec![Token(Kind::LeftBracket), Maybe(vec![call(Rule::ListInit)]), comma(), Token(Kind::RightBracket)];
     let global =
         vec![dot(), Token(Kind::Identifier), Token(Kind::LeftParen), arguments(), Token(Kind::RightParen)];
     let minus = || Maybe(vec![Token(Kind::Minus)]);

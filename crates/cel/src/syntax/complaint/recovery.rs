@@ -225,7 +225,8 @@ impl<'t> Recovery<'t> {
             Wrong::NoBranch { start, at } => {
                 let text = escaped(&self.text[self.tokens[start].span.start..self.tokens[at].span.end]);
                 let text = if self.tokens[start].kind == Kind::End { "<EOF>" } else { &*text };
-                let word = text.strip_prefix(|_: char| true).filter(|word| ["true", "false", "null"].contains(word));
+                let word =
+                    text.strip_prefix(|_: char| true).filter(|word| ["true", "false", "null"].contains(word));
                 let message = match word {
                     Some(word) => format!("mismatched input '{word}' expecting IDENTIFIER"),
                     None => format!("no viable alternative at input '{text}'"),
@@ -255,7 +256,8 @@ impl<'t> Recovery<'t> {
     /// Moves to where a rule around can go on.
     fn recover(&mut self) {
         self.attempt();
-        let stuck = self.last.as_ref().is_some_and(|(at, states)| *at == self.at && states.contains(&self.state));
+        let stuck =
+            self.last.as_ref().is_some_and(|(at, states)| *at == self.at && states.contains(&self.state));
         if stuck {
             self.consume();
         }
@@ -286,7 +288,8 @@ impl<'t> Recovery<'t> {
         }
         let firsts: Vec<(Kinds, bool)> = branches.iter().map(|branch| self.first(*branch)).collect();
         let fitting: Vec<usize> = (0..branches.len()).filter(|at| firsts[*at].0.has(token)).collect();
-        let is_optional = branches.len() == 2 && (is_loop || self.automaton.states[branches[1]].kind == StateKind::Plain);
+        let is_optional =
+            branches.len() == 2 && (is_loop || self.automaton.states[branches[1]].kind == StateKind::Plain);
         if is_optional && firsts[0].0.0 & firsts[1].0.0 == 0 {
             return Ok(usize::from(!firsts[0].0.has(token)));
         }
@@ -308,7 +311,9 @@ impl<'t> Recovery<'t> {
 
     fn enters(&self, body: StateId, token: Kind) -> bool {
         self.automaton.states[body].edges.iter().any(|edge| {
-            let Edge::Binding(least, to) = self.automaton.states[edge.target()].edges[0] else { return false };
+            let Edge::Binding(least, to) = self.automaton.states[edge.target()].edges[0] else {
+                return false;
+            };
             least >= self.precedence() && self.automaton.next(to).0.has(token)
         })
     }
@@ -402,7 +407,9 @@ impl Paths {
         for edge in &state.edges {
             match edge {
                 Edge::Token(..) => {}
-                Edge::Free(to) | Edge::Binding(_, to) => self.close(automaton, Path { state: *to, ..path.clone() }),
+                Edge::Free(to) | Edge::Binding(_, to) => {
+                    self.close(automaton, Path { state: *to, ..path.clone() })
+                }
                 Edge::Rule { rule, follow, .. } => {
                     let mut path = path.clone();
                     path.calls.push(*follow);
