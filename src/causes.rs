@@ -59,6 +59,19 @@ impl Causes {
         self.untold += others.untold;
     }
 
+    /// As [`Causes::append`], of causes whose fields are those of an object at a path.
+    pub fn append_within(&mut self, mut others: Self, path: &str) {
+        if !path.is_empty() {
+            others.kept.iter_mut().for_each(|cause| cause.field.insert_str(0, &format!("{path}.")));
+        }
+        self.append(others);
+    }
+
+    /// Sorts those that are kept.
+    pub fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&Cause) -> K) {
+        self.kept.sort_by_cached_key(key);
+    }
+
     /// How many there were, told or not.
     pub fn len(&self) -> usize {
         self.kept.len() + self.untold

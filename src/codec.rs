@@ -1,4 +1,4 @@
-//! Bytes to objects and back: JSON, protobuf, and the form at rest.
+//! Converts bytes to objects and back: JSON, YAML, protobuf, and the encoding of stored values.
 
 pub mod at_rest;
 pub mod depth;

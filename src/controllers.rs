@@ -1,8 +1,9 @@
-//! Loops that use the API as any client would: they empty namespaces, collect garbage, expire events, sweep up what
-//! Services had been given, keep the Service by which Pods find the servers, and the leases by which servers know of
-//! each other.
+//! Loops that use the API as any client would. They empty namespaces, collect garbage, expire events, release leaked
+//! addresses and ports of Services, maintain the Service by which Pods find the servers, and the leases by which
+//! servers find each other.
 //!
-//! Every replica keeps its own lease and looks after expired ones; all else runs on the one that leads ([`leader`]).
+//! Every replica renews its own lease and watches for expired ones; all other loops run on the replica that leads
+//! ([`leader`]).
 
 mod bootstrap;
 mod events;
@@ -39,30 +40,30 @@ use self::identity_lease::Claimed;
 use self::kubernetes_service::Advertised;
 use self::leader::Election;
 
-/// A controller that failed is started again after this.
+/// The pause before a failed controller is started again.
 const RESTART: Duration = Duration::from_secs(1);
 
 /// Settings of the controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// How long an event is kept after it was last seen.
+    /// How long an event is kept after it was last written.
     pub event_ttl: Duration,
     pub advertised: Advertised,
     pub migration: migration::Config,
 }
 
-/// How servers tell each other that they are alive.
+/// Settings of the leases by which servers show that they are alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityLeases {
-    /// How long after its last heartbeat a server counts as alive.
+    /// How long after its last heartbeat a server still counts as alive.
     pub duration_seconds: u32,
-    /// Between heartbeats; each waits up to 4 % longer.
+    /// The time between two heartbeats, plus up to 4 %.
     pub renew_interval: Duration,
-    /// Between two looks for leases that have expired.
+    /// The time between two checks for expired leases.
     pub gc_period: Duration,
 }
 
-/// Where controllers run, and until when.
+/// Starts controllers for a server and stops them with it.
 #[derive(Clone)]
 pub struct Runner {
     pub api: Arc<Api>,
@@ -70,7 +71,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Starts the controllers that run on one replica, once writes may pass.
+    /// Starts the controllers that run on one replica only, as soon as writes may pass.
     pub fn spawn(&self, config: Config, gate: &Gate, election: &Arc<Election>) {
         let leader = || Leader { election: election.clone(), gate: gate.clone() };
         self.run_as(leader(), "namespaces", |api| Box::pin(namespaces::run(api)));
@@ -95,12 +96,13 @@ impl Runner {
         });
     }
 
-    /// Starts the collection of the leases of servers that are gone.
+    /// Starts the loop that deletes the leases of dead servers.
     pub fn spawn_identity_gc(&self, period: Duration) {
         self.run("identity-lease-gc", move |api| Box::pin(identity_lease_gc::run(api, period)));
     }
 
-    /// Starts the registration of this server, which opens the gate, and the collection of those that are gone.
+    /// Starts the registration of this server, which opens the gate, and the loop that removes dead servers'
+    /// registrations.
     pub fn spawn_registration(
         &self,
         own: Arc<OwnRegistration>,
@@ -130,7 +132,7 @@ impl Runner {
         });
     }
 
-    /// Keeps a controller running until it is stopped.
+    /// Runs a controller until the server stops.
     fn run(
         &self,
         name: &'static str,
@@ -140,7 +142,7 @@ impl Runner {
         self.runtime.tasks.run(name, async move { supervise(name, &metrics, || start(api.clone())).await });
     }
 
-    /// Keeps a controller running while this replica leads.
+    /// Runs a controller while this replica leads.
     fn run_as(
         &self,
         leader: Leader,
@@ -154,14 +156,14 @@ impl Runner {
     }
 }
 
-/// When a replica acts for all.
+/// The conditions under which a replica acts for all.
 struct Leader {
     election: Arc<Election>,
     gate: Gate,
 }
 
 impl Leader {
-    /// Runs what `act` makes each time this replica begins to lead, until it does so no more.
+    /// Runs what `act` makes whenever this replica starts to lead, until it no longer leads.
     async fn lead<F: Future<Output = ()>>(&self, act: impl Fn() -> F) {
         self.gate.opened().await;
         loop {
@@ -174,8 +176,8 @@ impl Leader {
     }
 }
 
-/// Runs a controller for ever. All that a controller knows it reads again when it starts, so that one object at which
-/// it panics costs its work and not the server, whose next leader would meet the same object.
+/// Runs a controller for ever. A controller reads all of its state again when it starts. So an object on which it
+/// panics costs its work, but not the server, whose next leader would panic on the same object.
 async fn supervise(
     name: &'static str,
     metrics: &Metrics,

@@ -42,5 +42,5 @@ pub mod warnings;
 #[cfg(test)]
 mod layers;
 
-pub use rowplane_values::{gotext, json, quantity, tree};
+pub use rowplane_values::{gotext, json, quantity, regexp, tree};
 pub use server::Server;

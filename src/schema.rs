@@ -1,4 +1,4 @@
-//! What the served kinds are: definitions, types and defaults.
+//! The served kinds: definitions, types and defaults.
 
 pub mod builtin;
 pub mod defaults;

@@ -5,6 +5,7 @@
 //! Pods of about 5 and 14 KB of JSON. Allocations are counted. Absolutes depend on the machine; ratios are the result.
 
 mod counting;
+mod custom;
 mod pod;
 mod start;
 mod timing;
@@ -45,6 +46,7 @@ fn main() {
     for containers in [1, 4] {
         pod(containers, duration);
     }
+    custom::run(duration);
     start::run();
 }
 

@@ -13,10 +13,8 @@ use rand::Rng;
 use rand::RngExt;
 
 use crate::api::error::Error;
-use crate::causes::{Cause, Causes};
-use crate::gotext;
-use crate::kinds::behavior::format;
-use crate::kinds::behavior::rules::metadata::ANNOTATIONS_MAX;
+use crate::causes::Causes;
+use crate::kinds::behavior::rules::object_meta;
 use crate::schema::resource::Scope;
 use crate::tree::{Map, Value};
 
@@ -115,61 +113,13 @@ fn is_set(metadata: &Metadata, field: &str) -> bool {
 
 /// Rules of stored metadata that hold for every verb, in upstream's order (apimachinery `ValidateObjectMeta`).
 fn validate_common(metadata: &Metadata, scope: Scope, causes: &mut Causes) {
-    validate_namespace(metadata, scope, causes);
-    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n < 0) {
-        let why = "must be greater than or equal to 0";
-        causes.push(Cause::invalid("metadata.generation", generation, why));
-    }
-    for (key, value) in pairs(metadata, "labels") {
-        refuse("metadata.labels", key, format::label_key(key), causes);
-        refuse("metadata.labels", value, format::label_value(value), causes);
-    }
-    validate_annotations(metadata, causes);
-    owners::validate(metadata, causes);
+    object_meta::namespace(metadata, scope, causes);
+    object_meta::generation(metadata, causes);
+    object_meta::labels(metadata, causes);
+    object_meta::annotations(metadata, causes);
+    object_meta::owners(metadata, causes);
     managers::validate(metadata, causes);
-    validate_finalizers(metadata, causes);
-}
-
-fn validate_namespace(metadata: &Metadata, scope: Scope, causes: &mut Causes) {
-    let field = "metadata.namespace";
-    match (scope, text(metadata, "namespace")) {
-        (Scope::Namespaced, "") => causes.push(Cause::required(field, "")),
-        (Scope::Namespaced, namespace) => refuse(field, namespace, format::dns1123_label(namespace), causes),
-        (Scope::Cluster, "") => {}
-        (Scope::Cluster, _) => causes.push(Cause::forbidden(field, "not allowed on this type")),
-    }
-}
-
-fn validate_annotations(metadata: &Metadata, causes: &mut Causes) {
-    let field = "metadata.annotations";
-    let mut size = 0;
-    for (key, value) in pairs(metadata, "annotations") {
-        size += key.len() + value.len();
-        refuse(field, key, format::label_key(&key.to_lowercase()), causes);
-    }
-    if size > ANNOTATIONS_MAX {
-        causes.push(Cause::too_long(field, ANNOTATIONS_MAX));
-    }
-}
-
-fn validate_finalizers(metadata: &Metadata, causes: &mut Causes) {
-    let field = "metadata.finalizers";
-    for finalizer in finalizers(metadata) {
-        refuse(field, finalizer, format::label_key(finalizer), causes);
-    }
-    let has = |name: &str| finalizers(metadata).any(|finalizer| finalizer == name);
-    if has("orphan") && has("foregroundDeletion") {
-        let list = gotext::json(&finalizers(metadata).collect::<Vec<_>>().into());
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        causes.push(Cause::invalid(field, list, why));
-    }
-}
-
-/// Adds one cause per message about a text value.
-fn refuse(field: &str, value: &str, messages: Vec<String>, causes: &mut Causes) {
-    for message in &messages {
-        causes.add(|| Cause::invalid(field, gotext::quote(value), message));
-    }
+    object_meta::finalizers(metadata, causes);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What stored values look like.
+//! The encoding of stored values.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::schema::names::Gvk;
 
 pub mod packed;
 
-/// What stands behind JSON: as many line ends as tell which defaults the object has.
+/// The end of a stored JSON value: the number of line ends is the level of defaults that the object has been given.
 const JSON_TAIL: [u8; LEVEL as usize] = [b'\n'; LEVEL as usize];
 
-/// The form in which objects are written to the database; all of them are read at any time.
+/// The encoding in which objects are written to the database. All of them can be read at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageMediaType {
     Json,
@@ -33,13 +33,13 @@ impl StorageMediaType {
         }
     }
 
-    /// Reads the value of kube-apiserver's flag `--storage-media-type`.
+    /// Parses the value of kube-apiserver's flag `--storage-media-type`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|media| media.as_str() == text);
         found.ok_or_else(|| format!("allowed values: {}", Self::ALL.map(Self::as_str).join(", ")))
     }
 
-    /// The form a stored value is in, by its first bytes. A guess where it is not protobuf.
+    /// The encoding of a stored value, judged by its first bytes. Only protobuf is certain.
     pub fn of(value: &[u8]) -> Self {
         if Envelope::recognizes(value) {
             return Self::Protobuf;
@@ -48,22 +48,22 @@ impl StorageMediaType {
     }
 }
 
-/// How much a reader of stored values has to know. A format is added whenever an older release could not read what a
-/// newer one writes; who reads one reads those before it. In a rolling upgrade nothing is written that a registered
-/// server does not read yet (`storage/postgres/batch.rs`).
+/// What a reader of stored values must support. A format is added whenever an older release could not read what a newer
+/// one writes; a release that reads one format also reads the earlier ones. In a rolling upgrade, no format is written
+/// that a registered server cannot read (`storage/postgres/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueFormat {
-    /// JSON, YAML, and messages as they are.
+    /// JSON, YAML, and uncompressed messages.
     Plain,
-    /// Messages may be [packed].
+    /// Messages may also be [packed].
     Packed,
 }
 
 impl ValueFormat {
-    /// What this release writes where nobody else has to read it.
+    /// The format that this release writes if no other server must be able to read it.
     pub const NEWEST: Self = Self::Packed;
 
-    /// As the database has it.
+    /// The number of the format in the database.
     pub fn number(self) -> i32 {
         match self {
             Self::Plain => 0,
@@ -71,13 +71,13 @@ impl ValueFormat {
         }
     }
 
-    /// The newest one up to a number.
+    /// The newest known format with at most this number.
     pub fn up_to(number: i32) -> Self {
         if number < Self::Packed.number() { Self::Plain } else { Self::NEWEST }
     }
 }
 
-/// The same value for readers who know this format and no newer one.
+/// Re-encodes a value for readers that support only this format.
 pub fn in_format(value: &Bytes, format: ValueFormat) -> Result<Bytes, Error> {
     if format >= ValueFormat::Packed || !Envelope::recognizes(value) || !is_complete(value) {
         return Ok(value.clone());
@@ -88,12 +88,13 @@ pub fn in_format(value: &Bytes, format: ValueFormat) -> Result<Bytes, Error> {
     }
 }
 
-/// JSON as a value that has its defaults.
+/// A stored value with this JSON, whose object has all defaults.
 pub fn of_json(json: &[u8]) -> Bytes {
     [json, &JSON_TAIL].concat().into()
 }
 
-/// Whether the object in a value has the defaults of this release. YAML does not tell.
+/// Whether the object in a value has the defaults of this release. YAML values do not tell, so they count as not having
+/// them.
 pub fn is_complete(value: &[u8]) -> bool {
     match StorageMediaType::of(value) {
         StorageMediaType::Protobuf => value.ends_with(Envelope::END_AT_REST),
@@ -102,14 +103,14 @@ pub fn is_complete(value: &[u8]) -> bool {
     }
 }
 
-/// What is in an envelope: the message as it is on the wire.
+/// The content of an envelope: the message as clients get it.
 #[derive(Debug)]
 pub struct Opened<'v> {
     pub gvk: Gvk,
     pub message: Cow<'v, [u8]>,
 }
 
-/// Opens a value in protobuf.
+/// Opens a protobuf value.
 pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
     let (envelope, encoding) = Envelope::parse_encoded(value)?;
     let raw = envelope.raw;
@@ -123,12 +124,12 @@ pub fn open(value: &[u8]) -> Result<Opened<'_>, Error> {
     Ok(Opened { gvk: envelope.gvk()?, message })
 }
 
-/// The value of an object that has its defaults, by its message.
+/// The stored value of an object that has its defaults, made from its message.
 pub fn of_message(gvk: &Gvk, message: &[u8]) -> Bytes {
     packed(gvk, message).unwrap_or_else(|| Envelope::wrap_at_rest(gvk, "", message).into())
 }
 
-/// As [`of_message`], packed; `None` if that does not pay.
+/// The same value with the message packed; `None` if that saves too little.
 pub fn packed(gvk: &Gvk, message: &[u8]) -> Option<Bytes> {
     let message = packed::pack(message)?;
     Some(Envelope::wrap_at_rest(gvk, packed::ENCODING, &message).into())

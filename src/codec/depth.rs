@@ -1,12 +1,13 @@
-//! How deep values nest. Everything that walks a value recurses, decoders give up at a fixed depth, and so what is
-//! stored must stay clear of both.
+//! How deeply values may nest. All code that walks a value recurses, and decoders have a fixed limit, so stored values
+//! must stay well below both.
 
 use crate::tree::{Map, Value};
 
-/// The deepest object that is stored. The decoder takes 127 levels; lists, tables and events add some of their own.
+/// The depth of the deepest object that is stored. The decoder accepts 127 levels; lists, tables and events add a few
+/// around an object.
 pub const MAX_DEPTH: usize = 120;
 
-/// Levels of objects and arrays; a scalar has none. Recurses as deep as it counts.
+/// The number of nested levels of objects and arrays; 0 for a scalar. The recursion is as deep as the result.
 pub fn depth(value: &Value) -> usize {
     match value {
         Value::Object(object) => of_object(object),

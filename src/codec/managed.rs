@@ -1,9 +1,9 @@
-//! Objects whose managers' sets are text.
+//! Closed objects: objects whose `managedFields` hold the managers' sets as text.
 //!
-//! The sets in `metadata.managedFields` are as large as the rest of an object, and few writes change one. While a write
-//! is at work, `fieldsV1` of each entry is therefore a string that holds the JSON of the set: it goes from the stored
-//! object or the body to the next one as it is, and who wants to know what it says reads it. Such objects are called
-//! closed; answers are open.
+//! The sets in `metadata.managedFields` are as large as the rest of an object, and few writes change them. During a
+//! write, `fieldsV1` of each entry is therefore a string with the JSON of the set, which is copied from the stored
+//! object or the body to the new object without being parsed; code that needs the set parses the string. Such objects
+//! are called closed, others open. Answers to clients are open.
 
 use super::depth;
 use crate::gotext;
@@ -12,10 +12,10 @@ use crate::json::{self, Parsed, scan};
 use crate::tree::{Map, Value};
 
 const FIELDS: &str = "fieldsV1";
-/// The object, its metadata, the list and an entry.
+/// The levels around `fieldsV1`: the object, its metadata, the list, and the entry.
 const LEVELS_ABOVE: usize = 4;
 
-/// Reads a stored object, closed.
+/// Reads a stored object as a closed one.
 pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
     let plain = std::str::from_utf8(text).ok().and_then(|text| plain::read(text, Place::Object));
     if let Some(Parsed { value: Value::Object(object), .. }) = plain {
@@ -26,7 +26,7 @@ pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
     Ok(object)
 }
 
-/// Reads a body as [`json::parse`] does, closed if it is an object.
+/// Reads a body like [`json::parse`]; if it is an object, it is closed.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     if let Some(parsed) = plain::read(&gotext::utf8(body), Place::Object) {
         return Ok(parsed);
@@ -36,14 +36,14 @@ pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     Ok(parsed)
 }
 
-/// Makes text of the sets of an object that is open.
+/// Closes an open object: turns the sets into text.
 pub fn close(object: &mut Map) {
     for fields in sets(object).filter(|fields| !fields.is_null()) {
         *fields = fields.to_string().into();
     }
 }
 
-/// Makes trees of the sets of an object that is closed.
+/// Opens a closed object: parses the sets.
 pub fn open(object: &mut Map) {
     for fields in sets(object) {
         if let Value::String(text) = fields {
@@ -52,14 +52,14 @@ pub fn open(object: &mut Map) {
     }
 }
 
-/// A copy of a closed object that is open.
+/// An open copy of a closed object.
 pub fn opened(object: &Map) -> Map {
     let mut object = object.clone();
     open(&mut object);
     object
 }
 
-/// Levels of an object that is closed, as [`depth::of_object`] counts them in one that is open.
+/// The depth of a closed object, counted by [`depth::of_object`] as if it were open.
 pub fn depth(object: &Map) -> usize {
     let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     let texts = entries.and_then(Value::as_array).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The encodings that clients may send and ask for.
+//! The encodings that clients may send and accept.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType {
@@ -16,7 +16,7 @@ impl MediaType {
         }
     }
 
-    /// The Content-Type of a watch's body; YAML has no stream form.
+    /// The Content-Type of a watch's body; YAML cannot be streamed.
     pub fn stream_content_type(self) -> Option<&'static str> {
         match self {
             MediaType::Json => Some("application/json"),

@@ -1,8 +1,8 @@
-//! Objects as bytes: the form at rest, and the forms readers share.
+//! Objects as bytes: the stored encoding, and the encodings that readers share.
 //!
-//! At rest a value holds no resourceVersion (the row's key is it). A [`Draft`] is such a value; an [`Object`] is its
-//! JSON with the resourceVersion put in, made once per version and sent to everybody who asks. Its protobuf form comes
-//! with it from the write that made it, where somebody reads the kind so, or is made when somebody asks.
+//! A stored value contains no resourceVersion, since its row's key is the resourceVersion. A [`Draft`] holds such a
+//! value. An [`Object`] is its JSON with the resourceVersion inserted, made once per version and sent to all readers.
+//! An object's protobuf encoding comes from the write that made it, if clients read the kind so, or is made on demand.
 
 mod draft;
 mod kept;
@@ -25,18 +25,18 @@ use crate::revision::Revision;
 pub use self::draft::Draft;
 pub use self::protobuf::Unencodable;
 
-/// One version of an object as everybody reads it: JSON text with resourceVersion.
+/// One version of an object as all readers share it: JSON text with resourceVersion.
 #[derive(Clone)]
 pub struct Object {
     revision: Revision,
     key: Box<str>,
     json: Kept,
     layout: Option<Layout>,
-    /// See [`Object::protobuf`]. Most objects never have one.
+    /// The encoding of [`Object::protobuf`]. Most objects never have one.
     protobuf: OnceLock<Kept>,
 }
 
-/// A stored value that is not an object this server can read.
+/// A stored value that this server cannot read as an object.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the stored value of \"{name}\" (namespace \"{namespace}\", revision {revision}) cannot be decoded")]
 pub struct Undecodable {
@@ -73,7 +73,7 @@ impl Object {
         self.layout.map(|_| &*self.json).ok_or_else(|| self.undecodable())
     }
 
-    /// The object as an item of a typed list: without kind and apiVersion, and without the opening brace.
+    /// The object as an item of a typed list: its JSON without kind, apiVersion and the opening brace.
     pub fn json_item(&self) -> Result<&[u8], Undecodable> {
         let layout = self.layout.ok_or_else(|| self.undecodable())?;
         Ok(&self.json[layout.body as usize..])
@@ -84,12 +84,12 @@ impl Object {
         self.json().and_then(|json| serde_json::from_slice(json).map_err(|_| self.undecodable()))
     }
 
-    /// As [`Object::to_map`], [closed](crate::codec::managed): the sets of managers are not parsed.
+    /// Like [`Object::to_map`], but [closed](crate::codec::managed): the sets of managers are not parsed.
     pub fn to_closed_map(&self) -> Result<Map, Undecodable> {
         self.json().and_then(|json| managed::read(json).map_err(|_| self.undecodable()))
     }
 
-    /// The version the object is encoded in.
+    /// The apiVersion in which the object is encoded.
     pub fn api_version(&self) -> Option<&str> {
         self.layout?;
         scan::raw_string(&self.json, &scan::member(&self.json, 0, "apiVersion")?)
@@ -100,8 +100,8 @@ impl Object {
         self.layout?.label(&self.json, name)
     }
 
-    /// Whether a member of this name occurs anywhere in the object: a cheap no to "is it being deleted?" or "has it
-    /// owners?" that needs no parse.
+    /// Whether a member of this name may occur anywhere in the object. A cheap test for "is it being deleted?" or "has
+    /// it owners?": no parse is needed if the answer is no.
     pub fn mentions(&self, name: &str) -> bool {
         let found = memchr::memmem::find_iter(&self.json, name.as_bytes());
         let quoted =
@@ -109,7 +109,7 @@ impl Object {
         found.into_iter().any(quoted)
     }
 
-    /// The same content under another revision: what a DELETED event carries.
+    /// The same content with another revision, as a DELETED event carries it.
     pub fn at_revision(&self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {
             return Object { revision, ..self.clone() };
@@ -122,13 +122,13 @@ impl Object {
         moved
     }
 
-    /// Bytes of memory this version holds, without its place in any map and without what is made on demand: the same
-    /// number at any time.
+    /// The memory of this version in bytes, without that of maps that contain it and of encodings made on demand. The
+    /// number never changes.
     pub fn size(&self) -> usize {
         size_of::<Self>() + self.json.len() + self.key.len()
     }
 
-    /// Bytes of the form that is made on demand, as far as it has been.
+    /// The size in bytes of the encodings that were made on demand so far.
     pub fn made_size(&self) -> usize {
         self.protobuf.get().map_or(0, |message| message.len())
     }
@@ -206,7 +206,7 @@ mod tests {
             "metadata": {"name": "a", "labels": {"on": "yes", "n": "1"}},
             "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "0.5"}}}]}});
         let pod = complete(pod.as_object().expect("object"));
-        // Also of an object that is long enough to be packed.
+        // An object that is long enough to be packed.
         let mut long = pod.clone();
         long["metadata"]["annotations"] = json!({"long": "again and ".repeat(200)});
         for pod in [pod, long] {
@@ -246,7 +246,7 @@ mod tests {
         let want = Draft::encode("ns", "a", new, StorageMediaType::Protobuf).into_object(Revision(7));
         for media in MEDIA {
             let value = Draft::encode("ns", "a", old.clone(), media).value().clone();
-            // As earlier releases wrote it: nothing behind the object.
+            // The value as earlier releases wrote it, without a level behind the object.
             let value = match media {
                 StorageMediaType::Protobuf => value.slice(..value.len() - 2),
                 _ => value.slice(..value.trim_ascii_end().len()),
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(read.json().expect("decodable"), want.json().expect("decodable"));
             assert_eq!(read.protobuf().expect("typed"), want.protobuf().expect("typed"));
         }
-        // What this release wrote is taken as it is.
+        // Values of this release are used unchanged.
         for media in [StorageMediaType::Json, StorageMediaType::Protobuf] {
             let value = Draft::encode("ns", "a", old.clone(), media).value().clone();
             let read = Draft::parse("ns", "a", value).into_object(Revision(7));

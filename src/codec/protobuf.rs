@@ -1,8 +1,8 @@
-//! Objects of built-in kinds between protobuf and JSON, driven by [`crate::schema::types`].
+//! Converts objects of built-in kinds between protobuf and JSON, driven by [`crate::schema::types`].
 //!
-//! Bytes become the JSON that upstream would print after decoding the same bytes into its Go types, and JSON becomes
-//! the bytes that upstream would write after reading the same JSON (docs/spec/wire.md, 2.1 and 3). Nothing here trusts its
-//! input: depth and the number of values are bounded, and there is no way to panic.
+//! Decoding yields the JSON that upstream would print after decoding the same bytes into its Go types, and encoding
+//! yields the bytes that upstream would write after reading the same JSON (docs/spec/wire.md, 2.1 and 3). The input is
+//! not trusted: depth and number of values are bounded, and no input causes a panic.
 
 use super::at_rest::packed;
 use crate::json::text::write_string;
@@ -27,12 +27,12 @@ use print::{Origin, Printer};
 pub use envelope::{Envelope, watch_frame};
 pub use version::with_version;
 
-/// JSON levels of an object; serde_json reads 127, and what is taken in must be readable again.
+/// The most levels of an object as JSON. serde_json reads 127, and every accepted object must be readable again.
 const MAX_DEPTH: usize = 126;
-/// Values in an object. A body of 3 MiB in JSON, which is the limit there, has about as many.
+/// The most values in an object; a JSON body of 3 MiB, the limit there, has about as many.
 const MAX_VALUES: usize = 1_000_000;
 
-/// Why bytes are not an object.
+/// Why bytes are not an object of the kind.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("empty data")]
@@ -75,30 +75,30 @@ pub enum Error {
     TooLarge,
 }
 
-/// The members of an object, without kind and apiVersion; `raw` is what its envelope holds.
+/// Decodes the members of an object, without kind and apiVersion. `raw` is the content of its envelope.
 pub fn decode(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
     let GoShape { types, message } = shape(kind)?;
     Decoder::new(types, MAX_VALUES).members_of(*message, raw)
 }
 
-/// As [`decode`], [closed](super::managed).
+/// Like [`decode`], but [closed](super::managed).
 pub fn decode_closed(kind: &Kind, raw: &[u8]) -> Result<Map, Error> {
     let GoShape { types, message } = shape(kind)?;
     Decoder::new(types, MAX_VALUES).closed().members_of(*message, raw)
 }
 
-/// The message of an object; kind and apiVersion among its members are not written.
+/// Encodes an object. Its kind and apiVersion are not part of the message.
 pub fn encode(kind: &Kind, members: &Map) -> Result<Vec<u8>, Error> {
     let GoShape { types, message } = shape(kind)?;
     Encoder::new(types).encode(*message, members)
 }
 
-/// The object as JSON, as [`decode`] and printing would yield it.
+/// Decodes an object and prints it as JSON text.
 pub fn print(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
     print_from(Origin::Anywhere, kind, raw)
 }
 
-/// As [`print`], of a message that has just been encoded.
+/// Like [`print`], for a message that has just been encoded.
 pub fn print_encoded(kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error> {
     print_from(Origin::Tree, kind, raw)
 }
@@ -114,7 +114,7 @@ fn print_from(origin: Origin, kind: &Kind, raw: &[u8]) -> Result<Vec<u8>, Error>
     Printer::new(types, origin, out).finish(*message, raw)
 }
 
-/// The number of the field that holds the items of a kind of lists.
+/// The number of the field that holds the items of a list kind.
 pub fn items_number(list: &Kind) -> Result<i32, Error> {
     let GoShape { types, message } = shape(list)?;
     let items = types.message(*message).fields.iter().find(|field| &*field.json_name == "items");
@@ -126,7 +126,7 @@ fn shape(kind: &Kind) -> Result<&GoShape, Error> {
 }
 
 impl Error {
-    /// The same, of a value inside the member `name`.
+    /// The same error for a value in the member `name`.
     fn within(self, name: &str) -> Self {
         let Self::Unfit { path, want } = self else { return self };
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };

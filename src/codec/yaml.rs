@@ -1,4 +1,4 @@
-//! YAML 1.1 in and out, as sigs.k8s.io/yaml converts it from and to JSON.
+//! Reads and writes YAML 1.1 as sigs.k8s.io/yaml converts it from and to JSON.
 
 use serde_saphyr::DuplicateKeyPolicy;
 
@@ -14,12 +14,12 @@ mod written;
 
 pub use repeated::repeated_keys;
 
-/// Reads a document of a client's: aliases and merge keys are resolved, and of a key that comes twice the last counts.
+/// Parses a client's document. Aliases and merge keys are resolved; of a repeated key, the last value counts.
 pub fn parse(document: &[u8]) -> Result<Value, String> {
     read(document).map(|parsed| parsed.value)
 }
 
-/// As [`parse`], and tells whether a key came twice. Such a document is read twice.
+/// Like [`parse`], and tells whether a key was repeated. A document with repeated keys is parsed twice.
 pub fn read(document: &[u8]) -> Result<Parsed, String> {
     let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
     escapes::check(text).map_err(|why| format!("yaml: {why}"))?;
@@ -42,14 +42,14 @@ pub fn read(document: &[u8]) -> Result<Parsed, String> {
     }
 }
 
-/// Reads what [`write`] has written, however deep and large it is: it was taken in once, so it has to be readable at any
-/// time. Any other document is read as a client's.
+/// Parses a document that [`write`] has written, however deep and large it is: it was accepted once, so it must always
+/// be readable. Other documents are parsed like a client's.
 pub fn parse_stored(document: &[u8]) -> Result<Value, String> {
     let text = octets::text(document).map_err(|why| format!("yaml: {why}"))?;
     written::read(text).map_or_else(|| parse(document), Ok)
 }
 
-/// Writes a document in block style, keys sorted, with a line end.
+/// Writes a document in block style with sorted keys and a final line end.
 pub fn write(value: &Value) -> String {
     emit::document(value)
 }

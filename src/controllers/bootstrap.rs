@@ -1,5 +1,5 @@
-//! The objects that exist from the start: namespaces, the classes of the system's Pods, and what stands for the server
-//! itself ([`super::kubernetes_service`], [`super::service_cidr`]).
+//! The objects that exist from the start: namespaces, the system's priority classes, and the objects that represent the
+//! server itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
 use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
@@ -14,11 +14,11 @@ use crate::tree::{Value, json};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Creates what is missing; another replica may do the same at this moment.
+/// Creates missing objects. Another replica may do the same at the same time.
 pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result<(), Error> {
     create_system_namespaces(api).await?;
     create_missing(api, priority_classes()).await?;
-    // Two servers may get into each other's way here; nobody needs these at once, and a controller looks again.
+    // Two servers may conflict here. Nobody needs these objects at once, and a controller tries again.
     let mut sightings = Sightings::default();
     let service = async { kubernetes_service::reconcile(api, advertised, &mut sightings).await };
     for made in [service_cidr::reconcile(api).await, service.await] {
@@ -29,7 +29,7 @@ pub async fn create_system_objects(api: &Api, advertised: &Advertised) -> Result
     Ok(())
 }
 
-/// The namespaces alone.
+/// Creates only the namespaces.
 pub async fn create_system_namespaces(api: &Api) -> Result<(), Error> {
     let namespace = |name: &str| json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
     create_missing(api, NAMESPACES.iter().map(|name| (Gvr::fixed("v1", "namespaces"), namespace(name)))).await
@@ -47,7 +47,7 @@ async fn create_missing(api: &Api, objects: impl Iterator<Item = (Gvr, Value)>) 
     futures_util::future::try_join_all(created).await.map(drop)
 }
 
-/// What validation takes for the system's (`pkg/apis/scheduling/v1/helpers.go`).
+/// The priority classes that validation reserves for the system (`pkg/apis/scheduling/v1/helpers.go`).
 fn priority_classes() -> impl Iterator<Item = (Gvr, Value)> {
     let classes = [
         (
@@ -73,7 +73,7 @@ fn priority_classes() -> impl Iterator<Item = (Gvr, Value)> {
     })
 }
 
-/// Creates an object unless it is there.
+/// Creates an object unless it exists.
 pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: Value) -> Result<(), Error> {
     let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
         return Ok(());

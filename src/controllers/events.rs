@@ -1,8 +1,8 @@
-//! Events expire: one is deleted a fixed time after it was written last, as upstream's leases do.
+//! Events expire: each is deleted a fixed time after its last write, as upstream's leases do it.
 //!
-//! That time is measured by the clock of this process, from when this server first saw that version of the event. No
-//! event is ever judged by the times in it: those are other clocks', and the difference to this host's may be a day.
-//! A server that begins to lead gives every event its whole time again, as etcd does with leases.
+//! The time is measured by this process's clock, from the moment when this server first saw that version of the event.
+//! The times inside an event are never used: they come from other hosts' clocks, which may be wrong by a day. When a
+//! server starts to lead, every event gets its whole time again, as etcd does with leases.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::revision::Revision;
 use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 
-/// An object is never looked at again sooner than this.
+/// The shortest pause between two checks.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// A version of an event. Void once there is a newer one, which has an entry of its own.
+/// A version of an event. Ignored once a newer version exists, which has an entry of its own.
 #[derive(Debug)]
 struct Seen {
     at: Instant,
@@ -33,7 +33,7 @@ struct Seen {
     key: Box<str>,
 }
 
-/// All events, in the order in which this server has seen them.
+/// All events in the order in which this server has seen them.
 #[derive(Debug)]
 struct Ages {
     ttl: Duration,
@@ -45,12 +45,12 @@ impl Ages {
         self.seen.push_back(Seen { at: now, revision: event.revision(), key: event.key().into() });
     }
 
-    /// The event that is due, if one is.
+    /// The oldest event, if it is due.
     fn due(&self, now: Instant) -> Option<&Seen> {
         self.seen.front().filter(|first| now.duration_since(first.at) >= self.ttl)
     }
 
-    /// How long nothing will be due.
+    /// The time until the next event is due.
     fn rest(&self, now: Instant) -> Option<Duration> {
         self.seen.front().map(|first| self.ttl.saturating_sub(now.duration_since(first.at)))
     }
@@ -101,7 +101,7 @@ async fn expire(api: &Api, events: &Arc<Resource>, ages: &mut Ages) -> Result<()
     Ok(())
 }
 
-/// Not one that cannot be read: whether it has finalizers is not known.
+/// Whether the event may be deleted. Not if it cannot be read, since it may have finalizers.
 fn may_go(api: &Api, events: &Resource, revision: Revision, (namespace, name): (&str, &str)) -> bool {
     let found = api.cache.any().get(events.id, namespace, name);
     let Some(event) = found.filter(|event| event.revision() == revision) else { return false };
@@ -120,7 +120,7 @@ mod tests {
     use crate::codec::object::Draft;
     use crate::tree::json;
 
-    /// Whichever clock is wrong: this server's, a day ahead, or the one of whoever wrote the event.
+    /// The result is the same whether this server's clock is a day ahead or the clock of the event's author is.
     #[test]
     fn an_event_lives_its_time_from_when_it_was_seen_whatever_its_times_say() {
         let event = |name: &str, time: &str, revision| {

@@ -1,8 +1,8 @@
 //! Garbage collection by ownerReferences: background, foreground and orphan (upstream's garbage collector).
 //!
-//! One task per resource reports what changed to one collector, which owns the graph of owners and dependents. The
-//! collector acts on the state it reads at that moment; the graph only tells it where to look. Nothing is decided by an
-//! object that cannot be read: an owner that cannot is neither alive nor gone, a dependent may be anybody's.
+//! One task per resource reports changes to a single collector, which owns the graph of owners and dependents. The
+//! graph only tells the collector where to look: it acts on the newest state. An object that cannot be read decides
+//! nothing: as an owner it is neither alive nor gone, and as a dependent it may have any owner.
 
 mod collect;
 mod graph;
@@ -27,28 +27,29 @@ use crate::long_work;
 use crate::revision::Revision;
 use crate::storage::{self, ResourceId};
 
-/// As it is called where it says what it cannot read.
+/// The collector's name in logs about unreadable objects.
 const NAME: &str = "garbage-collector";
-/// Reports that may wait for the collector; a reporter that waits loses nothing, its events are in the log.
+/// How many reports may wait for the collector. A waiting reporter loses nothing: its events are in the watch cache's
+/// log.
 const REPORTS: usize = 1024;
-/// An object that could not be dealt with is looked at again after this.
+/// The pause before an object that could not be handled is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What a reporter saw.
+/// What a reporter has seen.
 enum Report {
     Change {
         node: Node,
-        /// `None` once the object is gone.
+        /// `None` if the object is gone.
         current: Option<Arc<Object>>,
         previous: Option<Arc<Object>>,
     },
-    /// All changes of the resource up to here have been reported.
+    /// All changes of the resource up to this revision have been reported.
     Reached(ResourceId, Revision),
-    /// The resource is not served any more: its objects are neither alive nor gone.
+    /// The resource is not served any more: its objects count neither as alive nor as gone.
     Removed(ResourceId),
 }
 
-/// The tasks that report, one for each resource in the graph.
+/// The reporting tasks, one for each resource in the graph.
 struct Reporters {
     api: Arc<Api>,
     reports: mpsc::Sender<Report>,
@@ -75,7 +76,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             }
         }
         let report = tokio::select! {
-            // What the graph is not told it would never know.
+            // Without this reporter, the graph would miss changes.
             Some(ended) = reporters.running.join_next() => {
                 ended.map_err(|died| Error::Internal(died.to_string()))??;
                 queue = retry;
@@ -85,7 +86,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             Ok(()) = served.changed() => {
                 queue = retry;
                 queue.extend(reporters.follow(&served.borrow_and_update().clone(), &mut graph));
-                // Owners of a kind that was unknown may turn out to be gone.
+                // Owners of a formerly unknown kind may turn out to be gone.
                 queue.extend(graph.all_dependents().cloned());
                 continue;
             }
@@ -103,7 +104,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             unknown |= take_in(&api, &mut graph, report, &mut queue);
         }
         if removed {
-            // It may have been added again before its reporter said so.
+            // The resource may have been added again before its reporter noticed the removal.
             queue.extend(reporters.follow(&api.catalog.served(), &mut graph));
         }
         if unknown {
@@ -115,8 +116,8 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
 }
 
 impl Reporters {
-    /// Takes resources into the graph that are served and not in it, and starts to report them. Returns what may need
-    /// collecting.
+    /// Adds newly served resources to the graph and starts their reporters. Returns objects that may have to be
+    /// collected.
     fn follow(&mut self, served: &Served, graph: &mut Graph) -> Vec<Node> {
         if served.stored().all(|resource| graph.holds(resource.id)) {
             return Vec::new();
@@ -132,7 +133,7 @@ impl Reporters {
     }
 }
 
-/// Reports everything that has to do with owners, of one resource, until it is removed.
+/// Reports all changes of one resource that involve owners, until the resource is removed.
 async fn report(
     api: Arc<Api>,
     resource: ResourceId,
@@ -159,7 +160,7 @@ async fn report(
                 return Ok(());
             }
         }
-        // Also of a resource that is written to all the time.
+        // Also reported for a resource that is written to constantly.
         if watcher.at() > reached {
             reached = watcher.at();
             if reports.send(Report::Reached(resource, reached)).await.is_err() {
@@ -172,7 +173,7 @@ async fn report(
     }
 }
 
-/// Takes in what is there of these resources, and lists what may need collecting.
+/// Adds the present objects of these resources to the graph, and lists those that may have to be collected.
 fn load(api: &Api, state: &State, resources: &[Arc<Resource>], graph: &mut Graph) -> Vec<Node> {
     let mut queue = Vec::new();
     for resource in resources {
@@ -184,7 +185,7 @@ fn load(api: &Api, state: &State, resources: &[Arc<Resource>], graph: &mut Graph
     queue
 }
 
-/// Returns whether something is gone of which nobody knows who depended on it.
+/// Returns whether an object is gone whose dependents are unknown.
 fn take_in(api: &Api, graph: &mut Graph, report: Report, queue: &mut Vec<Node>) -> bool {
     match report {
         Report::Change { node, current: Some(object), .. } => put(api, graph, node, &object, queue),

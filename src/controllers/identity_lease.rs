@@ -1,5 +1,5 @@
-//! This server's lease in kube-system, by which everybody can see that it is alive, and which gives it its name: no
-//! server writes the lease of another one that lives.
+//! This server's lease in kube-system. It shows others that the server is alive, and reserves the server's name: no
+//! server writes the lease of another living one.
 
 mod claim;
 
@@ -20,17 +20,18 @@ use crate::schema::resource::Verb;
 use crate::tasks::{Failure, Tasks};
 use crate::tree::json;
 
-/// Of what the endpoints of the Service `kubernetes` are made.
+/// The annotation with the server's address, from which the endpoints of the Service `kubernetes` are made.
 pub(super) const ADDRESS: &str = "rowplane.dev/advertise-address";
-/// Which server of a host holds the lease: the same one after a restart.
+/// The annotation that identifies one of several servers on a host. It stays the same after a restart.
 const INSTANCE: &str = "rowplane.dev/instance";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
-/// Attempts in one heartbeat while others write the lease too.
+/// How often a heartbeat is tried while others write the same lease.
 const TRIES: usize = 5;
-/// Heartbeats come later by up to this share, so that replicas started together drift apart.
+/// The largest random delay of a heartbeat, as a fraction of the interval, so that replicas started together drift
+/// apart.
 const JITTER: f64 = 0.04;
 
-/// Renews the lease that has been claimed. If another server has taken it, this one must not go on under its name.
+/// Renews the claimed lease. If another server has taken it, this server must not continue under its name.
 pub async fn run(api: Arc<Api>, claimed: Arc<Claimed>, tasks: Tasks) -> Result<(), Error> {
     let heartbeat = Heartbeat { api: &api, claimed: &claimed };
     let mut held = Held::Lease(claimed.lease.clone());
@@ -52,13 +53,13 @@ pub async fn run(api: Arc<Api>, claimed: Arc<Claimed>, tasks: Tasks) -> Result<(
 
 /// What the server knows of its lease.
 enum Held {
-    /// It could not be written: somebody else may have been there, or the outcome is not known.
+    /// The last write failed: someone else may have written the lease, or the outcome is unknown.
     Lost,
-    /// The lease as it was last written, with its resourceVersion.
+    /// The lease as last written, with its resourceVersion.
     Lease(ObjectMap),
 }
 
-/// Why a heartbeat was not sent.
+/// Why a heartbeat failed.
 enum NotRenewed {
     Failed(Error),
     /// Another server holds the lease.
@@ -79,7 +80,8 @@ struct Heartbeat<'a> {
 }
 
 impl Heartbeat<'_> {
-    /// Renews the lease from what is known of it; what somebody else has written meanwhile is read first.
+    /// Renews the lease, starting from the last known version. If someone else has written it meanwhile, reads it
+    /// first.
     async fn renew(&self, held: &mut Held) -> Result<(), NotRenewed> {
         let mut last = None;
         for _ in 0..TRIES {
@@ -111,7 +113,7 @@ fn is_lost_race(error: &Error) -> bool {
 }
 
 impl Claimed {
-    /// The lease as it is now.
+    /// Reads the present lease.
     async fn read(&self, api: &Api) -> Result<Option<ObjectMap>, Error> {
         match api.get(self.target(), GetOptions { at: ReadAt::Latest }).await {
             Ok(found) => Ok(Some(found.to_map()?)),
@@ -120,7 +122,8 @@ impl Claimed {
         }
     }
 
-    /// Makes a lease that was found, or a new one, this server's as of now. Loses against whoever has written it since.
+    /// Makes a lease this server's as of now: the one that was found, or a new one. Fails if it has been written since
+    /// it was read.
     async fn write(&self, api: &Api, found: Option<ObjectMap>) -> Result<ObjectMap, Error> {
         match found {
             Some(mut lease) => {
@@ -138,16 +141,16 @@ impl Claimed {
         }
     }
 
-    /// The server that has taken this one's lease since it was claimed. People who edit the lease are none.
+    /// The server that has taken this server's lease since it was claimed. Edits by people do not count.
     fn usurper(&self, found: &ObjectMap) -> Option<String> {
         let holder = fields::text(found, &["spec", "holderIdentity"]);
         let of_a_server = holder.strip_prefix(self.identity.id()).is_some_and(|rest| rest.starts_with('_'));
-        // A database that has lost commits may show who held the lease before.
+        // A database that has lost commits may show an earlier holder.
         let since = renewed_at(found).is_some_and(|renewed| renewed > self.since);
         (of_a_server && holder != self.holder && since).then(|| holder.to_owned())
     }
 
-    /// Why this server ends; what it is called after a restart.
+    /// Why this server ends; it will take another name after a restart.
     fn yielded(&self, holder: &str) -> Failure {
         if let Some(instance) = &self.instance
             && let Err(error) = instance.forget()
@@ -187,7 +190,7 @@ impl Claimed {
     }
 }
 
-/// The object as it is now, for the next heartbeat to start from.
+/// The object as stored, from which the next heartbeat starts.
 fn stored(answer: Answer) -> Result<ObjectMap, Error> {
     match answer {
         Answer::Stored(object) => Ok(object.to_map()?),

@@ -1,7 +1,7 @@
-//! Servers that are gone: their leases are deleted some time after they have expired.
+//! Deletes the leases of dead servers, some time after they have expired.
 //!
-//! Late rather than too early: whoever finds no lease takes the server for dead. So a lease has expired when it has not
-//! been renewed for its duration by the watcher's own clock, as in client-go; clocks of hosts that differ do no harm.
+//! It is better to delete late than early: a server without a lease counts as dead. So a lease has expired when it has
+//! not changed for its duration by the observer's own clock, as in client-go; differing clocks of hosts do no harm.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::schema::names::Gvr;
 use crate::schema::resource::Verb;
 use crate::tree::Value;
 
-/// As it is called where it says what it cannot read.
+/// The controller's name in logs about unreadable objects.
 const NAME: &str = "identity-lease-gc";
-/// Where the leases of servers are.
+/// The namespace of the servers' leases.
 pub const NAMESPACE: &str = "kube-system";
-/// Tells them from other leases.
+/// The label that marks the leases of servers.
 pub(super) const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 pub(super) const COMPONENT: &str = "kube-apiserver";
 
@@ -48,7 +48,7 @@ pub fn leases(api: &Api) -> Option<&Arc<Resource>> {
     api.resources.get(&Gvr::fixed("coordination.k8s.io/v1", "leases"))
 }
 
-/// Whether there is a server's lease of this name and holder. One that cannot be read is none that is held.
+/// Whether a server's lease of this name has this holder. One that cannot be read does not count.
 pub fn is_held(api: &Api, state: &State, id: &str, holder: &str) -> bool {
     let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
     let Some(lease) = lease else { return false };
@@ -64,7 +64,7 @@ pub fn is_held(api: &Api, state: &State, id: &str, holder: &str) -> bool {
     }
 }
 
-/// Whether there is a lease of a server of this identity, or one that cannot be read and may be it.
+/// Whether a server's lease of this name exists. One that cannot be read counts.
 pub(super) fn is_server(api: &Api, state: &State, id: &str) -> bool {
     let lease = leases(api).and_then(|resource| state.get(resource.id, NAMESPACE, id));
     lease.is_some_and(|lease| match lease.json() {
@@ -76,10 +76,10 @@ pub(super) fn is_server(api: &Api, state: &State, id: &str) -> bool {
     })
 }
 
-/// The leases of servers in a state.
+/// The servers' leases in a state.
 pub(super) struct Servers {
     pub leases: Vec<(Arc<Object>, ObjectMap)>,
-    /// There are leases that cannot be read, and may be those of more servers.
+    /// Whether there are leases that cannot be read and may belong to more servers.
     pub and_more: bool,
 }
 
@@ -102,15 +102,15 @@ pub(super) fn read(api: &Api, state: &State) -> Servers {
     servers
 }
 
-/// Since when each lease is as it is, by the clock of this process alone. The times that are written in leases are those
-/// of other hosts' clocks, and the difference to this host's may be a day.
+/// Since when each lease is unchanged, by the clock of this process alone. The times inside leases come from other
+/// hosts' clocks, which may be wrong by a day.
 #[derive(Debug, Default)]
 pub(super) struct Sightings {
     seen: HashMap<Box<str>, (Revision, Instant)>,
 }
 
 impl Sightings {
-    /// Takes in the leases as they are `now`, and forgets those that are gone.
+    /// Notes the leases as they are `now`, and forgets those that are gone.
     pub fn look(&mut self, leases: &[(Arc<Object>, ObjectMap)], now: Instant) {
         let mut seen = HashMap::with_capacity(leases.len());
         for (lease, _) in leases {
@@ -121,8 +121,8 @@ impl Sightings {
         self.seen = seen;
     }
 
-    /// Whether the holder has not renewed its lease for as long as it promised, while this server was looking; a lease
-    /// that does not say is nobody's.
+    /// Whether the holder has failed to renew its lease for its duration while this server was watching. A lease
+    /// without a duration belongs to nobody.
     pub fn is_dead(&self, lease: &Object, map: &ObjectMap, now: Instant) -> bool {
         let Some(promised) = promised(map) else { return true };
         let seen = self.seen.get(lease.name()).filter(|(revision, _)| *revision == lease.revision());
@@ -130,7 +130,7 @@ impl Sightings {
     }
 }
 
-/// Deletes a server's lease unless it has been written since it was read.
+/// Deletes a server's lease, unless it has been written since it was read.
 pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
     let Some(resource) = leases(api) else { return Ok(()) };
     let uid = metadata(&lease.to_map()?).map(|metadata| meta::text(metadata, "uid").to_owned());
@@ -147,15 +147,15 @@ pub async fn delete(api: &Api, lease: &Object) -> Result<(), Error> {
     }
 }
 
-/// How long after a heartbeat the next one comes at the latest. `None`: the lease says no time or no duration, so it is
-/// nobody's.
+/// The longest time until the next heartbeat. `None` if the lease lacks a time or a duration, so that it belongs to
+/// nobody.
 pub(super) fn promised(lease: &ObjectMap) -> Option<Duration> {
     renewed_at(lease)?;
     let seconds = lease.get("spec")?.get("leaseDurationSeconds").and_then(Value::as_i64)?;
     Some(Duration::from_secs(seconds.max(0).unsigned_abs()))
 }
 
-/// The last heartbeat of a lease's holder.
+/// The time of the last heartbeat, according to its sender.
 pub(super) fn renewed_at(lease: &ObjectMap) -> Option<Timestamp> {
     fields::text(lease, &["spec", "renewTime"]).parse().ok()
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn of_an_hour(revision: u64) -> (Arc<Object>, ObjectMap) {
-        // A day in the past, or this clock is a day ahead: nobody can tell.
+        // The time is long ago, or this host's clock is ahead: nobody can tell.
         lease(json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600}), revision)
     }
 
@@ -189,11 +189,11 @@ mod tests {
         };
         assert!(!is_dead(&of_an_hour(1), start));
         assert!(!is_dead(&of_an_hour(1), start + hour / 2));
-        // A heartbeat, whatever time it says.
+        // A heartbeat counts, whatever time it contains.
         assert!(!is_dead(&of_an_hour(2), start + hour));
         assert!(!is_dead(&of_an_hour(2), start + hour * 2 - Duration::from_secs(1)));
         assert!(is_dead(&of_an_hour(2), start + hour * 2));
-        // Another one of that name.
+        // A new lease of the same name.
         assert!(!is_dead(&of_an_hour(3), start + hour * 2));
     }
 

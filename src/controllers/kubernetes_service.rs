@@ -1,8 +1,7 @@
 //! How Pods find the servers: the Service `kubernetes` in `default`, its Endpoints and its EndpointSlice
 //! (`pkg/controlplane/controller/kubernetesservice`, `pkg/controlplane/reconcilers`).
 //!
-//! Servers write the address at which they can be reached into their leases; whoever leads makes endpoints of those
-//! that live.
+//! Each server writes its address into its lease; the leader makes endpoints of the addresses of living servers.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -29,21 +28,22 @@ const NAME: &str = "kubernetes";
 const SERVICES: Gvr = Gvr::fixed("v1", "services");
 const ENDPOINTS: Gvr = Gvr::fixed("v1", "endpoints");
 const SLICES: Gvr = Gvr::fixed("discovery.k8s.io/v1", "endpointslices");
-/// The port of the Service, whatever that of the servers is.
+/// The port of the Service, whatever the ports of the servers are.
 const PORT: u16 = 443;
-/// As upstream's.
+/// The same period as upstream's.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Where this server can be reached.
+/// The address at which this server can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertised {
-    /// `None` if the host has no address but its own.
+    /// `None` if the host has only loopback addresses.
     pub address: Option<IpAddr>,
     pub port: u16,
 }
 
 impl Advertised {
-    /// The address of the flag, else the one that is bound, else the one by which this host reaches others.
+    /// The address of the flag; without it, the bound one; if that is unspecified or loopback, the address from which
+    /// this host reaches others.
     pub fn new(flag: Option<IpAddr>, bound: SocketAddr) -> Self {
         let own = bound.ip();
         let address = if own.is_unspecified() || own.is_loopback() { outgoing(own) } else { Some(own) };
@@ -51,9 +51,9 @@ impl Advertised {
     }
 }
 
-/// Which address the host would send from; nothing is sent.
+/// The address from which the host would send. Nothing is sent.
 fn outgoing(family: IpAddr) -> Option<IpAddr> {
-    // Of the networks for documentation: only the default route leads there.
+    // Addresses from networks for documentation, so that the default route is used.
     let (any, far): (IpAddr, IpAddr) = match family {
         IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
         IpAddr::V6(_) => {
@@ -66,7 +66,7 @@ fn outgoing(family: IpAddr) -> Option<IpAddr> {
     (!own.is_unspecified() && !own.is_loopback()).then_some(own)
 }
 
-/// Looks again and again after what has been changed or deleted.
+/// Restores the objects regularly, in case they were changed or deleted.
 pub async fn run(api: Arc<Api>, advertised: Advertised) -> Result<(), Error> {
     let mut sightings = Sightings::default();
     loop {
@@ -76,7 +76,7 @@ pub async fn run(api: Arc<Api>, advertised: Advertised) -> Result<(), Error> {
     }
 }
 
-/// Creates the Service if it is missing, and brings its endpoints up to date.
+/// Creates the Service if it is missing, and updates its endpoints.
 pub(super) async fn reconcile(
     api: &Api,
     advertised: &Advertised,
@@ -95,7 +95,7 @@ pub(super) async fn reconcile(
     let live = servers.leases.iter().filter(|(lease, map)| !sightings.is_dead(lease, map, now));
     let mut addresses: BTreeSet<String> = live.filter_map(|(_, map)| address_of(map)).collect();
     if servers.and_more || addresses.is_empty() && api.store.backend().shared() {
-        // Nobody tells who else is there, so nobody is taken off.
+        // Unreadable leases may belong to living servers, so no known address is removed.
         addresses.extend(known.iter().flat_map(addresses_of));
     }
     addresses.extend(advertised.address.map(|address| address.to_string()));
@@ -107,7 +107,7 @@ pub(super) async fn reconcile(
     put(api, &SLICES, known_slice, slice, &["endpoints", "ports"]).await
 }
 
-/// The object `kubernetes` of a kind, if there is one. The outer `None` means that it cannot be read: then it stays.
+/// The object `kubernetes` of a resource; `Some(None)` if it does not exist, `None` if it cannot be read and must stay.
 fn found(api: &Api, state: &State, resource: &Gvr) -> Option<Option<ObjectMap>> {
     let resource = api.resources.get(resource);
     let Some(object) = resource.and_then(|resource| state.get(resource.id, NAMESPACE, NAME)) else {
@@ -117,7 +117,7 @@ fn found(api: &Api, state: &State, resource: &Gvr) -> Option<Option<ObjectMap>> 
     object.to_map().inspect_err(told).ok().map(Some)
 }
 
-/// Where the server of a lease says it can be reached.
+/// The address in a server's lease.
 fn address_of(lease: &ObjectMap) -> Option<String> {
     let annotation = fields::at(lease, &["metadata", "annotations", super::identity_lease::ADDRESS])?;
     annotation.as_str().map(str::to_owned)
@@ -129,7 +129,7 @@ fn addresses_of(endpoints: &ObjectMap) -> impl Iterator<Item = String> {
     addresses.filter_map(|address| address["ip"].as_str().map(str::to_owned))
 }
 
-/// Creates the object, or replaces these members of the one that is there if they differ.
+/// Creates the object, or replaces these members if they differ.
 async fn put(
     api: &Api,
     resource: &Gvr,
@@ -150,7 +150,7 @@ async fn put(
     let Some(resource) = api.resources.get(resource) else { return Ok(()) };
     let target = Target { resource, namespace: NAMESPACE, name: NAME };
     match api.update(&Request::own(Verb::Update, target), Body::Object(&object)).await {
-        // Another server was faster, or somebody deletes it: the next round will see.
+        // Another server was faster, or the object is being deleted: the next round will handle it.
         Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -184,7 +184,7 @@ fn endpoints(addresses: &BTreeSet<String>, port: u16) -> Value {
     })
 }
 
-/// Of one family: of IPv6 only if there is no other.
+/// An EndpointSlice has addresses of one family: IPv6 only if there are no others.
 fn slice(addresses: &BTreeSet<String>, port: u16) -> Value {
     let is_v6 = |address: &&String| address.contains(':');
     let (v6, v4): (Vec<_>, Vec<_>) = addresses.iter().partition(is_v6);

@@ -1,7 +1,8 @@
-//! One of each controller at a time: the replica that holds the lease runs them.
+//! Leader election: the replica that holds the lease runs the controllers.
 //!
-//! As in client-go, a holder is dead when its lease has not changed for its duration by the watcher's own clock, so
-//! clocks that differ do no harm. Controllers stay idempotent and guarded by preconditions: for a moment there may be two.
+//! As in client-go, a holder is dead when its lease has not changed for its duration by the observer's own clock, so
+//! differing clocks do no harm. Two replicas may lead for a moment, so controllers are idempotent and guarded by
+//! preconditions.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -25,32 +26,32 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 const LEASE: &str = "rowplane-controllers";
-/// A holder that has not renewed for so long is dead.
+/// A holder that has not renewed its lease for this long is dead.
 const DURATION: Duration = Duration::from_secs(5);
-/// A holder that could not renew for so long stops by itself, before others start.
+/// A holder that could not renew its lease for this long stops leading, before another replica starts.
 const DEADLINE: Duration = Duration::from_secs(4);
 const RENEWAL: Duration = Duration::from_secs(2);
-/// Between two looks at somebody else's lease; a change of it is seen at once.
+/// The time between two checks of another replica's lease. A change of the lease is noticed at once.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Whether this replica leads, and the means to change that.
 pub struct Election {
-    /// Unlike that of any other process; unset until this server has a name.
+    /// Unique among all processes. Unset until this server has a name.
     holder: OnceLock<String>,
     contested: bool,
     leading: watch::Sender<bool>,
-    /// 1 while this replica leads.
+    /// The gauge is 1 while this replica leads.
     status: Gauge,
 }
 
 impl Election {
-    /// Among replicas; [`run`] takes part in it.
+    /// An election among replicas, in which [`run`] takes part.
     pub fn contested(metrics: &Metrics) -> Self {
         let (leading, status) = (watch::Sender::new(false), metrics.leader_status(LEASE));
         Self { holder: OnceLock::new(), contested: true, leading, status }
     }
 
-    /// Without others there is nothing to elect.
+    /// For a single server, which always leads.
     pub fn alone() -> Self {
         let (leading, status) = (watch::Sender::new(true), Gauge::noop());
         Self { holder: OnceLock::new(), contested: false, leading, status }
@@ -60,13 +61,13 @@ impl Election {
         *self.leading.borrow()
     }
 
-    /// Returns as soon as this replica leads, or as it does not.
+    /// Returns once this replica leads, or if `leader` is false, once it does not.
     pub async fn becomes(&self, leader: bool) {
-        // The sender is here, so the wait cannot fail.
+        // `self` holds the sender, so waiting cannot fail.
         let _ = self.leading.subscribe().wait_for(|leads| *leads == leader).await;
     }
 
-    /// Whether there are others.
+    /// Whether other replicas can exist.
     pub fn is_contested(&self) -> bool {
         self.contested
     }
@@ -84,22 +85,22 @@ impl Election {
     }
 }
 
-/// Takes part in the election as `holder`, which is unlike that of any other process.
+/// Takes part in the election as `holder`, which must be unique among all processes.
 pub async fn run(api: Arc<Api>, election: Arc<Election>, holder: String) -> Result<(), Error> {
     let Some(resource) = leases(&api) else { return Ok(()) };
     election.holder.get_or_init(|| holder);
-    // Whatever ended the run before, the lease may have passed on since.
+    // The lease may have passed to another replica since the earlier run ended.
     election.set(false);
     let mut candidate = Candidate { api: &api, resource, holder: election.holder(), seen: None };
     let mut watcher = api.cache.watch(resource.id, api.cache.any().revision);
     let mut renewed = Instant::now();
     loop {
         let began = Instant::now();
-        // A write that hangs must not make a leader of somebody who cannot know whether it is one.
+        // If a write hangs, this replica cannot know whether it leads, so it does not.
         let attempt = tokio::time::timeout(DEADLINE / 2, candidate.take_or_renew()).await;
         match attempt.unwrap_or_else(|_| Err(Error::deadline())) {
             Ok(true) => {
-                // Others may have seen it as soon as it was sent, and count from then.
+                // Others may have seen the renewal as soon as it was sent, and count from then on.
                 renewed = began;
                 election.set(true);
             }
@@ -121,7 +122,7 @@ pub async fn run(api: Arc<Api>, election: Arc<Election>, holder: String) -> Resu
     }
 }
 
-/// Gives the lease up, so that another replica need not wait for its end.
+/// Gives the lease up, so that another replica need not wait until it expires.
 pub async fn release(api: &Api, election: &Election) -> Result<(), Error> {
     let Some(resource) = leases(api).filter(|_| election.leads()) else { return Ok(()) };
     election.set(false);
@@ -139,12 +140,12 @@ struct Candidate<'a> {
     api: &'a Api,
     resource: &'a Arc<Resource>,
     holder: &'a str,
-    /// The version of somebody else's lease that was seen last, and since when.
+    /// The revision of another replica's lease, and since when it is unchanged.
     seen: Option<(Revision, Instant)>,
 }
 
 impl Candidate<'_> {
-    /// Whether the lease is this replica's now.
+    /// Takes or renews the lease. Returns whether this replica holds it.
     async fn take_or_renew(&mut self) -> Result<bool, Error> {
         let taken = match self.read().await? {
             None => self.create().await,
@@ -160,7 +161,7 @@ impl Candidate<'_> {
         };
         match taken {
             Ok(()) => Ok(true),
-            // Somebody was faster.
+            // Another replica was faster.
             Err(Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -184,7 +185,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// The lease with this replica as its holder from now on.
+    /// The lease with this replica as its holder.
     fn mine(&self, mut lease: ObjectMap) -> ObjectMap {
         let now = gotext::micro_time(Timestamp::now());
         let new = text(&lease, "holderIdentity") != self.holder;

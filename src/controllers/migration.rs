@@ -1,8 +1,8 @@
-//! StorageVersionMigrations: rows that are stored in an encoding of old are written again, through the ordinary write
-//! path, at a bounded rate.
+//! StorageVersionMigrations: rows in an outdated encoding are written again, through the ordinary write path, at a
+//! bounded rate.
 //!
-//! What is left to do stands in the database (`objects.stored_version`), and how far a migration is in its status: whoever
-//! leads next goes on. Upstream's three controllers are one here.
+//! The remaining work is in the database (`objects.stored_version`), and a migration's progress in its status, so that
+//! the next leader can continue. Upstream's three controllers are one here.
 
 mod pace;
 mod report;
@@ -33,21 +33,21 @@ pub fn migrations() -> GroupResource {
     GroupResource::new("storagemigration.k8s.io", "storageversionmigrations")
 }
 
-/// What cannot go on yet is looked at again after this.
+/// The pause before work that cannot continue yet is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How migrations are made.
+/// Settings of migrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Objects written per second, by each migration.
+    /// The most objects that each migration writes per second.
     pub rate: u32,
     pub agreement: Agreement,
 }
 
-/// Whether servers say how they encode.
+/// Whether servers publish how they encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// In StorageVersions: nothing is migrated before all of them say the same.
+    /// They do, in StorageVersions: nothing is migrated before all of them agree.
     Registered,
     Unknown,
 }
@@ -82,16 +82,16 @@ struct Migrator {
     api: Arc<Api>,
     config: Config,
     reporter: Reporter,
-    /// Ends with the controller.
+    /// Running migrations. They end with the controller.
     working: JoinSet<(GroupResource, Result<(), Error>)>,
     busy: HashSet<GroupResource>,
 }
 
-/// Whether something can only be done later.
+/// Whether some work can only be done later.
 type Waits = bool;
 
 impl Migrator {
-    /// Does or starts what is to be done by now.
+    /// Carries out or starts all work that can be done now.
     async fn look(&mut self) -> Result<Waits, Error> {
         let state = self.api.cache.fresh().await?;
         let mut by_resource: BTreeMap<GroupResource, Vec<Migration>> = BTreeMap::new();
@@ -134,11 +134,11 @@ impl Migrator {
         if let Err(hindrance) = work::agreement(&self.api, state, &resource, self.config.agreement) {
             let report = Step::Report { progress: Default::default(), hindrance: Some(hindrance) };
             self.reporter.step(&migration.name, &report).await?;
-            // The StorageVersion will change.
+            // A change of the StorageVersion will lead to another check.
             return Ok(false);
         }
         let Some(checkpoint) = migration.checkpoint else {
-            // Whoever writes from now on writes in the version all agree on.
+            // From this revision on, all writes use the version that all servers agree on.
             let now = self.api.cache.clock().await?.revision;
             self.reporter.step(&migration.name, &Step::Checkpoint(now.0)).await?;
             return Ok(false);
@@ -161,7 +161,7 @@ impl Migrator {
         Ok(false)
     }
 
-    /// The resource in the version in which it is stored.
+    /// Looks the resource up in its storage version.
     fn find(&self, name: &GroupResource) -> Found {
         let resources = self.api.catalog.served();
         let versions = resources.registry().group(&name.group).map(|group| &group.versions[..]);
@@ -196,6 +196,6 @@ impl Migrator {
 enum Found {
     Resource(Arc<Resource>),
     Nothing,
-    /// It is served, and cannot be migrated.
+    /// It is served, but cannot be migrated.
     Unfit(String),
 }

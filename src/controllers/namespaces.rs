@@ -1,5 +1,5 @@
-//! Namespaces that are being deleted: everything in them is deleted, Pods first (KEP-5080), then their last finalizer is
-//! taken off. While something remains, their conditions say what.
+//! Empties namespaces that are being deleted: everything in them is deleted, Pods first (KEP-5080), then their last
+//! finalizer is removed. Meanwhile their conditions tell what is left.
 
 mod remains;
 
@@ -26,9 +26,9 @@ use crate::kinds::behavior::deletion::{Dependents, Propagation};
 use crate::kinds::behavior::part::Part;
 use crate::long_work::{Turn, decoding};
 
-/// The finalizer that this controller answers for.
+/// The finalizer that this controller removes.
 const FINALIZER: &str = "kubernetes";
-/// While something in a namespace waits for others (finalizers, grace periods), it is looked at again this often.
+/// How often a namespace is checked again while objects in it wait for finalizers or grace periods.
 const RETRY: Duration = Duration::from_millis(250);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {
@@ -47,7 +47,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     }
 }
 
-/// Goes once through all terminating namespaces. Returns whether any is left.
+/// Handles all terminating namespaces once. Returns whether any is left.
 async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error> {
     let mut waiting = false;
     let all = api.cache.any().objects(namespaces.id);
@@ -71,7 +71,8 @@ async fn empty_all(api: &Api, namespaces: &Arc<Resource>) -> Result<bool, Error>
     Ok(waiting)
 }
 
-/// Deletes what is in a namespace and finalizes it once nothing is left. Returns whether it is done with.
+/// Deletes the content of a namespace, and finalizes it once nothing is left. Returns whether the namespace needs no
+/// more work.
 async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     let found = match api.get(target, GetOptions { at: ReadAt::Latest }).await {
         Ok(found) => found.to_map()?,
@@ -83,7 +84,7 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     }
     let served = api.catalog.served();
     let remains = delete_contents(api, &served, target.name).await?;
-    // What came to be served meanwhile may have contents, too.
+    // A resource that was added meanwhile may have objects in the namespace.
     if remains.is_nothing() && api.catalog.served().generation == served.generation {
         finalize(api, target, found).await?;
         return Ok(true);
@@ -103,7 +104,8 @@ fn is_ours(namespace: &ObjectMap) -> bool {
     finalizers.into_iter().flatten().any(|finalizer| finalizer == FINALIZER)
 }
 
-/// Deletes what is in a namespace, anything else only once no Pod is left: what Pods use, they may need to end.
+/// Deletes the content of a namespace. Other objects are deleted only once no Pod is left, since Pods may need them to
+/// terminate.
 async fn delete_contents(api: &Api, served: &Served, namespace: &str) -> Result<Remains, Error> {
     let (pods, others): (Vec<_>, Vec<_>) = namespaced(served).partition(|resource| is_pods(resource));
     let mut remains = delete_all(api, &pods, namespace).await?;
@@ -124,8 +126,8 @@ async fn delete_all(api: &Api, resources: &[&Arc<Resource>], namespace: &str) ->
             remains.failed(&error);
         }
     }
-    // Every create requires the version of the namespace on which it was admitted (`api/admission/namespace.rs`), so none
-    // commits after the one that marked it: a fresh state without contents is the end.
+    // Every create requires the version of the namespace with which it was admitted (`api/admission/namespace.rs`), so
+    // none commits after the namespace was marked: a fresh state without content is final.
     let state = api.cache.fresh().await?;
     let mut turn = Turn::default();
     for resource in resources {
@@ -145,12 +147,12 @@ async fn delete_objects(api: &Api, resource: &Arc<Resource>, namespace: &str) ->
     let objects = api.cache.any().objects(resource.id);
     let mut turn = Turn::default();
     for object in objects.range(&Range::of(Some(namespace))) {
-        // Which finalizers an unreadable object has is not known: it stays until somebody deletes it by its name.
+        // An unreadable object may have finalizers, so it stays until someone deletes it by name.
         if let Err(error) = object.json() {
             api.unreadable.tell("namespaces", object, error);
             continue;
         }
-        // What is terminating already waits for somebody else.
+        // The object is terminating already and waits for someone else.
         if object.mentions("deletionTimestamp")
             && metadata(&object.to_map()?).is_some_and(meta::is_terminating)
         {

@@ -1,5 +1,5 @@
-//! Registers this server's storage versions: after its lease is there, and again when they are found missing or when
-//! something else is served.
+//! Registers this server's storage versions: once it has its lease, and again when entries are missing or the served
+//! resources change.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::{Extent, OwnRegistration};
 
-/// Entries that somebody has edited or deleted are repaired this often.
+/// How often entries that were edited or deleted are repaired.
 const PASS: Duration = Duration::from_secs(600);
-/// Between the attempts of a round.
+/// The pause between the attempts of a round.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-/// So many attempts have to fail before clients are told of it, as upstream does.
+/// How many attempts must fail before clients are told, as upstream does.
 const ATTEMPTS: u32 = 3;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-/// `holder` is this process in its lease.
+/// `holder` identifies this process in its lease.
 pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate: Gate) -> Result<(), Error> {
     let mut extent = Extent::Whole;
     let mut failures = Failures::default();
     let mut served = api.catalog.subscribe();
     loop {
-        // Without a lease the collector would take the entries for those of a server that is gone, and a name that
-        // another server has taken is not registered against that one.
+        // Without a lease, the entries would be collected as those of a dead server. And the server must not register
+        // under a name that another server has taken.
         lease(&api, own.server(), &holder).await?;
         served.mark_unchanged();
         let started = Instant::now();
@@ -53,11 +53,11 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate:
     }
 }
 
-/// Attempts that have failed one after another.
+/// The number of attempts that have failed in a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Failures(u32);
 
-/// What follows from a failure.
+/// How to proceed after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Next {
     /// Whether clients are told why they wait.
@@ -66,7 +66,8 @@ struct Next {
 }
 
 impl Failures {
-    /// Upstream gives a resource up after a round, for ten minutes; here the next attempts come soon, and ever later.
+    /// Notes a failure. Upstream gives up on a resource for ten minutes after a round; here the pauses between attempts
+    /// grow.
     fn add(&mut self) -> Next {
         self.0 += 1;
         let beyond = self.0.saturating_sub(ATTEMPTS).min(10);

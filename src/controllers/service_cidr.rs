@@ -1,5 +1,5 @@
-//! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses until somebody adds
-//! others (`pkg/controlplane/controller/defaultservicecidr`).
+//! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses unless other
+//! ServiceCIDRs are added (`pkg/controlplane/controller/defaultservicecidr`).
 
 use super::bootstrap;
 use crate::api::decode::Body;
@@ -18,7 +18,7 @@ use crate::tree::{Value, json};
 const RESOURCE: Gvr = Gvr::fixed("networking.k8s.io/v1", "servicecidrs");
 const MANAGER: &str = "kubernetes-service-cidr-controller";
 
-/// Creates it if it is missing, gives it the second network that the flags have got, and says that it is ready.
+/// Creates it if it is missing, adds a second network that the flags have gained, and sets its condition to ready.
 pub async fn reconcile(api: &Api) -> Result<(), Error> {
     let Some(resource) = api.resources.get(&RESOURCE) else { return Ok(()) };
     let networks: Vec<String> = api.config.services.networks.iter().map(ToString::to_string).collect();
@@ -65,7 +65,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
 enum Found {
     Nothing,
     Object(ObjectMap),
-    /// It is there, and stays as it is.
+    /// It exists, and must stay as it is.
     Unreadable,
 }
 

@@ -1,5 +1,5 @@
-//! Addresses and ports that were claimed for a Service that never came to be, or is gone: a server that crashes leaves
-//! such behind.
+//! Releases addresses and ports that are claimed for Services that do not exist: a server that crashes leaves such
+//! claims behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::api::error::Error;
 use crate::api::services::Orphan;
 use crate::long_work;
 
-/// As upstream's repair loop. A claim that is seen twice without its Service is longer than any request may take.
+/// Upstream's period. A claim without a Service in two consecutive passes is older than any request can be.
 const PERIOD: Duration = Duration::from_secs(180);
 
 pub async fn run(api: Arc<Api>) -> Result<(), Error> {

@@ -1,6 +1,6 @@
-//! Servers whose lease is gone: their entries in StorageVersions go, and StorageVersions that nobody is left in.
+//! Removes the StorageVersion entries of servers whose lease is gone, and StorageVersions without entries.
 //!
-//! A lease that has expired still counts: [`super::identity_lease_gc`] deletes it in its own time.
+//! A lease that has expired still counts: [`super::identity_lease_gc`] deletes it in time.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     loop {
         while !versions.next().await?.is_empty() {}
         while !leases.next().await?.is_empty() {}
-        // Judged on the newest state, and written only if the StorageVersions are still as they were judged.
+        // Decided on the newest state, and written only if the StorageVersions have not changed since.
         api.withdraw(None, |state, server| !is_server(&api, state, server)).await?;
         tokio::select! {
             () = versions.changed() => {}

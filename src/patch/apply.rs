@@ -1,9 +1,9 @@
-//! Server-side apply: who owns which fields, and what an applied configuration makes of an object.
+//! Server-side apply: which manager owns which fields, and how an applied configuration changes an object.
 //!
-//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`docs/spec/patch-apply.md`, section 4): a [`schema::Schema`]
-//! says how values of a kind are taken apart, a [`fields::FieldSet`] holds paths, and [`ownership`] keeps the sets of
-//! all managers of an object true to what writes do. Objects come in the version of their schema; whoever calls
-//! converts.
+//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`docs/spec/patch-apply.md`, section 4). A
+//! [`schema::Schema`] tells how values of a kind are merged, a [`fields::FieldSet`] is a set of paths, and
+//! [`ownership`] updates the sets of an object's managers when the object is written. Objects are in the version of
+//! their schema; callers convert them.
 
 pub mod compare;
 pub mod conflict;

@@ -1,7 +1,7 @@
-//! JSON patch (RFC 6902) with the habits of evanphx/json-patch v4, which upstream uses.
+//! JSON patch (RFC 6902) with the deviations of evanphx/json-patch v4, which upstream uses.
 //!
-//! Negative indices count from the end, `replace` of an absent member adds it, and `test` takes an absent member for
-//! null. A patch applies as a whole or not at all.
+//! Negative indices count from the end, `replace` of an absent member adds it, and `test` treats an absent member as
+//! null. A patch is applied as a whole or not at all.
 
 mod pointer;
 
@@ -14,15 +14,15 @@ use crate::tree::{Map, Value};
 use pointer::{Target, container, found};
 pub use touched::sort_touched;
 
-/// The largest number of operations of one patch.
+/// The most operations in one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// How many bytes the `copy` operations of one patch may add.
+/// How many bytes the `copy` operations of one patch may add in total.
 pub const MAX_COPIED: usize = 3 * 1024 * 1024;
-/// How many elements and members the operations of one patch may move. An element that is inserted or removed moves all
-/// that follow it, so that ten thousand operations on a list of a million would move ten thousand million.
+/// How many elements and members the operations of one patch may move in total. Inserting or removing an element moves
+/// all elements behind it, so ten thousand operations on a list of a million elements would move ten thousand million.
 pub const MAX_MOVED: usize = 100_000_000;
 
-/// What the operations of a patch have done so far.
+/// How much work the operations of a patch have done so far.
 #[derive(Default)]
 struct Work {
     copied: usize,
@@ -42,7 +42,7 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(document)
 }
 
-/// Checks what can be told without the document, as upstream does before it reads the object.
+/// Makes the checks that need no document, as upstream does before it reads the object.
 pub fn operations(patch: &Value, decoding: Decoding) -> Result<&[Value], PatchError> {
     let list = match patch {
         Value::Array(list) => list.as_slice(),
@@ -58,8 +58,8 @@ pub fn operations(patch: &Value, decoding: Decoding) -> Result<&[Value], PatchEr
     Ok(list)
 }
 
-/// Two decoders read patches at upstream: the one that checks has types of its own, as has the library. `of` is the
-/// type of the list, or of an element.
+/// The error of a body that cannot be decoded. Upstream decodes patches twice, into types of its own for the check and
+/// into types of the library; `of` names the two types of the list, or of an element.
 fn undecodable(value: &Value, decoding: Decoding, of: [&str; 2]) -> PatchError {
     let found = gotext::json_kind(value);
     let [checked, library] = of;
@@ -71,7 +71,7 @@ fn undecodable(value: &Value, decoding: Decoding, of: [&str; 2]) -> PatchError {
     })
 }
 
-/// Whether some operation is about the value at `place`, what holds it, or what it holds.
+/// Whether an operation touches the value at `place`, one of its ancestors, or one of its descendants.
 pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     let about = |operation: &Value, field: &str| {
         operation.get(field).and_then(Value::as_str).is_some_and(|path| pointer::meets(path, place))
@@ -80,7 +80,7 @@ pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     operations.iter().any(|operation| about(operation, "path") || about(operation, "from"))
 }
 
-/// One operation; `None` if it fails, whatever the reason.
+/// Carries out one operation; `None` if it fails for any reason.
 fn step(document: &mut Value, operation: &Value, work: &mut Work) -> Option<()> {
     let operation = operation.as_object()?;
     let path = operation.get("path")?.as_str()?;
@@ -96,7 +96,7 @@ fn step(document: &mut Value, operation: &Value, work: &mut Work) -> Option<()> 
         "move" => {
             let from = from(operation)?;
             let moved = remove(document, from, work)?;
-            // What goes no deeper than it was needs no look.
+            // A value that does not move deeper than it was need not be checked.
             if steps(path) > steps(from) {
                 check_moved(path, &moved, work)?;
             }
@@ -172,12 +172,12 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-/// Copies of a value into itself would double its depth each.
+/// Checks that the value is not too deep at `path`: copying a value into itself would double its depth each time.
 fn check_depth(path: &str, value: &Value) -> Option<()> {
     (steps(path).saturating_add(depth(value)) <= MAX_DEPTH).then_some(())
 }
 
-/// As [`check_depth`], of a value that the patch did not bring along.
+/// Like [`check_depth`], for a value of the document; counts the visited values as moved.
 fn check_moved(path: &str, value: &Value, work: &mut Work) -> Option<()> {
     work.moved += nodes(value);
     check_depth(path, value)
@@ -187,7 +187,7 @@ fn steps(path: &str) -> usize {
     path.bytes().filter(|byte| *byte == b'/').count()
 }
 
-/// Values within a value, and itself.
+/// The number of values in a value, counting itself.
 fn nodes(value: &Value) -> usize {
     1 + match value {
         Value::Object(members) => members.values().map(nodes).sum::<usize>(),
@@ -196,7 +196,7 @@ fn nodes(value: &Value) -> usize {
     }
 }
 
-/// An absent member reads as null.
+/// Reads a value; an absent member reads as null.
 fn get(document: &Value, path: &str) -> Option<Value> {
     found(document, path).cloned()
 }

@@ -1,10 +1,11 @@
-//! Merge patch (RFC 7386) with the habits of evanphx/json-patch v4, which upstream uses.
+//! Merge patch (RFC 7386) with the deviations of evanphx/json-patch v4, which upstream uses.
 
 use super::{Decoding, PatchError};
 use crate::gotext;
 use crate::tree::{Map, Value};
 
-/// Applies `patch` to `document`. Unchecked, an array replaces the document, which then fails to decode.
+/// Applies `patch` to `document`. With [`Decoding::Unchecked`], an array replaces the document, whose decoding fails
+/// later.
 pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Value, PatchError> {
     match (patch, decoding) {
         (Value::Object(patch), _) => {
@@ -25,7 +26,7 @@ pub fn apply(mut document: Value, patch: Value, decoding: Decoding) -> Result<Va
     }
 }
 
-/// Whether `patch` says something of the member at `place`, of what holds it, or of what it holds.
+/// Whether `patch` touches the member at `place`, one of its ancestors, or one of its descendants.
 pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     let Some((first, rest)) = place.split_first() else { return true };
     let Value::Object(members) = patch else { return true };
@@ -49,13 +50,13 @@ fn merge_objects(object: &mut Map, patch: Map) {
 fn merge(current: &mut Value, patch: Value) {
     match (current, patch) {
         (Value::Object(object), Value::Object(patch)) => merge_objects(object, patch),
-        // Upstream's library forgets to prune here: an array that replaces an object keeps its nulls.
+        // Upstream's library does not prune in this case: an array that replaces an object keeps its nulls.
         (current @ Value::Object(_), patch) => *current = patch,
         (current, patch) => *current = without_nulls(patch),
     }
 }
 
-/// Drops null members at every depth; nulls that are elements of arrays stay.
+/// Drops null members at every depth. Nulls in arrays stay.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -67,8 +68,8 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Sorts the objects of a result that upstream's library takes apart, which is how Go prints them: those that the patch
-/// reaches into, and all that is new. What replaces an object with something else stays as it was sent.
+/// Sorts those objects of a result that upstream's library decodes, since Go prints maps sorted: the objects on the
+/// patch's paths, and everything new. A value that replaces an object stays as it was sent.
 pub fn sort_touched(result: &mut Value, patch: &Value, before: Option<&Value>) {
     match (result, patch, before) {
         (Value::Object(result), Value::Object(patch), Some(Value::Object(before))) => {
@@ -110,7 +111,8 @@ mod tests {
         }
     }
 
-    /// Names in any order, half of them nulls, on objects small and large: against removals one after the other.
+    /// Compares with a removal of one member after the other, for names in any order, half of them null, in small and
+    /// large objects.
     #[test]
     fn nulls_leave_the_other_members_in_their_order() {
         for members in [3, 23, 24, 25, 500] {

@@ -1,7 +1,7 @@
-//! Strategic merge patch: a merge patch that knows the kind.
+//! Strategic merge patch: a merge patch that uses the types of the kind.
 //!
-//! Lists are merged element by element where the kind says so, by one field of the elements. Members of a patch whose
-//! names begin with a dollar sign are directives. The rules and texts are those of apimachinery's
+//! Where the type says so, lists are merged element by element, matched by one field. Members of a patch whose names
+//! start with a dollar sign are directives. The rules and texts are those of apimachinery's
 //! `strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta` (`docs/spec/patch-apply.md`, section 3).
 
 mod list;
@@ -24,19 +24,19 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const ELEMENT_ORDER: &str = "$setElementOrder";
 
-/// Whether `patch` says something of the member at `place`, of what holds it, or of what it holds.
+/// Whether `patch` touches the member at `place`, one of its ancestors, or one of its descendants.
 pub fn concerns(patch: &Value, place: &[&str]) -> bool {
     let Some((first, rest)) = place.split_first() else { return true };
     let Value::Object(members) = patch else { return true };
     members.iter().any(|(name, below)| match &**name {
         "$patch" | "$retainKeys" => true,
         name if name == *first => concerns(below, rest),
-        // `$setElementOrder/list` and its like.
+        // Directives such as `$setElementOrder/list`.
         name => name.split_once('/').is_some_and(|(_, list)| list == *first),
     })
 }
 
-/// Applies `patch` to an object of the kind `message`.
+/// Applies `patch` to an object of this type.
 pub fn apply(document: Map, patch: &Value, shape: &GoShape) -> Result<Map, PatchError> {
     let (types, message) = (&*shape.types, shape.message);
     match patch {
@@ -119,7 +119,7 @@ fn merge_member(
     Ok(())
 }
 
-/// Removes values of a list of scalars, whatever the list's strategy is.
+/// Removes values from a list of scalars, whatever the list's strategy is.
 fn delete_from_list(
     original: &mut Edit<'_>,
     key: &str,
@@ -138,7 +138,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// Checks and consumes `$retainKeys`, which tells everything that stays.
+/// Checks and removes `$retainKeys`, which lists the members that stay.
 fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     let Some(keys) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || malformed("invalid patch format of retainKeys");
@@ -153,13 +153,14 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// The list that a directive is about: `None` for other members, `Some(None)` if it names no list.
+/// The list to which a directive applies: `None` if `key` is another member, `Some(None)` if it names no list.
 fn listed<'a>(key: &'a str, directive: &str) -> Option<Option<&'a str>> {
     key.starts_with(directive).then(|| key.strip_prefix(directive).and_then(|rest| rest.strip_prefix('/')))
 }
 
-/// A value that stands in the patch only: nulls mean absence there, and whatever holds a `$patch` has nothing to
-/// act on. `None` if that is the value itself. Other directives are members like any other, which no kind has.
+/// The value that is inserted where the object has none. Nulls in it mean absence, and objects with `$patch` are
+/// dropped, since there is nothing to apply the directive to; `None` if the value itself is such an object. Other
+/// directives are kept as members, which no kind has.
 fn taken(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) if object.contains_key(DIRECTIVE) => None,

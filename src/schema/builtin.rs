@@ -1,4 +1,4 @@
-//! The types of built-in kinds, and the kinds that stand in them.
+//! The types of built-in kinds, and the kinds that these types contain.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ pub fn types() -> Arc<Types> {
     Types::built_in()
 }
 
-/// A kind that this program knows without a resource: those that every server answers with or reads (`Status`,
-/// `DeleteOptions`), and those of lists.
+/// A kind that this program knows even without a resource: a kind that every server sends or reads (`Status`,
+/// `DeleteOptions`), or a kind of lists.
 pub fn kind(gvk: &Gvk) -> Option<Kind> {
     types().kind(gvk)
 }

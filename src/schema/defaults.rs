@@ -1,9 +1,9 @@
-//! What an object says when it says nothing: upstream's defaulting, and what its conversions to the internal version
-//! and back leave behind.
+//! Upstream's defaults: what is filled into an object, including what upstream's conversions to the internal version
+//! and back leave in it.
 //!
-//! Constants come from the types (`proto/`), the rest from rules by struct, in the files here. A rule sees an object
-//! that has been conformed ([`crate::schema::types::conform`]): what is zero and no pointer is absent. It runs before
-//! those of the structs below, as in upstream's generated `SetObjectDefaults_…`.
+//! Constant defaults come from the types (`proto/`), all others from rules by struct, which are the files here. A rule
+//! gets an object that conforms to its type ([`crate::schema::types::conform`]): members that are zero and no pointers
+//! are absent. It runs before the rules of structs below its own, as in upstream's generated `SetObjectDefaults_…`.
 
 use super::types::{Cardinality, FieldKind, Format, Message, MessageId, Types};
 use crate::fields::ObjectMap;
@@ -24,33 +24,33 @@ mod set;
 mod storage;
 mod workloads;
 
-/// Which defaults these are. Values in the store say which they have been through, so that those of others get these
-/// when they are read: raise it whenever defaulting changes what it does to any object.
+/// The version of these defaults. Stored values name the level that they have been given, so that values of another
+/// level get the present defaults when they are read. Raise it whenever defaulting of any object changes.
 pub const LEVEL: u8 = 2;
 
-/// How far below its own struct a rule reaches.
+/// How many levels below its own struct a rule changes.
 const RULE_DEPTH: usize = 3;
 
-/// What a rule does to the object of its struct.
+/// A rule changes an object of its struct in place.
 type Rule = fn(&mut ObjectMap);
 
-/// What defaulting does to each message; `None` where there is nothing to do, here or below.
+/// The steps of defaulting for each message; `None` if there is nothing to do in it and below it.
 pub(super) struct Plan(Vec<Option<Step>>);
 
 struct Step {
-    /// Its own and those of the structs that lend it members.
+    /// The rules of the struct and of its inline structs.
     rules: Vec<Rule>,
-    /// Members and their values, and whether a zero counts as said.
+    /// Members with constant defaults, and whether a zero counts as a value.
     constants: Vec<(Box<str>, Value, Zero)>,
-    /// Members that hold structs with steps of their own.
+    /// Members whose structs have steps of their own.
     below: Vec<(Box<str>, Cardinality, MessageId)>,
-    /// Members that hold amounts of resources, which are rounded.
+    /// Members with amounts of resources, which are rounded.
     resources: Vec<Box<str>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zero {
-    /// Of a pointer.
+    /// For pointers: a zero is a value.
     Said,
     Unsaid,
 }
@@ -61,7 +61,8 @@ impl Plan {
         for (_, message) in types.messages().filter(|(_, message)| !rules_of(types, message).is_empty()) {
             touch(types, message, RULE_DEPTH, &mut busy);
         }
-        // Work below is work too; types may be recursive, so this goes on until nothing is found any more.
+        // A message with work below it has work itself. Types may be recursive, so the search is repeated until it
+        // finds nothing new.
         while let Some(more) = types.messages().position(|(id, message)| {
             !busy[id.index()] && children(types, message).any(|(_, _, child)| busy[child.index()])
         }) {
@@ -79,7 +80,7 @@ impl Plan {
         Self(steps.map(step).collect())
     }
 
-    /// Gives an object of a message its defaults, in place and in the order of its struct.
+    /// Sets the defaults in an object of a message, in place and in the order of its struct.
     pub fn apply(&self, types: &Types, id: MessageId, object: &mut ObjectMap) {
         let Some(step) = &self.0[id.index()] else { return };
         for rule in &step.rules {
@@ -140,7 +141,7 @@ fn rules_of(types: &Types, message: &Message) -> Vec<Rule> {
     rules
 }
 
-/// Structs that a rule above them may add members to: they have to be brought into order.
+/// Marks structs to which a rule above them may add members: their members must be reordered.
 fn touch(types: &Types, message: &Message, depth: usize, touched: &mut [bool]) {
     if depth == 0 {
         return;
@@ -175,7 +176,8 @@ fn children<'a>(
     })
 }
 
-/// Upstream rounds what is of its type `ResourceList`: the maps of quantities in the core group.
+/// The members whose amounts upstream rounds: those of type `ResourceList`, which are the maps of quantities in the
+/// core group.
 fn resources(types: &Types, message: &Message) -> Vec<Box<str>> {
     if message.package != "k8s.io.api.core.v1" {
         return Vec::new();
@@ -186,7 +188,7 @@ fn resources(types: &Types, message: &Message) -> Vec<Box<str>> {
     quantities.map(|(name, ..)| name).collect()
 }
 
-/// Brings members into the order of the struct, if something new stands at the end.
+/// Reorders the members like the struct's, if new ones were appended.
 fn in_order(types: &Types, message: &Message, object: &mut ObjectMap) {
     let place = |name: &str, from: usize| match name {
         "kind" if message.has_claims() => 0,

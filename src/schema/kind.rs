@@ -1,7 +1,7 @@
-//! `Kind`: what a kind is. Its name, and the shape of its objects.
+//! `Kind`: the name of a kind and the shape of its objects.
 //!
-//! A kind is made once, with its resource or its subresource, and handed down. Whoever works on objects asks the kind;
-//! only the doors here know which shapes there are.
+//! A kind is made once, with its resource or subresource, and handed down. Code that works on objects asks the kind;
+//! only the functions here distinguish the shapes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use super::types::{self, Fit, MessageId, Types};
 use crate::json::Node;
 use crate::tree::Map;
 
-/// A kind in one version. A copy shares the shape.
+/// A kind in one version. Clones share the shape.
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub gvk: Gvk,
     pub shape: Shape,
 }
 
-/// How objects of a kind are made up.
+/// The structure of a kind's objects.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// A struct of upstream's.
+    /// A Go struct of upstream's.
     Go(GoShape),
-    /// What a CustomResourceDefinition declares.
+    /// The schema that a CustomResourceDefinition declares.
     Structural(Arc<Structural>),
-    /// Nothing is known but the metadata that every object has.
+    /// Unknown, except for the metadata that every object has.
     Opaque,
 }
 
-/// A message of [`Types`], with Go's rules about zero values.
+/// A message of [`Types`], whose zero values are treated as in Go.
 #[derive(Clone)]
 pub struct GoShape {
     pub types: Arc<Types>,
@@ -48,7 +48,7 @@ impl Kind {
         Self { gvk, shape: Shape::Opaque }
     }
 
-    /// The message of a kind that has a protobuf form.
+    /// The message of a kind with a Go type.
     pub fn go(&self) -> Option<&GoShape> {
         match &self.shape {
             Shape::Go(shape) => Some(shape),
@@ -56,13 +56,13 @@ impl Kind {
         }
     }
 
-    /// Another kind that stands in the same types, such as the list of this one.
+    /// Another kind of the same types, such as the list of this one.
     pub fn sibling(&self, gvk: &Gvk) -> Option<Self> {
         self.go()?.types.kind(gvk)
     }
 
-    /// Makes of an object what reading it into the kind and printing it again makes of it. After an error all that did
-    /// not fit is still there.
+    /// Changes an object as if it had been decoded into the kind's type and printed again. After an error, all members
+    /// that did not fit are still in the object.
     pub fn conform(&self, object: &mut Map) -> Result<Fit, String> {
         match &self.shape {
             Shape::Go(shape) => types::conform(shape, None, object),
@@ -71,8 +71,9 @@ impl Kind {
         }
     }
 
-    /// As [`Kind::conform`], of an object that was read from this text. Numbers are then what they are spelled as, which
-    /// is asked for where [`Kind::conform`] fails or finds that it matters, since finding it costs more than all the rest.
+    /// Like [`Kind::conform`], for an object that was read from this text. Numbers are read as they are spelled. Only
+    /// needed if [`Kind::conform`] fails or reports that the spelling matters, since reading the spelling costs more
+    /// than everything else.
     pub fn conform_spelled(&self, text: &Node, object: &mut Map) -> Result<Fit, String> {
         match &self.shape {
             Shape::Go(shape) => types::conform(shape, Some(text), object),
@@ -81,8 +82,8 @@ impl Kind {
         }
     }
 
-    /// As upstream's converter reads maps into structs (`FromUnstructured`): gives numbers the form that their fields
-    /// can hold; the error is the converter's.
+    /// Gives numbers the form that their fields can hold, as upstream's converter does when it reads maps into structs
+    /// (`FromUnstructured`). The error is the converter's.
     pub fn convert(&self, object: &mut Map) -> Result<(), String> {
         match &self.shape {
             Shape::Go(shape) => types::from_unstructured(shape, object),
@@ -90,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// Gives an object that conforms its defaults, in place and in the order of its kind.
+    /// Sets the defaults in a conforming object, in place and in the order of its type.
     pub fn default(&self, object: &mut Map) {
         match &self.shape {
             Shape::Go(shape) => shape.types.default(shape.message, object),
@@ -99,14 +100,15 @@ impl Kind {
         }
     }
 
-    /// An object that was stored before there were the defaults of now; `None` if it is none of the kind.
+    /// Conforms and defaults an object that was stored before the present defaults existed; `None` if it does not fit
+    /// the kind.
     pub fn complete(&self, mut object: Map) -> Option<Map> {
         self.conform(&mut object).ok()?;
         self.default(&mut object);
         Some(object)
     }
 
-    /// What strict decoding says of a text: members that are unknown, and members that are there twice.
+    /// The problems that strict decoding finds in a text: unknown members and repeated members.
     pub fn problems(&self, text: &Node) -> Vec<String> {
         match &self.shape {
             Shape::Structural(shape) => shape.problems(text),
@@ -114,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// As [`Kind::problems`], of a text that upstream's converter reads: sorted, and without the keys of maps.
+    /// Like [`Kind::problems`], as upstream's converter reports them: sorted, and without keys of maps in the paths.
     pub fn converter_problems(&self, text: &Node) -> Vec<String> {
         types::converter_problems(self.go(), text)
     }

@@ -1,10 +1,11 @@
-//! The compound names of the protocol, each parsed once where it comes in: group and version, with a kind or a plural.
+//! The compound names of the protocol, each parsed once where it comes in: a group and version, with a kind or a
+//! plural.
 
 use std::fmt;
 
 use crate::tree::{Map, Text, Value};
 
-/// A group-qualified plural such as `pods` or `deployments.apps`, as it stands in error messages.
+/// A group-qualified plural such as `pods` or `deployments.apps`, as error messages show it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource {
     /// Empty for the core group.
@@ -17,7 +18,7 @@ impl GroupResource {
         Self { group: group.into(), plural: plural.into() }
     }
 
-    /// As errors about one object name it; the resource alone where the object has no name.
+    /// The form in errors about one object; without a name, only the resource.
     pub fn named(&self, name: &str) -> String {
         if name.is_empty() { self.to_string() } else { format!("{self} \"{name}\"") }
     }
@@ -53,27 +54,27 @@ fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }
 
-/// A group and a version, as an object's `apiVersion` spells them: `v1`, `apps/v1`. A copy shares the text.
+/// A group and a version, spelled as an object's `apiVersion`: `v1`, `apps/v1`. Clones share the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion {
     group: Text,
     api_version: Text,
 }
 
-/// A text with more than one slash names no group and version.
+/// The error of a text with more than one slash.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected GroupVersion string: {0}")]
 pub struct NoGroupVersion(String);
 
 impl GroupVersion {
-    /// The group is empty for the core group.
+    /// `group` is empty for the core group.
     pub fn new(group: &str, version: &str) -> Self {
         let api_version =
             if group.is_empty() { version.into() } else { Text::from(format!("{group}/{version}")) };
         Self { group: group.into(), api_version }
     }
 
-    /// A name that the program knows; an apiVersion with two slashes does not compile.
+    /// A constant name. An apiVersion with two slashes does not compile.
     pub const fn fixed(api_version: &'static str) -> Self {
         let bytes = api_version.as_bytes();
         let (mut slash, mut at) = (0, 0);
@@ -88,7 +89,7 @@ impl GroupVersion {
         Self { group: Text::new_static(group), api_version: Text::new_static(api_version) }
     }
 
-    /// Reads an object's `apiVersion`.
+    /// Parses an object's `apiVersion`.
     pub fn parse(api_version: &str) -> Result<Self, NoGroupVersion> {
         let group = match api_version.split_once('/') {
             Some((_, version)) if version.contains('/') => {
@@ -129,7 +130,7 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// Group, version and kind: what an object says it is.
+/// Group, version and kind: the type that an object claims to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
     pub group_version: GroupVersion,
@@ -137,12 +138,12 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// A name that the program knows.
+    /// A constant name.
     pub const fn fixed(api_version: &'static str, kind: &'static str) -> Self {
         Self { group_version: GroupVersion::fixed(api_version), kind: Text::new_static(kind) }
     }
 
-    /// Reads what an object says it is.
+    /// Parses an object's `apiVersion` and `kind`.
     pub fn parse(api_version: &str, kind: &str) -> Result<Self, NoGroupVersion> {
         Ok(Self { group_version: GroupVersion::parse(api_version)?, kind: kind.into() })
     }
@@ -159,19 +160,19 @@ impl Gvk {
         self.group_version.api_version()
     }
 
-    /// The members by which an object says what it is, in upstream's order.
+    /// The members `kind` and `apiVersion` of an object of this kind, in upstream's order.
     pub fn claims(&self) -> [(Text, Value); 2] {
         let kind = (Text::new_static("kind"), Value::String(self.kind.clone()));
         [kind, (Text::new_static("apiVersion"), Value::String(self.api_version().clone()))]
     }
 
-    /// What an object says it is; what it does not say is empty.
+    /// The kind that an object claims; missing parts are empty.
     pub fn of(object: &Map) -> Result<Self, NoGroupVersion> {
         let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
         Self::parse(text("apiVersion"), text("kind"))
     }
 
-    /// Whether an object says that it is of this kind.
+    /// Whether an object claims to be of this kind.
     pub fn is_claimed_by(&self, object: &Map) -> bool {
         let says = |name: &str, what: &Text| object.get(name).is_some_and(|said| said == what.as_str());
         says("apiVersion", self.api_version()) && says("kind", &self.kind)
@@ -182,14 +183,14 @@ impl Gvk {
     }
 }
 
-/// As Go prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
+/// Go's form: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
 impl fmt::Display for Gvk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         named(f, &self.group_version, "Kind", &self.kind)
     }
 }
 
-/// Group, version and plural: what a URL names.
+/// Group, version and plural, as in a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvr {
     pub group_version: GroupVersion,
@@ -197,7 +198,7 @@ pub struct Gvr {
 }
 
 impl Gvr {
-    /// A name that the program knows.
+    /// A constant name.
     pub const fn fixed(api_version: &'static str, plural: &'static str) -> Self {
         Self { group_version: GroupVersion::fixed(api_version), plural: Text::new_static(plural) }
     }
@@ -215,7 +216,7 @@ impl Gvr {
     }
 }
 
-/// As Go prints it: `apps/v1, Resource=deployments`, `/v1, Resource=pods`.
+/// Go's form: `apps/v1, Resource=deployments`, `/v1, Resource=pods`.
 impl fmt::Display for Gvr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         named(f, &self.group_version, "Resource", &self.plural)

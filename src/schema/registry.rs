@@ -1,4 +1,4 @@
-//! `Registry`: which resources are served, in the order in which discovery prints them.
+//! `Registry`: the served resources, in the order in which discovery prints them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ mod order;
 
 use order::compare_versions;
 
-/// An immutable set of definitions. When a definition comes or goes (a CRD, say), a new registry is built from
-/// the whole list and swapped in, so that readers and the documents made from it never see half a change.
+/// An immutable set of definitions. When a definition is added or removed (for a CRD, say), a new registry is built
+/// from the whole list and swapped in, so that readers, and the documents made from it, never see half a change.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    /// In discovery order; the core group is among them.
+    /// In discovery order, including the core group.
     groups: Vec<Group>,
-    /// Index into `groups`.
+    /// The index in `groups`, by name.
     by_name: HashMap<Text, usize>,
     by_storage: HashMap<GroupResource, Arc<ResourceDefinition>>,
 }
@@ -33,7 +33,7 @@ pub struct Group {
     pub versions: Vec<ServedVersion>,
 }
 
-/// A version of a group with what is served in it.
+/// A version of a group, with the resources served in it.
 #[derive(Clone, Debug)]
 pub struct ServedVersion {
     pub name: GroupVersion,
@@ -46,7 +46,7 @@ impl Registry {
         Self::of(definitions.into_iter().map(Arc::new))
     }
 
-    /// Of two definitions with the same group, version and plural the first one counts.
+    /// Builds a registry. Of two definitions with the same group, version and plural, the first one counts.
     pub fn of(definitions: impl IntoIterator<Item = Arc<ResourceDefinition>>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut by_storage: HashMap<GroupResource, Arc<ResourceDefinition>> = HashMap::new();
@@ -63,7 +63,7 @@ impl Registry {
         Self { groups, by_name, by_storage }
     }
 
-    /// All groups in discovery order, the core group (named "") among them.
+    /// All groups in discovery order. The core group is named "".
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -82,19 +82,19 @@ impl Registry {
         Some(resources[at].clone())
     }
 
-    /// The kind is that of a single object, not of a list.
+    /// The definition of a kind of single objects; kinds of lists are not found.
     pub fn by_kind(&self, gvk: &Gvk) -> Option<Arc<ResourceDefinition>> {
         let resources = &self.version(&gvk.group_version)?.resources;
         resources.iter().find(|d| *d.kind_name() == gvk.kind).cloned()
     }
 
-    /// The definition in whose version the rows of a stored resource are encoded; where that version is not
-    /// served, any other version of the resource.
+    /// The definition whose version is the storage version of a resource; if that version is not served, any other
+    /// version of the resource.
     pub fn for_storage(&self, resource: &GroupResource) -> Option<Arc<ResourceDefinition>> {
         self.by_storage.get(resource).cloned()
     }
 
-    /// Every stored resource once, in no particular order.
+    /// All stored resources without duplicates, in no particular order.
     pub fn stored(&self) -> impl Iterator<Item = (&GroupResource, &Arc<ResourceDefinition>)> {
         self.by_storage.iter()
     }

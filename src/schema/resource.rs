@@ -1,4 +1,4 @@
-//! `ResourceDefinition`: everything the generic path needs to know to serve one version of one resource.
+//! `ResourceDefinition`: everything that the generic code needs to serve one version of one resource.
 
 use super::kind::Kind;
 use super::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
@@ -7,7 +7,7 @@ use crate::tree::Text;
 /// One served version of a resource. Two versions of a kind share their [`Storage`].
 #[derive(Clone, Debug)]
 pub struct ResourceDefinition {
-    /// Of a single object.
+    /// The kind of a single object.
     pub kind: Kind,
     pub list_kind: Text,
     pub plural: Text,
@@ -16,9 +16,10 @@ pub struct ResourceDefinition {
     pub categories: Vec<Text>,
     pub scope: Scope,
     pub origin: Origin,
-    /// Where discovery lists the group, which is listed by the first of its definitions: greater numbers come first.
+    /// The place of the group in discovery: groups with greater numbers come first. Taken from the first definition of
+    /// a group.
     pub group_priority: u32,
-    /// The verbs of the main resource, sorted as discovery prints them.
+    /// The verbs of the main resource, in the order of discovery.
     pub verbs: Vec<Verb>,
     /// Sorted by name.
     pub subresources: Vec<Subresource>,
@@ -120,35 +121,35 @@ impl Verb {
     }
 }
 
-/// A subresource; its kind is the parent's unless `kind` says otherwise.
+/// A subresource. Its kind is its parent's unless `kind` is set.
 #[derive(Clone, Debug)]
 pub struct Subresource {
     pub name: Text,
     pub verbs: Vec<Verb>,
-    /// Where it differs from the parent's (`autoscaling/v1 Scale`).
+    /// The kind, if it differs from the parent's (`autoscaling/v1 Scale`).
     pub kind: Option<Kind>,
 }
 
-/// Where the objects of a resource are kept, and in which version they are encoded.
+/// Where the objects of a resource are stored, and in which version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// Kept in the store under this name; `version` is what the rows are encoded in.
+    /// In the store, under this resource; rows are encoded in `version`.
     Table { resource: GroupResource, version: GroupVersion },
-    /// Never stored: reviews answer and forget.
+    /// Nowhere: reviews are answered and forgotten.
     Virtual,
 }
 
 /// How upstream's strategy for the kind differs from the generic rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behavior {
-    /// `metadata.generation` is 1 at create and grows when anything but metadata and status changes.
+    /// `metadata.generation` is 1 after the create, and grows when anything except metadata and status changes.
     pub generation: bool,
-    /// PUT without resourceVersion overwrites instead of being refused.
+    /// A PUT without a resourceVersion overwrites the object instead of being refused.
     pub unconditional_update: bool,
-    /// PUT on a missing object creates it.
+    /// A PUT of a missing object creates it.
     pub create_on_update: bool,
     /// DELETE answers with the deleted object instead of a Status.
     pub returns_deleted: bool,
-    /// Dependents are orphaned unless the request says otherwise.
+    /// Dependents are orphaned by default.
     pub orphans_by_default: bool,
 }

@@ -1,7 +1,7 @@
-//! The types of the built-in kinds: what `proto/` says, in memory.
+//! The types of the built-in kinds: the content of `proto/` in memory.
 //!
-//! Written down once there and read by everything that must know a field: codecs, OpenAPI, strict decoding, defaults,
-//! patches and apply. Messages refer to each other by [`MessageId`], so that types may be
+//! They are written down once, in `proto/`, and used by all code that needs to know fields: codecs, OpenAPI, strict
+//! decoding, defaults, patches and apply. Messages refer to each other by [`MessageId`], so that types may be
 //! recursive; ids stay valid as long as their [`Types`].
 
 use std::collections::HashMap;
@@ -28,51 +28,51 @@ use crate::tree::Text;
 pub struct Types {
     messages: &'static [Message],
     kinds: HashMap<Gvk, MessageId>,
-    /// The kinds that every API version has: `DeleteOptions`, `Status` and their like.
+    /// Kinds that exist in every API version, such as `DeleteOptions` and `Status`.
     shared_kinds: HashMap<Text, MessageId>,
-    /// Made when the first object gets its defaults.
+    /// Built when the first object is defaulted.
     defaults: OnceLock<Plan>,
 }
 
-/// The place of a message in its [`Types`].
+/// The index of a message in its [`Types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(u32);
 
 impl MessageId {
-    /// Its place among all messages.
+    /// The index among all messages.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A struct of upstream's.
+/// A Go struct of upstream's.
 #[derive(Debug)]
 pub struct Message {
     pub name: &'static str,
-    /// As in `k8s.io.api.apps.v1`.
+    /// The protobuf package, such as `k8s.io.api.apps.v1`.
     pub package: &'static str,
     pub format: Format,
     pub role: Role,
     pub merging: Merging,
     pub unions: &'static [Union],
-    /// In the order in which JSON prints them.
+    /// In the order in which they are printed as JSON.
     pub fields: &'static [Field],
     /// Fields to visit even where the message does not set them: Go prints them anyway, or they lend their members.
     pub unasked: FieldBits,
-    /// The members of its JSON: its fields, and in the place of structs that stand among them, theirs.
+    /// The members of the struct's JSON: its fields, with each inline struct replaced by that struct's fields.
     pub members: &'static [Member],
-    /// Indices in `fields`, in the order of the numbers.
+    /// Indices into `fields`, sorted by field number.
     by_number: &'static [u16],
-    /// By number, the index in `fields` and 1; 0 where there is no such field.
+    /// For each field number, the index into `fields` plus 1; 0 if there is no such field.
     index: &'static [u16],
 }
 
-/// Some of the fields of a message, by their indices. No message has more than [`FieldBits::MAX`].
+/// A set of fields of a message, by index. No message has more than [`FieldBits::MAX`] fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldBits(u64);
 
 impl FieldBits {
-    /// How many fields a message may have.
+    /// The most fields that a message may have.
     pub const MAX: usize = 64;
 
     pub fn insert(&mut self, index: usize) {
@@ -84,7 +84,7 @@ impl FieldBits {
     }
 }
 
-/// In their order.
+/// Iterates over the indices in ascending order.
 impl Iterator for FieldBits {
     type Item = usize;
 
@@ -95,23 +95,23 @@ impl Iterator for FieldBits {
     }
 }
 
-/// Whether a message has kind and apiVersion.
+/// Whether a message is a kind, and so has kind and apiVersion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     Part,
-    /// A kind of this version.
+    /// A kind in this version.
     Kind(GroupVersion),
-    /// A kind of every API version.
+    /// A kind in every API version.
     SharedKind,
 }
 
 /// A member of an object's JSON.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Which struct declares it, and where among its fields.
+    /// The struct that declares the member; `index` is the field in it.
     pub message: MessageId,
     index: u16,
-    /// The structs that lend it, from the outside.
+    /// The inline structs that contain the member, from the outermost.
     pub lenders: &'static [MessageId],
 }
 
@@ -120,71 +120,71 @@ pub struct Field {
     pub name: &'static str,
     pub json_name: Text,
     pub number: i32,
-    /// Of the elements of a list and of the values of a map.
+    /// For a list the kind of its elements, for a map that of its values.
     pub kind: FieldKind,
     pub cardinality: Cardinality,
-    /// Absent and zero differ.
+    /// Whether the field is a pointer in Go, so that absent and zero differ.
     pub pointer: bool,
-    /// Printed in JSON also when zero.
+    /// Whether the field is printed even if it is zero.
     pub always: bool,
-    /// A struct that is not printed when zero.
+    /// Whether a zero struct is not printed (`omitzero`).
     pub omit_zero: bool,
-    /// What is printed where nothing is said of the field.
+    /// What is printed if the field is absent.
     pub absence: Absence,
-    /// The members of the struct stand among those of its parent.
+    /// Whether the struct's members are printed as members of its parent.
     pub inline: bool,
-    /// Must be given, though zero will do.
+    /// Whether the field must be present; it may be zero.
     pub required: bool,
-    /// What absence stands for, in JSON, where that is not zero.
+    /// The default of the field as JSON, if it is not zero.
     pub default: Option<&'static str>,
     pub merging: Merging,
     pub strategic: Option<&'static Strategic>,
-    /// The only values of a string or of the elements; empty where any will do.
+    /// The allowed values of the string or of the list's elements; empty if all are.
     pub allowed: &'static [&'static str],
-    /// Go's name of a scalar, or of the elements, where it has one of its own: `v1.PodPhase`. Errors show it.
+    /// Go's name of the scalar or element type, if it has one: `v1.PodPhase`. Errors show it.
     pub go_type: Option<&'static str>,
-    /// Go's name of a list or map, where it does not follow from that of the elements: `v1.ResourceList`.
+    /// Go's name of the list or map type, if it has one: `v1.ResourceList`.
     pub go_collection: Option<&'static str>,
 }
 
-/// What Go prints of a field that was never set.
+/// What Go prints for a field that was never set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
     Silent,
     Null,
-    /// The zero value of its type.
+    /// The zero value of the field's type.
     Zero,
 }
 
 /// How apply merges a list, map or struct.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Merging {
-    /// Structs and maps by their members, lists as a whole.
+    /// Not specified: structs and maps are merged by member, lists are atomic.
     #[default]
     Unsaid,
     Atomic,
-    /// A map or struct by its members, whatever its type says.
+    /// A map or struct is merged by member, whatever its type specifies.
     Granular,
     Set,
-    /// A list whose elements are told apart by these fields.
+    /// The elements of the list are identified by these fields.
     Map(&'static [&'static str]),
 }
 
-/// What strategic merge does to a field.
+/// How a strategic merge patch merges a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategic {
-    /// `merge`, `replace`, `retainKeys`, or two of them with a comma.
+    /// `merge`, `replace`, `retainKeys`, or two of these separated by a comma.
     pub strategy: &'static str,
-    /// The field that tells elements apart; empty without one.
+    /// The field that identifies list elements; empty if there is none.
     pub merge_key: &'static str,
 }
 
-/// Fields of a message of which one at most is set.
+/// Fields of a message of which at most one is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
-    /// The field that tells which one.
+    /// The field that names the one that is set.
     pub discriminator: Option<&'static str>,
-    /// Fields and what the discriminator says then.
+    /// The fields, and the discriminator's value for each.
     pub members: &'static [(&'static str, &'static str)],
 }
 
@@ -199,7 +199,7 @@ pub enum FieldKind {
     Message(MessageId),
 }
 
-/// Keys of maps are strings.
+/// How many values a field has. Keys of maps are strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
     Single,
@@ -207,7 +207,7 @@ pub enum Cardinality {
     Map,
 }
 
-/// The JSON form of a message.
+/// The form of a message in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// An object with the fields as members.
@@ -220,7 +220,7 @@ pub enum Format {
     Raw,
     /// The list that is the message's only field.
     List,
-    /// A schema, or else whether anything is allowed.
+    /// A schema, or a boolean that tells whether anything is allowed.
     SchemaOrBool,
     /// A schema, or a list of schemas.
     SchemaOrArray,
@@ -250,7 +250,7 @@ impl Types {
         BUILT_IN.clone()
     }
 
-    /// A kind of these types; the kinds of meta/v1 are found in every API version.
+    /// A kind of these types. The kinds of meta/v1 exist in every API version.
     pub fn kind(self: &Arc<Self>, gvk: &Gvk) -> Option<Kind> {
         let message = self.message_of(gvk)?;
         let shape = Shape::Go(GoShape { types: self.clone(), message });
@@ -262,12 +262,12 @@ impl Types {
         self.kinds.get(gvk).or_else(|| self.shared_kinds.get(&gvk.kind)).copied()
     }
 
-    /// Gives an object of a message its defaults.
+    /// Sets the defaults in an object of a message.
     pub(super) fn default(&self, message: MessageId, object: &mut ObjectMap) {
         self.defaults.get_or_init(|| Plan::of(self)).apply(self, message, object);
     }
 
-    /// A struct of apimachinery's `meta/v1`.
+    /// The message of a struct in apimachinery's `meta/v1`.
     pub fn message_named(&self, name: &str) -> Option<MessageId> {
         let found = self.messages().find(|(_, message)| {
             *message.name == *name && message.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
@@ -284,7 +284,7 @@ impl Types {
         &self.messages[id.index()]
     }
 
-    /// Go's name of a field's type, or of that of its elements; pointers are left out.
+    /// Go's name of a field's type, or of the type of its elements, without pointers.
     pub fn go_type(&self, field: &Field) -> String {
         match field.kind {
             FieldKind::Message(id) => self.message(id).go_name(),
@@ -293,7 +293,7 @@ impl Types {
         }
     }
 
-    /// What `reflect` calls all types of a kind, whatever their names.
+    /// What `reflect` calls the type, without its own name.
     pub fn go_kind(kind: FieldKind) -> &'static str {
         match kind {
             FieldKind::Bool => "bool",
@@ -312,19 +312,19 @@ impl Types {
         field.go_collection.map_or_else(|| prefix.to_owned() + &self.go_type(field), str::to_owned)
     }
 
-    /// The field that is behind a member.
+    /// The field of a member.
     pub fn field(&self, member: &Member) -> &Field {
         &self.message(member.message).fields[usize::from(member.index)]
     }
 }
 
 impl Message {
-    /// Whether kind and apiVersion are among its members.
+    /// Whether the message has the members kind and apiVersion.
     pub fn has_claims(&self) -> bool {
         self.role != Role::Part
     }
 
-    /// The place of a member in `members`. Members mostly come in their order: the search begins at `from`.
+    /// The index of a member. Members usually come in order, so the search starts at `from`.
     pub fn find(&self, types: &Types, name: &str, from: usize) -> Option<usize> {
         let from = from.min(self.members.len());
         let named = |member: &Member| &*types.field(member).json_name == name;
@@ -338,18 +338,18 @@ impl Message {
         usize::from(found).checked_sub(1)
     }
 
-    /// As Go prints it: `v1.PodSpec`.
+    /// Go's name: `v1.PodSpec`.
     pub fn go_name(&self) -> String {
         let package = self.package.rsplit('.').next().unwrap_or_default();
         format!("{package}.{}", self.name)
     }
 
-    /// The fields in the order of their numbers, which is that of the wire.
+    /// The fields sorted by number, which is their order on the wire.
     pub fn by_number(&self) -> impl DoubleEndedIterator<Item = &Field> {
         self.indices_by_number().map(|index| &self.fields[index])
     }
 
-    /// As [`Message::by_number`], but indices.
+    /// Like [`Message::by_number`], but returns indices.
     pub fn indices_by_number(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.by_number.iter().map(|index| usize::from(*index))
     }

@@ -1,4 +1,5 @@
-//! How Go spells and reads values: the parts of its standard library whose texts became Kubernetes' wire contract.
+//! Go's spelling and parsing of values: those parts of its standard library whose texts became Kubernetes' wire
+//! contract.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Bytes as text: each one that is not UTF-8 becomes U+FFFD.
+/// Bytes as text: each byte that is not UTF-8 becomes U+FFFD.
 pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -58,7 +59,7 @@ pub fn json(value: &crate::tree::Value) -> String {
     }
 }
 
-/// As [`json`], of a string.
+/// Like [`json`], for a string.
 pub fn json_string(text: &str) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     match text.bytes().all(is_plain) {
@@ -111,7 +112,7 @@ pub fn display_float(value: f64) -> String {
     }
 }
 
-/// What `fmt` prints for `%s` of a decoded value, which is to be a text.
+/// What `fmt` prints for `%s` of a decoded value.
 pub fn display_as_text(value: &crate::tree::Value) -> String {
     use crate::tree::Value;
     match value {
@@ -125,7 +126,7 @@ pub fn display_as_text(value: &crate::tree::Value) -> String {
     }
 }
 
-/// As [`display`].
+/// Like [`display`], for an object.
 pub fn display_map(object: &crate::tree::Map) -> String {
     let mut members: Vec<_> = object.iter().collect();
     members.sort_by_key(|(key, _)| *key);
@@ -134,7 +135,7 @@ pub fn display_map(object: &crate::tree::Map) -> String {
     format!("map[{}]", members.join(" "))
 }
 
-/// What `encoding/json` calls a value of the wrong type.
+/// What `encoding/json` calls the type of a value in errors.
 pub fn json_kind(value: &crate::tree::Value) -> &'static str {
     use crate::tree::Value;
     match value {
@@ -152,18 +153,18 @@ pub fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A `metav1.MicroTime`: UTC, six digits behind the point.
+/// A `metav1.MicroTime`: UTC, with six digits behind the point.
 pub fn micro_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// The current time as `creationTimestamp` has it.
+/// The current time in the form of `creationTimestamp`.
 pub fn now() -> String {
     time(Timestamp::now())
 }
 
-/// Base64 as `encoding/base64` reads it: lines may end, and bits that fill the last letter do not matter. The error is
-/// Go's text.
+/// Decodes base64 as `encoding/base64` does: line ends are ignored, and so are unused bits of the last letter. The
+/// error is Go's text.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -173,7 +174,7 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     LENIENT.decode(&bytes).map_err(|error| {
         let at = match error {
             DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-            // What is missing is missing from the last four.
+            // Padding can only be missing in the last group of four letters.
             DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
                 bytes.len().saturating_sub(1) / 4 * 4
             }
@@ -182,7 +183,7 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// As `encoding/json` prints bytes.
+/// Base64 as `encoding/json` prints bytes.
 pub fn encode_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
@@ -201,7 +202,7 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
 
 /// `strconv.ParseUint(text, 10, 64)`; the error is Go's whole text.
 pub fn parse_uint(text: &str) -> Result<u64, String> {
-    // Rust takes a leading plus, Go's unsigned parser does not.
+    // Rust accepts a leading plus; Go's unsigned parser does not.
     if text.starts_with('+') { None } else { text.parse().ok() }
         .ok_or_else(|| number_error("ParseUint", text, text))
 }
@@ -221,7 +222,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// `time.ParseDuration`; negative durations come back as zero, and the error is Go's whole text.
+/// `time.ParseDuration`, except that negative durations become zero. The error is Go's whole text.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let (negative, mut rest) = match text.as_bytes().first() {
@@ -276,7 +277,7 @@ fn decimal(text: &str) -> Option<Decimal<'_>> {
 impl Decimal<'_> {
     fn nanos(&self, scale: u64) -> Option<u64> {
         let mut total = self.whole.checked_mul(scale)?;
-        // Eighteen digits are finer than a nanosecond of any unit, and cannot overflow.
+        // More than 18 digits are finer than a nanosecond in any unit; 18 digits cannot overflow.
         let digits = self.fraction.get(..18).unwrap_or(self.fraction);
         if let Ok(fraction) = digits.parse::<u128>() {
             let part = fraction * u128::from(scale) / 10u128.pow(digits.len() as u32);

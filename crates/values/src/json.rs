@@ -1,4 +1,4 @@
-//! JSON as it comes in: one pass that also notices members that are there twice.
+//! Reading JSON in a single pass that also notices repeated members.
 
 use std::cell::Cell;
 
@@ -21,23 +21,23 @@ use self::plain::Place;
 use crate::gotext;
 use crate::tree::{Reader, Repetition, Value};
 
-/// A value, and whether something of it was lost.
+/// A parsed value, and whether members of it were repeated.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Of a member that is there twice the last one counts.
+    /// The value. Of a repeated member, the last one counts.
     pub value: Value,
-    /// Whether any object has a member twice.
+    /// Whether an object has a member more than once.
     pub repeated: bool,
 }
 
-/// Reads a value, with Go's leniency about text that is not Unicode: each byte that is not UTF-8 becomes U+FFFD, and so
-/// does an escape of half a surrogate pair.
+/// Parses a value with Go's leniency about invalid Unicode: each byte that is not UTF-8 becomes U+FFFD, and so does an
+/// escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let text = gotext::utf8(body);
     plain::read(&text, Place::Anywhere).map_or_else(|| parse_slowly(&text), Ok)
 }
 
-/// As [`parse`], of what is not [`plain`].
+/// Like [`parse`], for text that [`plain`] does not read.
 fn parse_slowly(text: &str) -> Result<Parsed, serde_json::Error> {
     let repeated = Cell::new(false);
     let seed = Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
@@ -45,14 +45,14 @@ fn parse_slowly(text: &str) -> Result<Parsed, serde_json::Error> {
     Ok(Parsed { value, repeated: repeated.get() })
 }
 
-/// Reads a value as Go reads one into structs: a member that is there twice is read over what was there before. Where
-/// Go keeps raw JSON, or has a map of structs, the last one would count.
+/// Parses a value as Go decodes one into structs: a repeated member is merged into its earlier value. (Go itself
+/// replaces the value in maps of structs and in raw JSON.)
 pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
     let seed = Reader { repeated: None, repetition: Repetition::Merges };
     leniently(&gotext::utf8(body), |text| read(text, seed))
 }
 
-/// As [`parse`], of what is text already, and without leniency.
+/// Like [`parse`], for text that is valid Unicode, and without leniency.
 pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
     if let Some(parsed) = plain::read(text, Place::Anywhere) {
         return Ok(parsed);

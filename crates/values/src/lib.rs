@@ -1,10 +1,12 @@
-//! JSON values as rowplane holds them: [`tree`]s in memory, exact text ([`json`]), Go's forms of text ([`gotext`]) and
+//! JSON values as rowplane holds them: [`tree`]s in memory, exact text ([`json`]), Go's text forms ([`gotext`]) and
 //! [`quantity`].
 //!
-//! Nothing here knows of Kubernetes' kinds. A crate of its own, so that it is compiled once and beside others.
+//! Nothing here depends on Kubernetes' kinds. It is a crate of its own so that it is compiled once, in parallel with
+//! others.
 #![forbid(unsafe_code)]
 
 pub mod gotext;
 pub mod json;
 pub mod quantity;
+pub mod regexp;
 pub mod tree;

@@ -1,7 +1,8 @@
 //! Quantities: amounts of resources as text, such as `100m`, `1.5Gi` and `12e6`.
 //!
-//! [`normalize`] yields what upstream's `resource.Quantity` prints after parsing (docs/spec/wire.md, 2.4): the text itself
-//! where upstream takes it for canonical, else its canonical form. Digits are kept as digits, so no size overflows.
+//! [`normalize`] yields what upstream's `resource.Quantity` prints after parsing (docs/spec/wire.md, 2.4): the text
+//! itself if upstream considers it canonical, otherwise its canonical form. Digits are kept as digits, so no size
+//! overflows.
 
 use std::cmp::Ordering;
 
@@ -14,11 +15,11 @@ use suffix::{Format, Suffix};
 
 /// The smallest amount is 1e-9.
 const NANO: i64 = -9;
-/// Resources are counted in thousandths.
+/// The smallest unit of resources is a thousandth.
 const MILLI: i64 = -3;
-/// 128 bits hold any number of so many digits.
+/// Any number with this many digits fits in 128 bits.
 const MAX_NANO_DIGITS: usize = 38;
-/// Powers of ten that upstream's fast path holds for certain.
+/// Upstream's fast path can hold every number with this many digits.
 const MAX_FAST_DIGITS: i64 = 18;
 /// The largest amount with a binary suffix, 2^63-1.
 const MAX_BINARY: &[u8] = b"9223372036854775807";
@@ -34,7 +35,7 @@ pub enum Error {
     Suffix,
 }
 
-/// The text that upstream prints for a text that it reads.
+/// The text that upstream prints after parsing this text.
 pub fn normalize(text: &str) -> Result<String, Error> {
     let parts = Parts::split(text)?;
     let suffix = Suffix::parse(parts.suffix).ok_or(Error::Suffix)?;
@@ -55,7 +56,7 @@ pub fn normalize(text: &str) -> Result<String, Error> {
     Ok(amount.print(suffix.format))
 }
 
-/// A quantity in thousandths, away from zero; `None` if it has no smaller parts.
+/// Rounds a quantity to thousandths, away from zero; `None` if it is a multiple of a thousandth already.
 pub fn round_up_to_milli(text: &str) -> Result<Option<String>, Error> {
     let parts = Parts::split(text)?;
     let suffix = Suffix::parse(parts.suffix).ok_or(Error::Suffix)?;
@@ -67,7 +68,7 @@ pub fn round_up_to_milli(text: &str) -> Result<Option<String>, Error> {
     Ok(Some(amount.print(suffix.format)))
 }
 
-/// The sum of two quantities, in the form of the first that is not zero.
+/// The sum of two quantities, in the format of the first one that is not zero.
 pub fn sum(one: &str, other: &str) -> Result<String, Error> {
     let ((one, one_format), (other, other_format)) = (in_nanos(one)?, in_nanos(other)?);
     let sum = one.checked_add(other).ok_or(Error::Number)?;
@@ -77,12 +78,12 @@ pub fn sum(one: &str, other: &str) -> Result<String, Error> {
     Ok(amount.print(if one == 0 { other_format } else { one_format }))
 }
 
-/// Compares two quantities, whatever their form.
+/// Compares two quantities by value, whatever their formats are.
 pub fn compare(one: &str, other: &str) -> Result<Ordering, Error> {
     Ok(in_nanos(one)?.0.cmp(&in_nanos(other)?.0))
 }
 
-/// Upstream's amounts are below 2^63, so that their billionths fit.
+/// The amount in billionths. Upstream's amounts are below 2^63, so their billionths fit.
 fn in_nanos(text: &str) -> Result<(i128, Format), Error> {
     let parts = Parts::split(text)?;
     let suffix = Suffix::parse(parts.suffix).ok_or(Error::Suffix)?;
@@ -97,12 +98,12 @@ fn in_nanos(text: &str) -> Result<(i128, Format), Error> {
     Ok((if amount.negative { -nanos } else { nanos }, suffix.format))
 }
 
-/// The text as upstream's scanner cuts it.
+/// The parts into which upstream's scanner splits the text.
 struct Parts<'a> {
     negative: bool,
-    /// A lone point, which the fast path takes for zero.
+    /// Whether the number is a lone point, which the fast path reads as zero.
     digitless: bool,
-    /// Before the point, without leading zeros.
+    /// The digits before the point, without leading zeros.
     whole: &'a [u8],
     fraction: &'a [u8],
     suffix: &'a [u8],
@@ -134,7 +135,7 @@ impl<'a> Parts<'a> {
         Ok(Self { negative, digitless, whole, fraction, suffix })
     }
 
-    /// Whether upstream computes in 64 bits, which decides what is kept and what is rounded.
+    /// Whether upstream computes in 64 bits, which determines what is kept and what is rounded.
     fn is_fast(&self, suffix: &Suffix) -> bool {
         let whole = self.whole.len().max(1) as i64;
         let fraction = self.fraction.len() as i64;
@@ -146,11 +147,11 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether upstream keeps the text; asked of fast ones only.
+    /// Whether upstream keeps the text unchanged. Only for quantities of the fast path.
     fn is_canonical(&self, suffix: &Suffix) -> bool {
         match (self.whole, self.fraction) {
             (whole, _) if suffix.format == Format::Binary => {
-                // The lowest bits of a number are those of its last three digits.
+                // The lowest three bits of a number depend only on its last three digits.
                 let tail = &whole[whole.len().saturating_sub(3)..];
                 tail.iter().fold(0, |tail, digit| tail * 10 + u32::from(digit - b'0')) % 8 != 0
             }
@@ -175,10 +176,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Digits times a power of ten; zero has no digits.
+/// Digits times a power of ten. Zero has no digits.
 struct Amount {
     negative: bool,
-    /// The first and the last are not zero.
+    /// Neither the first nor the last digit is zero.
     digits: Vec<u8>,
     exponent: i64,
 }
@@ -192,12 +193,12 @@ impl Amount {
         }
     }
 
-    /// How many digits stand before the point.
+    /// The number of digits before the point.
     fn whole_digits(&self) -> i64 {
         self.digits.len() as i64 + self.exponent
     }
 
-    /// Away from zero, to a multiple of this power of ten: who wants a little gets something.
+    /// Rounds to a multiple of this power of ten, away from zero, so that a small amount does not become nothing.
     fn round_up(&mut self, scale: i64) {
         if self.digits.is_empty() || self.exponent >= scale {
             return;
@@ -229,14 +230,14 @@ impl Amount {
         {
             return text;
         }
-        // Thousands only: the exponent goes down to a multiple of three.
+        // Suffixes exist for powers of a thousand: the exponent is lowered to a multiple of three.
         let zeros = self.exponent.rem_euclid(3);
         let format = if format == Format::Binary { Format::Decimal } else { format };
         let digits = [&self.digits[..], &b"00"[..zeros as usize]].concat();
         self.signed(&digits, &suffix::decimal(self.exponent - zeros, format))
     }
 
-    /// `None` for small amounts and fractions, which are printed in decimal form.
+    /// The binary form; `None` for small amounts and fractions, which are printed in decimal form.
     fn print_binary(&self) -> Option<String> {
         let zeros = usize::try_from(self.exponent).ok()?;
         let digits = [&self.digits[..], &vec![b'0'; zeros]].concat();

@@ -1,7 +1,7 @@
-//! Objects in memory while a request is at work on them: trees of JSON values.
+//! JSON values as trees: the form of an object while a request works on it.
 //!
-//! As `serde_json`'s, with other costs: a member's name and a text of up to 23 bytes are held in place, longer ones are
-//! shared by their copies, and an object is one block of memory that keeps the order it was made in.
+//! The trees are like `serde_json`'s with other costs: names of members and texts of up to 23 bytes are stored inline,
+//! longer texts are shared by clones, and the members of an object are one block of memory that keeps their order.
 
 mod convert;
 mod macros;
@@ -19,7 +19,7 @@ pub use text::{Reader, Repetition};
 
 pub use crate::tree_json as json;
 
-/// A JSON value. No number in it is NaN, so that equality is total.
+/// A JSON value. Numbers are never NaN, so equality is total.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Value {
     #[default]
@@ -44,7 +44,7 @@ impl Value {
         }
     }
 
-    /// Whether there is a number with a fraction or an exponent anywhere.
+    /// Whether a number anywhere has a fraction or an exponent.
     pub fn has_floats(&self) -> bool {
         match self {
             Self::Object(members) => members.values().any(Self::has_floats),
@@ -122,7 +122,7 @@ impl Value {
         matches!(self, Self::Object(_))
     }
 
-    /// Leaves null behind.
+    /// Takes the value out and leaves null.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }
@@ -136,7 +136,7 @@ impl Value {
         at.of_mut(self)
     }
 
-    /// What a JSON pointer (RFC 6901) leads to.
+    /// The value to which a JSON pointer (RFC 6901) leads.
     pub fn pointer(&self, path: &str) -> Option<&Value> {
         path.split('/').skip(1).map(unescaped).try_fold(self, |value, step| match value {
             Self::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -144,7 +144,7 @@ impl Value {
         })
     }
 
-    /// As [`Value::pointer`].
+    /// Like [`Value::pointer`], mutable.
     pub fn pointer_mut(&mut self, path: &str) -> Option<&mut Value> {
         path.split('/').skip(1).map(unescaped).try_fold(self, |value, step| match value {
             Self::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
@@ -153,7 +153,7 @@ impl Value {
     }
 }
 
-/// The value as compact JSON, nothing escaped that need not be; `{:#}` indents it.
+/// The value as compact JSON with only the necessary escapes; `{:#}` indents it.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text =
@@ -166,7 +166,7 @@ fn unescaped(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// A place in a value: a member's name, or an element's number.
+/// A key of a value: a member's name, or an element's index.
 pub trait At {
     fn of(self, value: &Value) -> Option<&Value>;
     fn of_mut(self, value: &mut Value) -> Option<&mut Value>;
@@ -204,7 +204,7 @@ impl At for usize {
     }
 }
 
-/// Null where there is nothing.
+/// The value at a key; null if there is none.
 impl<A: At> std::ops::Index<A> for Value {
     type Output = Value;
 
@@ -214,11 +214,11 @@ impl<A: At> std::ops::Index<A> for Value {
     }
 }
 
-/// The place of a member, which is null if it was not there; null itself becomes an object.
+/// The mutable value at a key. A missing member is inserted as null, and null becomes an object.
 ///
 /// # Panics
 ///
-/// If the value is neither, or a list without that element: callers know what they have.
+/// Panics if the value is neither an object nor null, or a list without that index: callers must know what they have.
 impl<A: At> std::ops::IndexMut<A> for Value {
     fn index_mut(&mut self, at: A) -> &mut Value {
         at.place_in(self)

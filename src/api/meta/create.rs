@@ -1,11 +1,12 @@
 //! Metadata of an object that is about to be created.
 
-use super::{Metadata, refuse, text, validate_common};
+use super::{Metadata, text, validate_common};
 use crate::api::error::Error;
 use crate::causes::Cause;
 use crate::causes::Causes;
 use crate::gotext;
 use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::object_meta;
 use crate::schema::resource::Scope;
 
 /// What the server gives to each new object.
@@ -50,13 +51,9 @@ pub fn wants_generated_name(metadata: &Metadata) -> bool {
 /// The causes of a 422. The name is generated and the namespace filled in before.
 pub fn validate(metadata: &Metadata, scope: Scope, names: NameFormat) -> Causes {
     let mut causes = Causes::default();
-    let prefix = text(metadata, "generateName");
-    if !prefix.is_empty() {
-        refuse("metadata.generateName", prefix, names.check_prefix(prefix), &mut causes);
-    }
-    match text(metadata, "name") {
-        "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
-        name => refuse("metadata.name", name, names.check(name), &mut causes),
+    object_meta::names(metadata, names, &mut causes);
+    if text(metadata, "name").is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
     }
     validate_common(metadata, scope, &mut causes);
     causes

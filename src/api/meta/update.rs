@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::{Metadata, finalizers, is_set, is_terminating, refuse, text, validate_common};
+use super::{Metadata, finalizers, is_set, is_terminating, text, validate_common};
 use crate::api::error::{Error, Subject};
 use crate::causes::Cause;
 use crate::causes::Causes;
 use crate::gotext;
 use crate::kinds::behavior::names::NameFormat;
+use crate::kinds::behavior::rules::object_meta;
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Scope;
@@ -69,7 +70,7 @@ pub fn validate(new: &Metadata, old: &Metadata, scope: Scope) -> Causes {
     let names = NameFormat::PathSegment;
     match text(new, "name") {
         "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
-        name => refuse("metadata.name", name, names.check(name), &mut causes),
+        name => object_meta::refuse("metadata.name", name, names.check(name), &mut causes),
     }
     validate_common(new, scope, &mut causes);
     if is_terminating(old) {

@@ -1,18 +1,18 @@
-//! Messages that are kept shorter: lz4's block format, behind four bytes (the lowest first) of the length it unpacks to.
+//! Packed messages: lz4's block format, behind the length of the unpacked message in four bytes (little-endian).
 
 use lz4_flex::block;
 
-/// What an envelope with such a message says of it.
+/// How an envelope marks a packed message.
 pub const ENCODING: &str = "lz4";
 
-/// Shorter messages repeat themselves too little.
+/// Shorter messages are not packed, since they compress badly.
 const SHORTEST: usize = 1024;
-/// Longer ones are kept as they are, so that no length that a value claims is believed beyond this.
+/// Longer messages are not packed, so that no larger claim about the unpacked length is believed.
 const LONGEST: usize = 16 << 20;
-/// A byte stands for so many at most, so that what is reserved for a message is in proportion to what there is of it.
+/// The largest factor of compression of lz4. It bounds the memory that is reserved by the packed length.
 const MOST_OF_A_BYTE: usize = 255;
 
-/// Why bytes are no packed message.
+/// Why bytes are not a packed message.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("lz4: {0}")]
@@ -23,7 +23,7 @@ pub enum Error {
     Length { found: usize, claimed: usize },
 }
 
-/// The message packed, if that makes it shorter by an eighth at least; reading it costs something too.
+/// Packs the message; `None` if that makes it shorter by less than an eighth, since reading it has a cost, too.
 pub fn pack(message: &[u8]) -> Option<Vec<u8>> {
     if !(SHORTEST..=LONGEST).contains(&message.len()) {
         return None;
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that repeat themselves now and then.
+    /// Bytes with some repetition.
     fn message(random: &mut SmallRng, length: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = Vec::with_capacity(length);
         while bytes.len() < length {
@@ -74,7 +74,7 @@ mod tests {
         println!("seed {seed}");
         let mut random = SmallRng::seed_from_u64(seed);
         let mut lengths: Vec<usize> = (0..200).map(|_| random.random_range(SHORTEST..20_000)).collect();
-        // Both kinds of tables, and the last length that is packed.
+        // Lengths for both kinds of lz4's tables, and the longest that is packed.
         lengths.extend([SHORTEST, 65_534, 65_535, 65_536, 300_000, LONGEST]);
         for length in lengths {
             let mut whole = message(&mut random, length.min(300_000));
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(pack(&noise), None);
     }
 
-    /// Nothing is reserved for them: the longest would be 4 GiB.
+    /// No memory is reserved for a false length: the largest would be 4 GiB.
     #[test]
     fn lengths_that_lie_are_errors() {
         let message = [7; 2048];
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// No bytes make it panic, or yield more than they claim to hold.
+    /// Random bytes never cause a panic, and never yield more than the length that they claim.
     #[test]
     fn survives_noise() {
         let seed = 37;
@@ -144,7 +144,7 @@ mod tests {
             }
             let mut noise = vec![0; random.random_range(0..64)];
             random.fill_bytes(&mut noise);
-            // A length that may be true, so that what follows is looked at.
+            // A plausible length, so that the bytes behind it are read.
             noise.splice(0..0, [random.random(), random.random_range(0..4), 0, 0]);
             drop(unpack(&noise));
         }

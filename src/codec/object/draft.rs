@@ -1,4 +1,4 @@
-//! Values on their way into the database and out of it.
+//! Stored values: made from objects for writing, and turned into objects after reading.
 
 use bytes::Bytes;
 
@@ -15,28 +15,28 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
-/// A value at rest, ready to be written or to become an [`Object`].
+/// A stored value, ready to be written or to become an [`Object`].
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// `namespace NUL name`: the order of bytes is the order of lists.
+    /// `namespace NUL name`; its byte order is the order of lists.
     key: Box<str>,
     value: Bytes,
-    /// The object as JSON without resourceVersion; the value itself where it cannot be understood.
+    /// The object as JSON without resourceVersion; if the value cannot be read, the value itself.
     json: Bytes,
-    /// `None` if the value cannot be understood; it then lives on as an object that can only be deleted.
+    /// `None` if the value cannot be read. It is then kept as an object that can only be deleted.
     layout: Option<Layout>,
-    /// The object as protobuf without resourceVersion, if it was made for the value.
+    /// The object's message without resourceVersion, if it was made for the value.
     message: Option<Bytes>,
 }
 
 impl Draft {
-    /// Encodes an object for storage, closed or open; a resourceVersion in it is left out. What a kind has no types for,
-    /// or what is not of its types, is JSON in every case.
+    /// Encodes an object, closed or open, for storage; its resourceVersion is left out. Objects without a Go type, and
+    /// objects that do not conform to theirs, are stored as JSON in any case.
     pub fn encode(namespace: &str, name: &str, mut object: Map, media: StorageMediaType) -> Self {
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.shift_remove("resourceVersion");
         }
-        // Whatever the media type, the object becomes what upstream's types make of it.
+        // Whatever the media type is, the object is stored as upstream's Go types would print it.
         let typed = claimed(&object).and_then(|kind| Some((typed(&kind, &object)?, kind)));
         let Some((Typed { message, json }, kind)) = typed else {
             managed::open(&mut object);
@@ -51,8 +51,8 @@ impl Draft {
         Self { key: joined_key(namespace, name), value, json, layout, message: Some(message) }
     }
 
-    /// A stored value of any kind, which nobody has validated. Never fails: what cannot be understood is kept as it is.
-    /// An object from before there were the defaults of now gets them here, as upstream's does when it is decoded.
+    /// Reads a stored value that has not been validated. Never fails: a value that cannot be read is kept as it is. An
+    /// object from before the present defaults gets them here, as upstream defaults an object when it decodes it.
     pub fn parse(namespace: &str, name: &str, value: Bytes) -> Self {
         let complete = at_rest::is_complete(&value);
         let json = match StorageMediaType::of(&value) {
@@ -70,7 +70,7 @@ impl Draft {
         }
     }
 
-    /// A value that is JSON, as written by this program or validated.
+    /// A draft of a JSON value that this program has written or validated.
     pub fn of_json(namespace: &str, name: &str, value: Bytes) -> Self {
         Self::of_value(namespace, name, value.clone(), value)
     }
@@ -85,28 +85,28 @@ impl Draft {
         Self { key: joined_key(namespace, name), json: value.clone(), value, layout: None, message: None }
     }
 
-    /// Drops the protobuf form, so that the [`Object`] holds JSON alone until somebody asks for the other.
+    /// Drops the message, so that the [`Object`] holds only JSON until a client asks for protobuf.
     pub fn without_message(self) -> Self {
         Self { message: None, ..self }
     }
 
-    /// The bytes at rest.
+    /// The bytes to store.
     pub fn value(&self) -> &Bytes {
         &self.value
     }
 
-    /// The bytes at rest for readers who know this format and no newer one.
+    /// The bytes to store, for readers that support only this format.
     pub fn value_in(&self, format: ValueFormat) -> Bytes {
-        // What was just made can be opened.
+        // A value that was just made can always be opened.
         at_rest::in_format(&self.value, format).unwrap_or_else(|_| self.value.clone())
     }
 
-    /// Whether these are its bytes at rest, in whichever format.
+    /// Whether `found` are the bytes of this value, in any format.
     pub fn is_stored_as(&self, found: &[u8]) -> bool {
         found == &self.value[..] || found == &self.value_in(ValueFormat::Plain)[..]
     }
 
-    /// The shared form of this version.
+    /// The object that readers share.
     pub fn into_object(self, revision: Revision) -> Object {
         let Some(layout) = self.layout else {
             return Object::new(revision, self.key, keep(&[&self.json]), None);
@@ -120,8 +120,8 @@ impl Draft {
     }
 }
 
-/// An object as YAML; `None` if it would not be read back as it is. YAML has so many rules that this is tried out each
-/// time, and what fails is stored as JSON.
+/// An object as YAML; `None` if parsing the text would not yield the same object. YAML has so many rules that this is
+/// tested each time; an object that fails is stored as JSON.
 fn yaml_of(json: &Bytes) -> Option<Bytes> {
     let object: Value = serde_json::from_slice(json).ok()?;
     let text = yaml::write(&object);
@@ -132,7 +132,7 @@ fn is_json(text: &Bytes) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// What is not of its types stays as it is.
+/// The completed message of an older value; `None` if it does not conform to its Go type.
 fn message_of_old(value: &Bytes) -> Option<Bytes> {
     let Opened { gvk, message } = at_rest::open(value).ok()?;
     let kind = builtin::kind(&gvk)?;
@@ -144,7 +144,7 @@ fn message_of_old(value: &Bytes) -> Option<Bytes> {
     completed.or_else(|| protobuf::print(&kind, &message).ok()).map(Bytes::from)
 }
 
-/// What has no types, or is not of them, stays as it is.
+/// The completed JSON of an older value; `None` if it has no Go type, or does not conform to it.
 fn json_of_old(value: &Bytes) -> Option<Bytes> {
     let claim = |name| scan::raw_string(value, &scan::member(value, 0, name)?);
     let gvk = Gvk::parse(claim("apiVersion").unwrap_or_default(), claim("kind").unwrap_or_default());
@@ -155,39 +155,39 @@ fn json_of_old(value: &Bytes) -> Option<Bytes> {
     Some(completed(object).unwrap_or_else(|| value.clone()))
 }
 
-/// YAML is sorted; what has types is printed in their order.
+/// The JSON of a YAML value, whose members are sorted; printed by its Go type if it has one.
 fn yaml_of_any(value: &Bytes) -> Option<Bytes> {
     let Ok(Value::Object(object)) = yaml::parse_stored(value) else { return None };
     object.get("metadata").filter(|metadata| metadata.is_object())?;
     Some(completed(object.clone()).unwrap_or_else(|| tree::encode(&object).into()))
 }
 
-/// An object with its defaults as it is printed; `None` if it is none of a kind that has types.
+/// The JSON of an object with its defaults; `None` if the kind has no Go type.
 fn completed(object: Map) -> Option<Bytes> {
     let kind = claimed(&object)?;
     let object = kind.complete(object)?;
     typed(&kind, &object).map(|typed| typed.json)
 }
 
-/// An object in both forms.
+/// An object in both encodings.
 struct Typed {
     message: Bytes,
     json: Bytes,
 }
 
-/// `None` if the object is not of the kind's types.
+/// Encodes the object; `None` if it does not conform to its Go type.
 fn typed(kind: &Kind, object: &Map) -> Option<Typed> {
     let message = protobuf::encode(kind, object).ok()?;
     let json = protobuf::print_encoded(kind, &message).ok()?.into();
     Some(Typed { message: message.into(), json })
 }
 
-/// The kind that an object says it is of.
+/// The kind that the object claims to have.
 fn claimed(object: &Map) -> Option<Kind> {
     builtin::kind(&Gvk::of(object).ok()?)
 }
 
-/// The JSON of a value in an envelope.
+/// The JSON of a protobuf value.
 fn json_of(value: &[u8]) -> Result<Bytes, protobuf::Error> {
     let Opened { gvk, message } = at_rest::open(value)?;
     let kind = builtin::kind(&gvk).ok_or(protobuf::Error::UnknownKind(gvk))?;

@@ -1,20 +1,20 @@
-//! Where things are in the JSON of an object.
+//! Offsets of certain members in the JSON of an object.
 
 use super::kept::{Kept, keep};
 use super::tree::BEFORE_VERSION;
 use crate::json::scan::{self, Members, key_is, raw_string};
 use crate::revision::Revision;
 
-/// Offsets into the JSON of an object. 32 bits suffice: bodies are limited to a few MiB.
+/// Offsets into the JSON of an object. 32 bits suffice, since bodies are limited to a few MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Where `"metadata"` begins, if `kind` and `apiVersion` stand before it; what a list item starts with.
+    /// Where `"metadata"` starts, if `kind` and `apiVersion` come before it; an item of a list starts there.
     pub body: u32,
-    /// Where `"resourceVersion":"…"` goes in.
+    /// Where `"resourceVersion":"…"` is inserted.
     slot: u32,
-    /// A comma is due: before the new member, after it, or not at all.
+    /// Where a comma is needed: before the new member, behind it, or not at all.
     comma: Comma,
-    /// The labels object, or an empty span.
+    /// The range of the labels object; empty if there are none.
     labels: (u32, u32),
 }
 
@@ -55,7 +55,7 @@ impl Layout {
             if passed && comma == Comma::None {
                 comma = Comma::After;
             }
-            // They are long, and last but in what nobody has printed.
+            // managedFields are long, and come last in all objects that a server has printed: nothing needed follows.
             if passed && labels != (0, 0) && key_is(value, &key, "managedFields") {
                 break;
             }
@@ -70,17 +70,17 @@ impl Layout {
         Some(Self { body: u32::try_from(body).ok()?, slot: u32::try_from(slot).ok()?, comma, labels })
     }
 
-    /// The text with a resourceVersion where there is none yet.
+    /// Inserts a resourceVersion into text that has none.
     pub fn put_version(self, json: &[u8], revision: Revision) -> (Kept, Self) {
         self.splice(json, 0, &self.version_member(revision))
     }
 
-    /// The text with the resourceVersion `to` in place of `from`.
+    /// Replaces the resourceVersion `from` by `to`.
     pub fn replace_version(self, json: &[u8], from: Revision, to: Revision) -> (Kept, Self) {
         self.splice(json, self.version_member(from).len(), &self.version_member(to))
     }
 
-    /// The raw text of one label's value.
+    /// The raw text of a label's value.
     pub fn label<'j>(&self, json: &'j [u8], name: &str) -> Option<&'j str> {
         let (start, end) = self.labels;
         if start == end {
@@ -99,7 +99,7 @@ impl Layout {
         }
     }
 
-    /// Puts `member` in place of the `old` bytes at the slot.
+    /// Replaces the `old` bytes at the slot by `member`.
     fn splice(self, json: &[u8], old: usize, member: &str) -> (Kept, Self) {
         let slot = self.slot as usize;
         let spliced = keep(&[&json[..slot], member.as_bytes(), &json[slot + old..]]);

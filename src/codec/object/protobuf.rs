@@ -1,4 +1,4 @@
-//! The protobuf form of a version, made when the first client asks for it.
+//! The protobuf encoding of an object, made when the first client asks for it.
 
 use super::kept::keep;
 use super::{Object, Undecodable};
@@ -7,7 +7,7 @@ use crate::schema::builtin;
 use crate::schema::names::Gvk;
 use crate::tree::Map;
 
-/// A stored object that is not of its kind's types, so that there is no protobuf form of it.
+/// A stored object that has no protobuf encoding, since it does not conform to its Go type.
 #[derive(Debug, thiserror::Error)]
 pub enum Unencodable {
     #[error(transparent)]
@@ -17,7 +17,7 @@ pub enum Unencodable {
 }
 
 impl Object {
-    /// The message of the kind that the object is stored as, without its envelope; made once.
+    /// The message, without an envelope, in the version in which the object is stored. Made once.
     pub fn protobuf(&self) -> Result<&[u8], Unencodable> {
         if let Some(made) = self.protobuf.get() {
             return Ok(made);

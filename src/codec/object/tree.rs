@@ -1,11 +1,11 @@
-//! Objects of kinds without types as JSON: their trees in the order in which upstream prints objects.
+//! Encodes objects of kinds without a Go type as JSON, with members in the order in which upstream prints them.
 
 use crate::json::text::{write_json, write_string};
 use crate::tree::{Map, Value};
 
-/// `metadata` members that stand before `resourceVersion`, in upstream's declaration order.
+/// Members of `metadata` that come before `resourceVersion`, in upstream's declaration order.
 pub(super) const BEFORE_VERSION: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
-/// `metadata` members that stand after it.
+/// Members of `metadata` that come after `resourceVersion`.
 const AFTER_VERSION: [&str; 8] = [
     "generation",
     "creationTimestamp",
@@ -17,7 +17,8 @@ const AFTER_VERSION: [&str; 8] = [
     "finalizers",
 ];
 
-/// Kind, apiVersion and metadata first, metadata in upstream's order, without resourceVersion, managedFields last.
+/// Encodes an object: kind, apiVersion and metadata come first. The metadata are in upstream's order, without
+/// resourceVersion; managedFields are last.
 pub(super) fn encode(object: &Map) -> Vec<u8> {
     let mut out = Vec::with_capacity(2048);
     out.push(b'{');

@@ -1,4 +1,4 @@
-//! Messages to JSON as Go's `encoding/json` prints the structs they are.
+//! Decodes messages into the JSON that Go's `encoding/json` prints for the same structs.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use crate::protowire::Reader;
 use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 use crate::tree::{Map, Value};
 
-/// Decodes one object, whose message is `'m`. Depth counts JSON levels; the object itself is at 1.
+/// Decodes one object from a message with lifetime `'m`. Depth counts JSON levels; the object itself is at level 1.
 pub(super) struct Decoder<'t, 'm> {
     pub(super) types: &'t Types,
     pub(super) fields: Fields<'m>,
     values_left: usize,
-    /// Whether sets of managers stay text.
+    /// Whether the sets of managers stay text.
     pub(super) closed: bool,
 }
 
@@ -24,17 +24,17 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Self { types, fields: Fields::new(max_values), values_left: max_values, closed: false }
     }
 
-    /// Leaves the sets of managers as text.
+    /// Makes the decoder leave the sets of managers as text.
     pub fn closed(self) -> Self {
         Self { closed: true, ..self }
     }
 
-    /// The members of a top-level object.
+    /// Decodes the members of a top-level object.
     pub fn members_of(&mut self, id: MessageId, bytes: &'m [u8]) -> Result<Map, Error> {
         self.object(self.types.message(id), bytes, 1)
     }
 
-    /// A message as its JSON value; an object or list would be at `depth`.
+    /// Decodes a message into a JSON value. If that is an object or list, it is at level `depth`.
     pub fn value(&mut self, id: MessageId, bytes: &'m [u8], depth: usize) -> Result<Value, Error> {
         self.charge(1)?;
         if depth > MAX_DEPTH {
@@ -47,7 +47,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         self.object(message, bytes, depth).map(Value::Object)
     }
 
-    /// Counts values made, so that a small body cannot fill the memory.
+    /// Counts decoded values, so that a small body cannot fill the memory.
     pub fn charge(&mut self, values: usize) -> Result<(), Error> {
         self.values_left = self.values_left.checked_sub(values).ok_or(Error::TooLarge)?;
         Ok(())
@@ -60,7 +60,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(members)
     }
 
-    /// The members of the innermost message, which ends with them.
+    /// Decodes the members of the innermost message, and closes the message.
     fn members(
         &mut self,
         message: &'t Message,
@@ -92,7 +92,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         })
     }
 
-    /// The member's value, `None` if it is not printed.
+    /// Decodes a member; `None` if Go does not print it.
     fn member(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Option<Value>, Error> {
         if slot.is_absent() {
             return self.absent(field, depth);
@@ -116,7 +116,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         }
     }
 
-    /// What Go prints for a field that the wire does not mention.
+    /// What Go prints for a field that is absent on the wire.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<Option<Value>, Error> {
         match (field.absence, field.kind) {
             (Absence::Silent, _) => Ok(None),
@@ -129,12 +129,12 @@ impl<'t, 'm> Decoder<'t, 'm> {
         }
     }
 
-    /// The value of a field that is one message.
+    /// Decodes a field that holds a single message.
     pub(super) fn single(&mut self, id: MessageId, slot: Slot, depth: usize) -> Result<Value, Error> {
         self.whole(id, slot, |decoder, bytes| decoder.value(id, bytes, depth))
     }
 
-    /// Reads a message that may have come in pieces: one after the other they are what it would be as a whole.
+    /// Reads a message that may be split into several occurrences: concatenated, they are the whole message.
     fn whole<T>(
         &mut self,
         id: MessageId,
@@ -142,7 +142,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         read: impl for<'x> FnOnce(&mut Decoder<'t, 'x>, &'x [u8]) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let last = self.fields.last(slot).map_or(&[][..], Wire::bytes);
-        // Times are read anew each time they occur (`Time.Unmarshal`).
+        // Each occurrence of a time replaces the one before (`Time.Unmarshal`).
         let times = matches!(self.types.message(id).format, Format::Time | Format::MicroTime);
         if slot.count <= 1 || times {
             return read(self, last);
@@ -159,7 +159,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         value
     }
 
-    /// The elements of a list, each of which may be several numbers.
+    /// Decodes a list. An occurrence may be several packed numbers.
     pub(super) fn list(&mut self, kind: FieldKind, slot: Slot, depth: usize) -> Result<Vec<Value>, Error> {
         let numbers = !matches!(kind, FieldKind::String | FieldKind::Bytes | FieldKind::Message(_));
         let mut list = Vec::with_capacity(self.values_left.min(slot.count as usize));
@@ -180,7 +180,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(list)
     }
 
-    /// Sorted, as Go prints maps. Of a key that is there twice the last one counts.
+    /// Decodes a map, sorted as Go prints maps. Of a repeated key, the last value counts.
     fn map(&mut self, field: &'t Field, slot: Slot, depth: usize) -> Result<Map, Error> {
         let mut map = Map::with_capacity(self.values_left.min(slot.count as usize));
         let mut sorted = true;
@@ -193,7 +193,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
             sorted &= follows;
             match utf8(key) {
                 Cow::Borrowed(name) if sorted => _ = map.push(name.into(), value),
-                // Two of what is not UTF-8 may become one.
+                // Two keys that are not UTF-8 may become the same text.
                 name => _ = map.insert(name, value),
             }
             at = entry.next;
@@ -204,7 +204,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(map)
     }
 
-    /// A message of key and value; either may be missing.
+    /// Decodes a map entry, a message of key and value; either may be absent.
     fn entry(&mut self, field: &Field, bytes: &'m [u8], depth: usize) -> Result<(&'m [u8], Value), Error> {
         let mut key = &[][..];
         let mut value = None;

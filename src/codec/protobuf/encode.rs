@@ -1,6 +1,6 @@
-//! JSON to messages, as gogo's generated code writes the structs that the JSON stands for.
+//! Encodes JSON as the messages that gogo's generated code would write for the same structs.
 //!
-//! Everything is written from its end, see [`crate::protowire::write`].
+//! Messages are written from their end to their start, see [`crate::protowire::write`].
 
 use std::sync::LazyLock;
 
@@ -13,11 +13,11 @@ use crate::quantity;
 use crate::schema::types::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
 use crate::tree::{Map, Text, Value};
 
-/// Encodes one object, whose members are `'v`.
+/// Encodes one object, whose members have lifetime `'v`.
 pub(super) struct Encoder<'t, 'v> {
     types: &'t Types,
     out: Writer,
-    /// The members of each message that is being written, by field; the innermost last.
+    /// The members of each message that is being written, indexed by field; the innermost message comes last.
     slots: Vec<&'v Value>,
 }
 
@@ -29,7 +29,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Self { types, out: Writer::with_capacity(4096), slots: Vec::with_capacity(128) }
     }
 
-    /// The bytes of a top-level object.
+    /// The message of a top-level object.
     pub fn encode(mut self, id: MessageId, members: &'v Map) -> Result<Vec<u8>, Error> {
         self.members(self.types.message(id), members)?;
         Ok(self.out.finish())
@@ -53,8 +53,8 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(())
     }
 
-    /// Lays the members out by field. Most objects have them in about the order of the fields, so that each is found
-    /// near the one before.
+    /// Assigns the members to fields. Most objects have them in about the order of the fields, so each is searched near
+    /// the one before.
     fn place(&mut self, message: &Message, members: &'v Map) {
         let slots = self.slots.len();
         self.slots.resize(slots + message.fields.len(), &ABSENT);
@@ -85,7 +85,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         }
     }
 
-    /// Whether Go has nil for the zero value of what is not a pointer.
+    /// Whether the zero value of the type is nil in Go although the type is no pointer.
     fn is_slice(&self, kind: FieldKind) -> bool {
         match kind {
             FieldKind::Bytes => true,
@@ -116,7 +116,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(())
     }
 
-    /// One value with its tag; null is the zero value.
+    /// Writes a value with its tag. Null is written as the zero value.
     fn one(&mut self, kind: FieldKind, number: i32, value: &'v Value) -> Result<(), Error> {
         match (kind, value) {
             (FieldKind::Message(id), value) => {
@@ -152,7 +152,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(())
     }
 
-    /// What stands in a message, without its tag and length.
+    /// Writes the content of a message, without its tag and length.
     fn message(&mut self, message: &'t Message, value: &'v Value) -> Result<(), Error> {
         match (message.format, value) {
             (Format::Object, Value::Null) => self.members(message, &EMPTY),
@@ -170,7 +170,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
                 self.timestamp(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
                 Ok(())
             }
-            // Of an object that is closed.
+            // The text of a closed object's set.
             (Format::Raw, Value::String(text)) if message.name == "FieldsV1" => {
                 self.out.bytes(1, text.as_bytes());
                 Ok(())
@@ -221,7 +221,7 @@ impl<'t, 'v> Encoder<'t, 'v> {
         Ok(())
     }
 
-    /// Whichever field takes the value; a boolean beside a schema says that the schema counts.
+    /// Writes the field that fits the value. Beside a schema, a boolean is written that says that the schema counts.
     fn alternative(&mut self, message: &'t Message, value: &'v Value) -> Result<(), Error> {
         for field in message.by_number().rev() {
             match (field.cardinality, field.kind, value) {

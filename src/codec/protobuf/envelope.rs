@@ -1,4 +1,4 @@
-//! The prefix and the `runtime.Unknown` that every object travels in.
+//! The envelope of a protobuf object: a prefix and the message `runtime.Unknown`.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::schema::defaults::LEVEL;
 use crate::schema::names::Gvk;
 use crate::tree::Text;
 
-/// Four bytes that JSON cannot begin with.
+/// Four bytes with which JSON cannot start.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// An object with what it claims to be. Claims may be empty.
+/// An object with the kind and apiVersion that it claims, which may be empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     pub api_version: String,
@@ -23,12 +23,12 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// The kind that the object claims to be of.
+    /// The kind that the object claims.
     pub fn gvk(&self) -> Result<Gvk, Error> {
         Ok(Gvk::parse(&self.api_version, &self.kind)?)
     }
 
-    /// As [`Envelope::gvk`]; what the object does not claim is as in `expected`.
+    /// Like [`Envelope::gvk`], but missing claims are taken from `expected`.
     pub fn gvk_or(&self, expected: &Gvk) -> Result<Gvk, Error> {
         let or =
             |claim: &'_ str, default: &Text| if claim.is_empty() { default.clone() } else { claim.into() };
@@ -41,7 +41,7 @@ impl<'a> Envelope<'a> {
         data.starts_with(PREFIX)
     }
 
-    /// Opens it. As upstream, the content type is not looked at: the content is always protobuf.
+    /// Opens an envelope. Like upstream, ignores the content type: the content is always protobuf.
     pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
         match Self::parse_encoded(data)? {
             (envelope, b"") => Ok(envelope),
@@ -49,7 +49,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// As [`parse`](Self::parse), with what it says of how `raw` is encoded, which is nothing in most.
+    /// Like [`parse`](Self::parse), and returns the content encoding of `raw`, which is usually empty.
     pub fn parse_encoded(data: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         if data.is_empty() {
             return Err(Error::Empty);
@@ -82,14 +82,14 @@ impl<'a> Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// What stands behind the object: no content encoding, no content type.
+    /// The bytes behind the object: an empty content encoding and an empty content type.
     pub const TAIL: &'static [u8] = &[0x1a, 0, 0x22, 0];
 
-    /// How a value at rest ends, however its message is encoded: a field that upstream's `Unknown` has not, and so
-    /// skips, says which defaults the object has.
+    /// The end of a stored value, whatever the encoding of its message is: a field that upstream's `Unknown` lacks, and
+    /// therefore skips, holds the level of defaults that the object has been given.
     pub const END_AT_REST: &'static [u8] = &[0x22, 0, 15 << 3, LEVEL];
 
-    /// What stands before an object of so many bytes.
+    /// The bytes before an object of this length.
     pub fn head(gvk: &Gvk, raw_length: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::head_size(gvk, raw_length));
         out.extend_from_slice(PREFIX);
@@ -100,7 +100,7 @@ impl Envelope<'_> {
         out
     }
 
-    /// An object whole.
+    /// An object in its envelope.
     pub fn wrap(gvk: &Gvk, raw: &[u8]) -> Vec<u8> {
         let mut out = Self::head(gvk, raw.len());
         out.extend_from_slice(raw);
@@ -108,7 +108,7 @@ impl Envelope<'_> {
         out
     }
 
-    /// As it is at rest, of an object whose message is encoded, or is not: then the encoding is empty.
+    /// The envelope of a stored value. `encoding` is the content encoding of `raw`; empty if it is a plain message.
     pub fn wrap_at_rest(gvk: &Gvk, encoding: &str, raw: &[u8]) -> Vec<u8> {
         let mut out = Self::head(gvk, raw.len());
         out.reserve_exact(raw.len() + size_of_bytes(3, encoding.len()) + Self::END_AT_REST.len());
@@ -128,13 +128,13 @@ fn type_meta_size(gvk: &Gvk) -> usize {
     size_of_bytes(1, gvk.api_version().len()) + size_of_bytes(2, gvk.kind.len())
 }
 
-/// A watch event as it stands in the stream: four bytes of length, then a `WatchEvent`, which has no envelope itself.
+/// A watch event in a stream: its length in four bytes, then a `WatchEvent`, which has no envelope.
 pub fn watch_frame(event: &str, gvk: &Gvk, raw: &[u8]) -> Vec<u8> {
     let object = Envelope::head_size(gvk, raw.len()) + raw.len() + Envelope::TAIL.len();
     let extension = size_of_bytes(1, object);
     let length = size_of_bytes(1, event.len()) + size_of_bytes(2, extension);
     let mut out = Vec::with_capacity(4 + length);
-    // Objects are limited to a few MiB.
+    // The length fits in 32 bits, since objects are limited to a few MiB.
     out.extend_from_slice(&(length as u32).to_be_bytes());
     append_bytes(&mut out, 1, event.as_bytes());
     append_head(&mut out, 2, extension);
@@ -146,7 +146,7 @@ pub fn watch_frame(event: &str, gvk: &Gvk, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The fields of a message that has only byte strings, numbered from 1 in the order of `names`.
+/// Visits the fields of a message that has only byte strings, numbered from 1 in the order of `names`.
 fn each<'a, const N: usize>(
     message: &'a [u8],
     name: &str,
@@ -167,7 +167,7 @@ fn each<'a, const N: usize>(
     Ok(())
 }
 
-/// Refuses a tag that no field can have.
+/// Refuses tags that no field can have.
 pub(super) fn check(tag: Tag, message: &str) -> Result<(), Error> {
     if tag.wire() == END_GROUP {
         return Err(Error::EndGroup { message: message.to_owned() });

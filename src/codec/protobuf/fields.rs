@@ -1,16 +1,16 @@
-//! What the wire says of a message, found in one pass and laid out by field, before any of it is decoded.
+//! The index of a message's fields: where their values are on the wire, found in one pass before any value is decoded.
 
 use super::Error;
 use super::envelope::check;
 use crate::protowire::{BYTES, FIXED64, Reader, Tag, VARINT};
 use crate::schema::types::{Cardinality, Field, FieldBits, FieldKind, Message};
 
-/// The fields of the messages that are being read, the innermost last. Once there is room, reading a message allocates
-/// nothing.
+/// The fields of all messages that are being read, the innermost last. The vectors are reused, so that after a while
+/// reading a message allocates nothing.
 pub(super) struct Fields<'m> {
     slots: Vec<Slot>,
     occurrences: Vec<Occurrence<'m>>,
-    /// As many as there may be at a time.
+    /// The most occurrences that may exist at the same time.
     max_occurrences: usize,
 }
 
@@ -19,13 +19,13 @@ pub(super) struct Fields<'m> {
 pub(super) struct Frame {
     slots: usize,
     occurrences: usize,
-    /// What the wire mentions.
+    /// The fields that occur on the wire.
     pub present: FieldBits,
-    /// How many of them say something: about as many members as the message will have.
+    /// How many fields have a value that becomes a member: about the size of the decoded object.
     pub filled: usize,
 }
 
-/// Where the values of a field are.
+/// The occurrences of one field.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub first: Place,
@@ -33,7 +33,7 @@ pub(super) struct Slot {
     pub count: u32,
 }
 
-/// Of an occurrence among all; [`Place::NONE`] is behind the last one.
+/// The index of an occurrence. [`Place::NONE`] ends the list of a field's occurrences.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
@@ -49,15 +49,15 @@ impl Slot {
     }
 }
 
-/// A field that is there, one time.
+/// One occurrence of a field.
 #[derive(Clone, Copy)]
 pub(super) struct Occurrence<'m> {
     pub wire: Wire<'m>,
-    /// The next one of the same field.
+    /// The next occurrence of the same field.
     pub next: Place,
 }
 
-/// A value as it is on the wire; of the type that its field has, or numbers of that type packed into bytes.
+/// A value on the wire: of the field's own type, or several packed numbers as bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Wire<'m> {
     Varint(u64),
@@ -66,7 +66,7 @@ pub(super) enum Wire<'m> {
 }
 
 impl<'m> Wire<'m> {
-    /// Empty for a number.
+    /// The bytes; empty for a number.
     pub fn bytes(self) -> &'m [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -74,10 +74,10 @@ impl<'m> Wire<'m> {
         }
     }
 
-    /// Whether it is the zero value of a scalar of this kind.
+    /// Whether this is the zero value of a scalar of this kind.
     pub fn is_zero(self, kind: FieldKind) -> bool {
         match self {
-            // Cut to 32 bits, as upstream does.
+            // Upstream truncates to 32 bits.
             Self::Varint(value) if kind == FieldKind::Int32 => value as u32 == 0,
             Self::Varint(value) => value == 0,
             Self::Fixed64(bits) => f64::from_bits(bits) == 0.0,
@@ -85,7 +85,7 @@ impl<'m> Wire<'m> {
         }
     }
 
-    /// The next value of this wire type.
+    /// Reads the next value, which has this wire type.
     pub fn read(reader: &mut Reader<'m>, wire: u8) -> Result<Self, Error> {
         Ok(match wire {
             VARINT => Self::Varint(reader.varint()?),
@@ -100,7 +100,7 @@ impl<'m> Fields<'m> {
         Self { slots: Vec::with_capacity(256), occurrences: Vec::with_capacity(256), max_occurrences }
     }
 
-    /// Finds the values of all fields of a message, which is the innermost from now on.
+    /// Indexes all fields of a message, which becomes the innermost one.
     pub fn open(&mut self, message: &Message, bytes: &'m [u8]) -> Result<Frame, Error> {
         let (slots, occurrences) = (self.slots.len(), self.occurrences.len());
         self.slots.resize(slots + message.fields.len(), Slot::ABSENT);
@@ -143,23 +143,23 @@ impl<'m> Fields<'m> {
         self.slots[frame.slots + index]
     }
 
-    /// What is at a place; `None` behind the last one.
+    /// The occurrence at a place; `None` behind the last one.
     pub fn at(&self, place: Place) -> Option<Occurrence<'m>> {
         self.occurrences.get(place.0 as usize).copied()
     }
 
-    /// The last value of a field, which is the one that counts.
+    /// The last value of a field. If a field occurs more than once, this is the value that counts.
     pub fn last(&self, slot: Slot) -> Option<Wire<'m>> {
         self.at(slot.last).map(|occurrence| occurrence.wire)
     }
 
-    /// Forgets the innermost message, and what was inside of it.
+    /// Drops the innermost message and everything opened within it.
     pub fn close(&mut self, frame: Frame) {
         self.slots.truncate(frame.slots);
         self.occurrences.truncate(frame.occurrences);
     }
 
-    /// Where a message that would be opened now begins, for [`Fields::close`].
+    /// A mark to which [`Fields::close`] can return.
     pub fn mark(&self) -> Frame {
         Frame {
             slots: self.slots.len(),
@@ -170,7 +170,7 @@ impl<'m> Fields<'m> {
     }
 }
 
-/// The wire type of a value that is not packed.
+/// The wire type of a single value that is not packed.
 pub(super) fn wire_of(kind: FieldKind) -> u8 {
     match kind {
         FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => VARINT,
@@ -187,12 +187,12 @@ fn suits(field: &Field, wire: u8) -> bool {
     }
 }
 
-/// Zero is written also where JSON leaves it out.
+/// Whether the value becomes a member of the object: the wire may contain zeros that JSON leaves out.
 fn is_member(field: &Field, wire: Wire<'_>) -> bool {
     field.always || field.pointer || matches!(field.kind, FieldKind::Message(_)) || !wire.is_zero(field.kind)
 }
 
-/// Names the field as Go does: with a capital.
+/// The error of a wrong wire type. It names the field as Go does, with a capital letter.
 pub(super) fn wrong_type(field: &Field, tag: Tag) -> Error {
     let mut letters = field.name.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();

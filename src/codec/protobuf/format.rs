@@ -1,4 +1,4 @@
-//! Messages whose JSON is not an object of their fields, and scalars.
+//! Messages whose JSON is not an object with their fields, and scalars.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::tree::{Number, Value};
 
 /// Go's zero time, 0001-01-01T00:00:00Z.
 const ZERO_TIME: i64 = -62_135_596_800;
-/// From the year 0 to 9999, which is what RFC 3339 has digits for.
+/// Seconds from year 0 to 9999: the years that RFC 3339 can express.
 const PRINTABLE: Range<i64> = -62_167_219_200..253_402_300_800;
 
 impl<'t, 'm> Decoder<'t, 'm> {
@@ -29,7 +29,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         bytes: &'m [u8],
         depth: usize,
     ) -> Result<Value, Error> {
-        // The zero time is the empty message; one of zeros is 1970.
+        // An empty message is Go's zero time; a message with zero seconds is the year 1970.
         if bytes.is_empty() && matches!(message.format, Format::Time | Format::MicroTime) {
             return Ok(Value::Null);
         }
@@ -67,7 +67,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
                     false => self.raw(raw, depth),
                 }
             }
-            // Named lists are never nil once they are mentioned.
+            // A named list is never nil if it occurs on the wire.
             Format::Object | Format::List => {
                 self.list(message.fields[0].kind, self.fields.slot(frame, 0), depth + 1).map(Value::Array)
             }
@@ -81,7 +81,8 @@ impl<'t, 'm> Decoder<'t, 'm> {
         self.fields.last(self.fields.slot(frame, index))
     }
 
-    /// A list that is not empty, else a schema, else a boolean if the message has one.
+    /// Decodes a union of list, schema and boolean: a non-empty list, otherwise a schema, otherwise a boolean if the
+    /// message has one.
     fn alternative(&mut self, message: &'t Message, frame: Frame, depth: usize) -> Result<Value, Error> {
         let mut fallback = match message.format {
             Format::SchemaOrBool => Value::Bool(false),
@@ -114,7 +115,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         if Envelope::recognizes(bytes) {
             return self.enveloped(&Envelope::parse(bytes)?, depth);
         }
-        // A value takes two bytes of JSON at least.
+        // Each value takes at least two bytes of JSON.
         self.charge(bytes.len() / 2)?;
         let value = json::parse(bytes)?.value;
         if depth + levels(&value) > MAX_DEPTH + 1 {
@@ -123,7 +124,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(value)
     }
 
-    /// The set of a manager, as text.
+    /// Decodes a manager's set as text.
     fn set(&mut self, bytes: &'m [u8]) -> Result<Value, Error> {
         if bytes.is_empty() {
             return Ok(Value::Null);
@@ -133,7 +134,7 @@ impl<'t, 'm> Decoder<'t, 'm> {
         Ok(if text.trim_ascii() == "null" { Value::Null } else { text.into() })
     }
 
-    /// An object in protobuf inside another, as in `List.items`.
+    /// Decodes a protobuf object inside another one, as in `List.items`.
     fn enveloped(&mut self, envelope: &Envelope<'m>, depth: usize) -> Result<Value, Error> {
         let gvk = envelope.gvk()?;
         let id = self.types.message_of(&gvk).ok_or(Error::UnknownKind(gvk))?;
@@ -145,11 +146,11 @@ impl<'t, 'm> Decoder<'t, 'm> {
     }
 }
 
-/// A number, a boolean, a string or bytes as Go prints them.
+/// A number, boolean, string or bytes as Go prints them.
 pub(super) fn scalar(kind: FieldKind, wire: Wire<'_>) -> Result<Value, Error> {
     Ok(match (kind, wire) {
         (FieldKind::Bool, Wire::Varint(value)) => (value != 0).into(),
-        // Cut to 32 bits, as upstream does.
+        // Upstream truncates to 32 bits.
         (FieldKind::Int32, Wire::Varint(value)) => (value as i32).into(),
         (_, Wire::Varint(value)) => (value as i64).into(),
         (_, Wire::Fixed64(bits)) => number(f64::from_bits(bits))?,
@@ -158,7 +159,7 @@ pub(super) fn scalar(kind: FieldKind, wire: Wire<'_>) -> Result<Value, Error> {
     })
 }
 
-/// Integral values have no fraction in Go's JSON.
+/// A number as Go prints it: integral values have no fraction.
 pub(super) fn number(value: f64) -> Result<Value, Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
@@ -175,7 +176,7 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-/// `None` is Go's zero time.
+/// A time; `None` for Go's zero time.
 pub(super) fn time(seconds: i64) -> Result<Option<Timestamp>, Error> {
     if seconds == ZERO_TIME {
         return Ok(None);
@@ -186,7 +187,7 @@ pub(super) fn time(seconds: i64) -> Result<Option<Timestamp>, Error> {
     Timestamp::from_second(seconds).map(Some).map_err(|_| Error::Time)
 }
 
-/// As [`time`], with microseconds.
+/// Like [`time`], with microseconds.
 pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<Timestamp>, Error> {
     let micros = nanos / 1000;
     if (seconds, micros) == (ZERO_TIME, 0) {
@@ -200,7 +201,7 @@ pub(super) fn micro_time(seconds: i64, nanos: i64) -> Result<Option<Timestamp>, 
     Timestamp::from_microsecond(micros).map(Some).map_err(|_| Error::Time)
 }
 
-/// Absent is zero.
+/// A quantity; an absent one is zero.
 fn quantity(sent: Option<&[u8]>) -> Result<Value, Error> {
     let Some(sent) = sent else { return Ok("0".into()) };
     Ok(quantity::normalize(&utf8(sent))?.into())

@@ -1,8 +1,9 @@
-//! Messages to JSON text, without a tree in between: what stored objects become on their way into memory.
+//! Prints messages as JSON text without building a tree. Stored objects are read this way.
 //!
-//! Prints what [`Decoder`] decodes, and of what kind those are that stand in a part of another: messages do not say it, and
-//! upstream's conversions put it back. Only messages as upstream and this server write them are read here; one that is
-//! well-formed but unusual (a struct in pieces, packed numbers, keys out of order) is decoded and printed.
+//! The text is what [`Decoder`] would decode, plus the kind and apiVersion of typed objects inside other objects:
+//! messages do not contain these, and upstream's conversions add them. Only messages in the form that upstream and this
+//! server write are printed directly; a valid message of unusual form (a struct in pieces, packed numbers, keys out of
+//! order) is decoded and printed.
 
 use std::fmt;
 use std::io::Write as _;
@@ -22,12 +23,13 @@ use crate::protowire::{self, BYTES, Reader, VARINT};
 use crate::quantity;
 use crate::schema::types::{Absence, Cardinality, Field, FieldKind, Format, Message, MessageId, Role, Types};
 
-/// Bytes of JSON, so that a small value of empty messages cannot fill the memory. Bodies are a few MiB.
+/// The most bytes of JSON, so that a small value with many empty messages cannot fill the memory. Bodies are a few MiB.
 const MAX_BYTES: usize = 64 << 20;
-/// Fields at a time. What is stored was once taken in, so this only keeps their number within 32 bits.
+/// The most occurrences of fields at a time. Stored values were accepted once, so this limit only ensures that indices
+/// fit in 32 bits.
 const MAX_OCCURRENCES: usize = u32::MAX as usize;
 
-/// Prints one object. `'m` is the message's bytes.
+/// Prints one object from a message with lifetime `'m`.
 pub(super) struct Printer<'t, 'm> {
     types: &'t Types,
     out: Vec<u8>,
@@ -39,13 +41,13 @@ pub(super) struct Printer<'t, 'm> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Anywhere,
-    /// A tree, just now: JSON that is embedded in it is JSON, and no deeper than the tree may be.
+    /// From a tree, just now: embedded JSON is valid, and no deeper than the tree was allowed to be.
     Tree,
 }
 
-/// Why a message cannot be printed from its bytes.
+/// Why a message cannot be printed directly.
 enum Stop {
-    /// The decoder can tell what it is, or what is wrong with it.
+    /// The decoder has to read it, or to find out what is wrong with it.
     Unusual,
     Failed(Error),
 }
@@ -62,7 +64,7 @@ impl From<protowire::Error> for Stop {
     }
 }
 
-/// Of an object.
+/// The kind of an object.
 #[derive(Clone, Copy)]
 struct Kind<'t> {
     id: MessageId,
@@ -70,7 +72,7 @@ struct Kind<'t> {
     api_version: &'t str,
 }
 
-/// Whether what was printed is a null, which some fields leave out.
+/// Whether a null was printed, which some fields leave out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Printed {
     Null,
@@ -78,12 +80,12 @@ enum Printed {
 }
 
 impl<'t, 'm> Printer<'t, 'm> {
-    /// Prints after what is in `out`, which is to be the beginning of an object with some members.
+    /// Prints behind the content of `out`, which must be the start of an object that has members.
     pub fn new(types: &'t Types, origin: Origin, out: Vec<u8>) -> Self {
         Self { types, out, fields: Fields::new(MAX_OCCURRENCES), origin }
     }
 
-    /// The members of a top-level object and its end.
+    /// Prints the members of a top-level object, and its end.
     pub fn finish(mut self, id: MessageId, bytes: &'m [u8]) -> Result<Vec<u8>, Error> {
         let start = self.out.len();
         match self.all_members(id, bytes, 1) {
@@ -161,7 +163,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(())
     }
 
-    /// What Go prints for a field that the wire does not mention.
+    /// Prints what Go prints for a field that is absent on the wire.
     fn absent(&mut self, field: &Field, depth: usize) -> Result<(), Stop> {
         let text: &[u8] = match (field.absence, field.kind) {
             (Absence::Silent, _) => return Ok(()),
@@ -191,7 +193,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(())
     }
 
-    /// Items of typed lists, which are kinds themselves, do not say their own.
+    /// The kind of an object inside another one. Items of typed lists get none, as upstream does not print theirs.
     fn object_in_part(&self, holder: &Message, element: FieldKind) -> Option<Kind<'t>> {
         let FieldKind::Message(id) = element else { return None };
         let message = self.types.message(id);
@@ -314,13 +316,13 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(())
     }
 
-    /// Embedded JSON stands in a stored object as it is to be printed; blanks are found only in keys and strings.
+    /// Prints embedded JSON. A stored object has it in printed form, so that blanks occur only in keys and strings.
     fn raw(&mut self, bytes: &'m [u8], depth: usize) -> Result<Printed, Stop> {
         let json = single(bytes, 1)?;
         if json.is_empty() {
             return Ok(self.null());
         }
-        // All are looked at, which takes less than to stop at the first.
+        // Visits all bytes, which is faster than stopping at the first match.
         let special = |found: bool, byte: &u8| found | matches!(byte, 0..=b' ' | b'<' | b'>' | b'&' | 0x7f..);
         if json.iter().fold(false, special) || Envelope::recognizes(json) {
             return Err(Stop::Unusual);
@@ -340,7 +342,7 @@ impl<'t, 'm> Printer<'t, 'm> {
             (FieldKind::Bool, Wire::Varint(value)) => {
                 self.out.extend_from_slice(if value != 0 { b"true" } else { b"false" });
             }
-            // Cut to 32 bits, as upstream does.
+            // Upstream truncates to 32 bits.
             (FieldKind::Int32, Wire::Varint(value)) => write_json(&mut self.out, &(value as i32)),
             (FieldKind::Int64, Wire::Varint(value)) => write_json(&mut self.out, &(value as i64)),
             (FieldKind::Double, Wire::Fixed64(bits)) => {
@@ -355,7 +357,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(())
     }
 
-    /// The value of a field that may occur once.
+    /// The value of a field that may occur only once.
     fn only(&self, slot: Slot) -> Result<Option<Wire<'m>>, Stop> {
         if slot.count > 1 {
             return Err(Stop::Unusual);
@@ -363,7 +365,7 @@ impl<'t, 'm> Printer<'t, 'm> {
         Ok(self.fields.last(slot))
     }
 
-    /// Names are JSON names, which need no escapes.
+    /// Prints the name of a member. JSON names of fields need no escapes.
     fn name(&mut self, name: &str) {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
@@ -383,7 +385,7 @@ impl<'t, 'm> Printer<'t, 'm> {
     }
 }
 
-/// Key and value of a map, both of which are written always but for nil.
+/// Key and value of a map entry, which are both written unless they are nil.
 fn entry(message: &[u8]) -> Result<(&[u8], Wire<'_>), Stop> {
     let mut reader = Reader::new(message);
     let (mut key, mut value) = (None, None);
@@ -398,7 +400,7 @@ fn entry(message: &[u8]) -> Result<(&[u8], Wire<'_>), Stop> {
     key.zip(value).ok_or(Stop::Unusual)
 }
 
-/// The byte string of a message that has nothing else; empty if it is absent.
+/// The byte string of a message with only this field; empty if the field is absent.
 fn single(message: &[u8], number: i32) -> Result<&[u8], Stop> {
     let mut reader = Reader::new(message);
     let mut found = None;

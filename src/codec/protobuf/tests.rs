@@ -77,7 +77,7 @@ fn printed_objects_become_the_bytes_of_upstream() {
     }
 }
 
-/// Text that is made from the bytes alone, and text that goes through a tree.
+/// Text printed directly from the bytes equals text printed from a decoded tree.
 #[test]
 fn printing_is_decoding_and_writing() {
     for (bytes, _) in golden() {
@@ -86,7 +86,7 @@ fn printing_is_decoding_and_writing() {
     }
 }
 
-/// Every kind there and back: what the printed object is encoded to is what it was printed from.
+/// Encoding the printed object of every kind yields the original bytes.
 #[test]
 fn there_and_back_is_identity() {
     let mut kinds = std::collections::BTreeSet::new();
@@ -105,7 +105,7 @@ fn there_and_back_is_identity() {
     }
 }
 
-/// What a server writes in one form at rest, one that writes another reads: the same text and the same message.
+/// A value stored in one encoding reads the same as one stored in another: the same text and the same message.
 #[test]
 fn every_kind_is_the_same_out_of_every_form_at_rest() {
     const MEDIA: [StorageMediaType; 3] =
@@ -129,7 +129,7 @@ fn every_kind_is_the_same_out_of_every_form_at_rest() {
         });
         assert!(read[0].1.is_some(), "{}", printed["kind"]);
         assert_eq!(read[1], read[0], "{}", printed["kind"]);
-        // Of raw JSON, YAML keeps the content and not the order.
+        // YAML keeps the content of raw JSON, but not its order.
         if read[2] != read[0] {
             let [of_protobuf, _, of_yaml] =
                 read.map(|(json, _)| serde_json::from_slice::<Value>(&json).expect("JSON"));
@@ -230,7 +230,7 @@ fn errors_are_those_of_upstream() {
     assert!(matches!(Envelope::parse(b""), Err(Error::Empty)));
     assert!(matches!(Envelope::parse(b"k8s\0"), Err(Error::EmptyBody)));
     assert!(matches!(Envelope::parse(b"{}"), Err(Error::Prefix)));
-    // Not even the one that values at rest have.
+    // Clients may not even send the encoding of stored values.
     for encoding in ["gzip", "lz4"] {
         let sent = [&b"k8s\0\x1a"[..], &[encoding.len() as u8], encoding.as_bytes()].concat();
         let error = Envelope::parse(&sent).expect_err("unknown encoding").to_string();
@@ -251,7 +251,7 @@ fn depth_and_size_are_bounded() {
         wrapped.extend_from_slice(message);
         wrapped
     };
-    // JSONSchemaProps.not (23 as a tag needs two bytes) is not needed: raw JSON nests more cheaply.
+    // JSONSchemaProps.not, whose tag (23) takes two bytes, would nest less cheaply than raw JSON does.
     let nested = format!("{}{}", "[".repeat(127), "]".repeat(127));
     let item = wrap(2, &wrap(1, nested.as_bytes()));
     assert!(matches!(decode(&known(Gvk::fixed("v1", "List")), &item), Err(Error::TooDeep)));
@@ -259,7 +259,7 @@ fn depth_and_size_are_bounded() {
     assert!(matches!(decode(&known(Gvk::fixed("v1", "Pod")), &containers), Err(Error::TooLarge)));
 }
 
-/// No bytes make it panic; damaged messages are errors or objects.
+/// Damaged messages never cause a panic: they are errors or objects.
 #[test]
 fn survives_noise() {
     let mut random = SmallRng::seed_from_u64(37);
@@ -274,7 +274,7 @@ fn survives_noise() {
                 _ => bytes.insert(at, random.random()),
             }
         }
-        // What is wrong with one that is wrong in two ways depends on which is found first.
+        // If there are two errors, the one that is found first decides.
         if let Ok(envelope) = Envelope::parse(&bytes) {
             let (printed, written) = (printed(&envelope), written(&envelope));
             assert_eq!(printed.is_err(), written.is_err(), "{printed:?} {written:?} {bytes:02x?}");
@@ -290,7 +290,7 @@ fn survives_noise() {
     }
 }
 
-/// As kube-apiserver answers, whose conversions put it back; items of lists do not say it.
+/// The kind of an embedded object is printed, as kube-apiserver's conversions add it; that of list items is not.
 #[test]
 fn a_kind_in_a_part_of_another_says_what_it_is() {
     let text = |gvk: Gvk, object: Value| {

@@ -1,4 +1,4 @@
-//! The resourceVersion in a message, which is put in without decoding the rest.
+//! Inserts the resourceVersion into a message without decoding the rest.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use crate::protowire::write::{append_bytes, append_head, size_of_bytes};
 use crate::protowire::{BYTES, Reader};
 use crate::revision::Revision;
 
-/// The number of `metadata` in every kind, and of `resourceVersion` in that.
+/// The field number of `metadata` in every kind, and of `resourceVersion` in `metadata`.
 const METADATA: i32 = 1;
 const RESOURCE_VERSION: i32 = 6;
 
-/// An object's message with this resourceVersion. Its fields have to stand in the order of their numbers, as
-/// [`encode`](super::encode) writes them; `None` if it is no such message.
+/// The message with this resourceVersion. Its fields must be in the order of their numbers, as
+/// [`encode`](super::encode) writes them; otherwise `None`.
 pub fn with_version(message: &[u8], revision: Revision) -> Option<Vec<u8>> {
     let outer = place(message, METADATA)?;
     let metadata = &message[outer.content.clone()];
@@ -30,9 +30,9 @@ pub fn with_version(message: &[u8], revision: Revision) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Where a field stands, or where it would.
+/// The range of a field, or the place where it would be.
 struct Place {
-    /// With tag and length.
+    /// The whole field with tag and length.
     field: Range<usize>,
     content: Range<usize>,
 }
@@ -70,7 +70,7 @@ mod tests {
         value.as_object().expect("an object").clone()
     }
 
-    /// Every stored kind has its metadata where this looks for it.
+    /// Every stored kind has its metadata in the expected field.
     #[test]
     fn every_stored_kind_takes_a_version() {
         let mut seen = 0;
@@ -85,7 +85,7 @@ mod tests {
                 let mut want = object.clone();
                 want["metadata"]["resourceVersion"] = revision.to_string().into();
                 assert_eq!(spliced, encode(&kind, &want).expect("encodes"));
-                // Again, over the one that is there.
+                // Replaces the version that was just inserted.
                 let moved = with_version(&spliced, Revision(7)).expect("a message");
                 let moved = decode(&kind, &moved).expect("decodes");
                 assert_eq!(moved["metadata"]["resourceVersion"], "7");

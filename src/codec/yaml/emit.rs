@@ -1,12 +1,12 @@
-//! The layout: two spaces a level, dashes under the key they belong to.
+//! The layout of YAML: two spaces per level, and dashes in the column of the key to which their list belongs.
 
 use super::scalar::{self, Place};
 use crate::tree::{Map, Text, Value};
 
-/// What stands before a nested value.
+/// The text before a nested value.
 #[derive(Clone, Copy)]
 enum Lead {
-    /// Nothing: the value begins its own line.
+    /// Nothing: the value starts on its own line.
     Line,
     /// `key:`
     Key,
@@ -48,7 +48,7 @@ fn object(out: &mut String, fields: &Map, indent: usize, lead: Lead) {
         out.push('\n');
     }
     for (index, (key, value)) in sorted.into_iter().enumerate() {
-        // The first key stands behind the dash.
+        // The first key comes directly behind the dash.
         if index > 0 || !matches!(lead, Lead::Dash) {
             pad(out, indent);
         }

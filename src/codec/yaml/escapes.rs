@@ -1,4 +1,4 @@
-//! Escapes that goyaml refuses and the parser here would read: surrogate pairs.
+//! Escapes that goyaml refuses, but the parser used here accepts: surrogate pairs.
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
 
@@ -6,19 +6,18 @@ use crate::json::first_surrogate;
 
 const WHY: &str = "found invalid Unicode character escape code";
 
-/// Refuses a document that escapes a character as JSON may. What is no YAML, halves of
-/// pairs for instance, is left to the reader.
+/// Refuses a document with a surrogate pair in escapes. Other errors, such as halves of pairs, are left to the parser.
 pub fn check(document: &str) -> Result<(), String> {
     if !document.contains("\\u") {
         return Ok(());
     }
     for next in Parser::new_from_str(document) {
         let Ok((event, span)) = next else { break };
-        // Only in double quotes a backslash escapes.
+        // A backslash escapes only within double quotes.
         let Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) = event else { continue };
         let text = span.slice(document).unwrap_or_default();
         if let Some(at) = first_surrogate(text) {
-            // Lines are told from the second one on.
+            // The error names the line only from the second line on.
             return Err(match span.start.line() + text[..at].matches('\n').count() {
                 1 => WHY.to_owned(),
                 line => format!("line {line}: {WHY}"),

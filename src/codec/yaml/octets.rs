@@ -1,8 +1,8 @@
-//! Documents that are not UTF-8, and what goyaml says of them.
+//! Documents that are not UTF-8, and goyaml's errors about them.
 
 use std::str::Utf8Error;
 
-/// The text of a document, or why there is none.
+/// The text of a document, or goyaml's error.
 pub fn text(document: &[u8]) -> Result<&str, &'static str> {
     std::str::from_utf8(document).map_err(|error| why(document, error))
 }

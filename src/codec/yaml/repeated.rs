@@ -1,4 +1,4 @@
-//! Keys that a document sets twice, as go-yaml tells of them.
+//! Repeated keys in a document, in go-yaml's words.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle};
 use super::scalar::is_a_string;
 use crate::gotext::quote;
 
-/// Keys that are set again, each with the line of its value; empty for what is no YAML.
+/// The repeated keys, each with the line of its value; none if the document is not YAML.
 pub fn repeated_keys(document: &str) -> Vec<String> {
     let mut scan = Scan::default();
     for next in Parser::new_from_str(document) {
@@ -38,16 +38,16 @@ struct Scan {
     untold: usize,
 }
 
-/// The repetitions that are told, and the bytes of their texts after which no more are told. All are counted.
+/// How many repetitions are reported at most, and after how many bytes of text no more are. All are counted.
 const TOLD_MAX: usize = 256;
 const BYTES_MAX: usize = 256 * 1024;
 
 struct Collection {
-    /// Where it begins.
+    /// The line where it starts.
     line: usize,
     /// The keys so far; `None` for a sequence.
     keys: Option<HashSet<String>>,
-    /// The key that a value is due for.
+    /// The key whose value comes next.
     due: Option<Option<String>>,
 }
 
@@ -72,7 +72,7 @@ impl Scan {
         self.found.push(text);
     }
 
-    /// A node is whole; `key` is what it is called as a key.
+    /// Handles a complete node. `key` is its text as a map key.
     fn node(&mut self, line: usize, key: Option<String>) {
         let Some(parent) = self.open.last_mut() else { return };
         let Some(keys) = &mut parent.keys else { return };

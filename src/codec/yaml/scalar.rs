@@ -1,4 +1,4 @@
-//! Strings: plain where YAML 1.1 would read them back as strings, quoted elsewhere (go-yaml's `stringv` and
+//! Strings in YAML: plain if YAML 1.1 would read them back as strings, otherwise quoted (go-yaml's `stringv` and
 //! `analyze_scalar`).
 
 use std::fmt::Write;
@@ -8,13 +8,13 @@ use super::emit::pad;
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     Key,
-    /// With the indentation of lines below it.
+    /// A value whose further lines are indented by this much.
     Value {
         indent: usize,
     },
 }
 
-/// The words that are no strings. In any case that go-yaml knows: lower, upper, capitalized.
+/// Words that are not strings. go-yaml knows each in three spellings: lower case, upper case, capitalized.
 const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"];
 
 pub(super) fn put(out: &mut String, text: &str, place: Place) {
@@ -31,7 +31,7 @@ pub(super) fn put(out: &mut String, text: &str, place: Place) {
     }
 }
 
-/// Whether a plain scalar is a string to go-yaml.
+/// Whether go-yaml reads a plain scalar as a string.
 pub(super) fn is_a_string(text: &str) -> bool {
     !reads_as_another_type(text)
 }
@@ -65,7 +65,7 @@ fn is_number(lower: &str) -> bool {
             .strip_prefix(prefix)
             .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(radix)))
     };
-    // Numbers to the base of 60, such as 12:30.
+    // Numbers in base 60, such as 12:30.
     let sixty = digits.contains(':') && digits.split(':').all(|part| part.parse::<f64>().is_ok());
     based("0x", 16) || based("0b", 2) || based("0o", 8) || sixty || digits.parse::<f64>().is_ok()
 }
@@ -90,7 +90,7 @@ fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Nothing in the text has a meaning to YAML where it stands.
+/// Whether the text contains nothing that has a meaning in YAML.
 fn is_plain(text: &str) -> bool {
     let first = text.chars().next().unwrap_or(' ');
     let lone = |c: char| text[c.len_utf8()..].starts_with(' ') || text.len() == c.len_utf8();

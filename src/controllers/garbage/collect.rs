@@ -1,4 +1,4 @@
-//! What is to be done about one object: as a dependent, and as an owner that waits for its dependents.
+//! What to do about one object: as a dependent, and as an owner that waits for its dependents.
 
 use std::sync::Arc;
 
@@ -31,26 +31,26 @@ pub enum Verdict {
     Later,
 }
 
-/// How an owner stands.
+/// The state of an owner.
 enum Owner {
-    /// Alive.
+    /// It exists and stays.
     Solid,
-    /// Gone.
+    /// It does not exist.
     Dangling,
-    /// Waiting for its dependents, in a foreground deletion.
+    /// It waits for its dependents in a foreground deletion.
     Waiting,
-    /// Nothing is decided about it: of a kind that this server does not know, one that cannot own the object, or there
-    /// and unreadable.
+    /// Undecided: this server does not know the kind, the kind cannot own the object, or the owner exists and cannot be
+    /// read.
     Unknown,
 }
 
-/// How the owners of a dependent stand.
+/// The owners of a dependent by their state.
 #[derive(Default)]
 struct Owners<'a> {
     solid: Vec<&'a OwnerReference>,
     dangling: Vec<&'a OwnerReference>,
     waiting: Vec<&'a OwnerReference>,
-    /// At least one is unknown.
+    /// At least one owner is undecided.
     unknown: bool,
 }
 
@@ -93,7 +93,7 @@ impl Collector<'_> {
         let has_dependents = graph.dependents(&facts.uid).next().is_some();
         let blocks = facts.owner_references.iter().any(OwnerReference::blocks);
         if !owners.waiting.is_empty() && blocks && self.has_waiting_dependent(graph, facts) {
-            // It may be a circle of objects that wait for each other; upstream opens it here too.
+            // There may be a cycle of objects that wait for each other. Upstream breaks it here, too.
             self.unblock_owners(target, object, facts).await?;
             return Ok(Verdict::Later);
         }
@@ -115,7 +115,7 @@ impl Collector<'_> {
         };
         match self.api.delete(&Request::own(Verb::Delete, target).with(&options)).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(Verdict::Done),
-            // It changed under our hands; its new version is on its way to us.
+            // The object has changed meanwhile; a report of its new version will arrive.
             Err(Error::Conflict { .. }) => Ok(Verdict::Later),
             Err(error) => Err(error),
         }
@@ -145,7 +145,7 @@ impl Collector<'_> {
         }
         let namespace = if namespaced { dependent.namespace } else { "" };
         let state = self.api.cache.any();
-        // A resource that is not held has not lost its objects.
+        // A resource that the cache does not hold has not lost its objects.
         if !state.holds(resource.id) {
             return Owner::Unknown;
         }
@@ -158,12 +158,12 @@ impl Collector<'_> {
         }
     }
 
-    /// `None`, and a word about it, if the object cannot be read.
+    /// The object's facts; `None` if it cannot be read, which is logged.
     fn facts(&self, object: &Object) -> Option<Facts> {
         Facts::of(object).inspect_err(|error| self.api.unreadable.tell(NAME, object, error)).ok()
     }
 
-    /// The owner goes once no dependent blocks it; dependents are collected meanwhile.
+    /// Deletes the owner once no dependent blocks it. Meanwhile its dependents are collected.
     async fn wait_for_dependents(
         &self,
         graph: &Graph,
@@ -177,7 +177,7 @@ impl Collector<'_> {
             let found = self.api.cache.any().get(node.resource, node.namespace(), node.name());
             let Some(object) = found else { continue };
             let Some(dependent) = self.facts(&object) else {
-                // It was one when it could be read.
+                // It was a dependent when it could last be read.
                 waits = true;
                 continue;
             };
@@ -189,7 +189,7 @@ impl Collector<'_> {
             if dependent.is_deleting() {
                 continue;
             }
-            // Collected here and not by the queue, which would look at the owner first, again and again.
+            // Collected here, since the queue would handle the owner first, again and again.
             let target = Target { resource: &resource, namespace: node.namespace(), name: node.name() };
             if let Err(error) = self.collect_dependent(graph, target, &object, &dependent).await {
                 tracing::debug!(%error, name = node.name(), "dependent not collected yet");
@@ -209,8 +209,8 @@ impl Collector<'_> {
         owner: &Object,
         facts: &Facts,
     ) -> Result<Verdict, Error> {
-        // A dependent that is overlooked here would be collected once its owner is gone: so the graph has to hold all
-        // that was there when the owner was deleted, and nothing of which it is not known whose it is.
+        // A dependent missed here would be collected after its owner is gone. So the graph must contain everything that
+        // existed when the owner was deleted, and no object with unknown owners.
         if !self.knows_all(graph)
             || !graph.covers(owner.revision(), &self.api.cache.any())
             || graph.may_hide_dependents(target.namespace)
@@ -236,7 +236,7 @@ impl Collector<'_> {
         dependents.any(|object| Facts::of(&object).is_ok_and(|facts| waits_for_dependents(&facts)))
     }
 
-    /// No owner of the object waits for it any more.
+    /// Makes the object's owners stop waiting for it.
     async fn unblock_owners(&self, target: Target<'_>, object: &Object, facts: &Facts) -> Result<(), Error> {
         let mut map = object.to_map()?;
         let references = map.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
@@ -249,7 +249,7 @@ impl Collector<'_> {
         self.put(target, object, facts, "ownerReferences", references).await
     }
 
-    /// Takes owners out of an object.
+    /// Removes owners from an object.
     async fn remove_references(
         &self,
         target: Target<'_>,
@@ -281,7 +281,7 @@ impl Collector<'_> {
         self.put(target, object, facts, "finalizers", kept).await
     }
 
-    /// Writes a member of the metadata, if the object still is the version that was judged.
+    /// Writes a member of the metadata, provided that the object has not changed since it was read.
     async fn put(
         &self,
         target: Target<'_>,
@@ -303,7 +303,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Whether no dependent can be missing in the graph because its resource is served only since a moment ago.
+    /// Whether the graph has all served resources: otherwise it may lack dependents of a resource that was just added.
     fn knows_all(&self, graph: &Graph) -> bool {
         self.api.catalog.served().stored().all(|resource| graph.holds(resource.id))
     }

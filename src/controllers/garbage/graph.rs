@@ -1,4 +1,4 @@
-//! Who depends on whom, by uid. Only objects that have owners are in it.
+//! Which objects depend on which, by uid. Contains only objects that have owners.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::codec::object::{Object, Undecodable};
 use crate::revision::Revision;
 use crate::storage::ResourceId;
 
-/// An object by its place.
+/// An object, identified by resource and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     pub resource: ResourceId,
@@ -39,13 +39,13 @@ pub struct OwnerReference {
 }
 
 impl OwnerReference {
-    /// Whether an owner that is deleted in the foreground waits for who refers to it so.
+    /// Whether the owner waits for this dependent in a foreground deletion.
     pub fn blocks(&self) -> bool {
         self.block_owner_deletion == Some(true)
     }
 }
 
-/// What the collector has to know of an object.
+/// What the collector needs to know of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Facts {
@@ -61,7 +61,7 @@ struct Head {
 }
 
 impl Facts {
-    /// An error if the object cannot be read: then it is not known whether it has owners, dependents or finalizers.
+    /// Fails if the object cannot be read: its owners, dependents and finalizers are then unknown.
     pub fn of(object: &Object) -> Result<Self, Undecodable> {
         let head = serde_json::from_slice::<Head>(object.json()?);
         head.map(|head| head.metadata).map_err(|_| Undecodable {
@@ -82,18 +82,18 @@ impl Facts {
 
 #[derive(Default)]
 pub struct Graph {
-    /// Owner's uid to dependents.
+    /// The dependents by their owner's uid.
     dependents: HashMap<Box<str>, BTreeSet<Node>>,
-    /// Dependent to its owners' uids, as they stand in `dependents`. Those of an object that has become unreadable stay.
+    /// The uids of each dependent's owners, as in `dependents`. An object that has become unreadable keeps them.
     owners: HashMap<Node, Vec<Box<str>>>,
     /// Objects that cannot be read.
     unreadable: BTreeSet<Node>,
-    /// Of each resource: up to which revision its objects have been taken in.
+    /// For each resource, the revision up to which its objects are in the graph.
     reached: HashMap<ResourceId, Revision>,
 }
 
 impl Graph {
-    /// Takes in an object as it is now. Returns whether the collector should look at it.
+    /// Adds an object or updates it. Returns whether the collector should check it.
     pub fn put(&mut self, node: &Node, object: &Object) -> Result<bool, Undecodable> {
         let facts = match facts_of_some(object) {
             Ok(facts) => facts,
@@ -113,9 +113,8 @@ impl Graph {
         Ok(!facts.owner_references.is_empty() || facts.is_deleting())
     }
 
-    /// Takes out an object that is gone. Returns who is to be looked at: its dependents; `None` where nobody knows who
-    /// these are, and all have to be looked at. Owners that wait for it are found by the collector, which looks again
-    /// while they wait.
+    /// Removes an object that is gone. Returns the objects to check: its dependents; `None` if these are unknown and
+    /// everything must be checked. Owners that wait for the object are checked again anyway.
     pub fn remove(&mut self, node: &Node, gone: &Object) -> Option<Vec<Node>> {
         self.unreadable.remove(node);
         self.unlink(node);
@@ -123,23 +122,24 @@ impl Graph {
         Some(self.dependents(&facts.uid).cloned().collect())
     }
 
-    /// Everything that has owners.
+    /// All objects with owners.
     pub fn all_dependents(&self) -> impl Iterator<Item = &Node> {
         self.owners.keys()
     }
 
-    /// Whether an object that cannot be read may be a dependent of an object in this namespace, or in none.
+    /// Whether an unreadable object may be a dependent of an object in this namespace, or of a cluster-scoped one if
+    /// `namespace` is empty.
     pub fn may_hide_dependents(&self, namespace: &str) -> bool {
         self.unreadable.iter().any(|node| namespace.is_empty() || node.namespace() == namespace)
     }
 
-    /// Whether the objects of a resource have been taken in.
+    /// Whether the graph contains the resource.
     pub fn holds(&self, resource: ResourceId) -> bool {
         self.reached.contains_key(&resource)
     }
 
-    /// Takes out all objects of a resource that is not served any more. Those that they own stay: nobody can say of them
-    /// that their owners are gone.
+    /// Removes all objects of a resource that is not served any more. Their dependents stay: it is unknown whether the
+    /// owners are gone.
     pub fn forget(&mut self, resource: ResourceId) {
         self.reached.remove(&resource);
         self.unreadable.retain(|node| node.resource != resource);
@@ -149,13 +149,13 @@ impl Graph {
         }
     }
 
-    /// From now on the graph holds everything of the resource up to `at`.
+    /// Notes that the graph contains all changes of the resource up to `at`.
     pub fn reach(&mut self, resource: ResourceId, at: Revision) {
         self.reached.insert(resource, at);
     }
 
-    /// Whether the graph holds everything up to `at`, a revision that the state holds: each resource is reported by
-    /// itself, and one that does not change any more says nothing.
+    /// Whether the graph contains all changes up to `at`, which must not be later than the state. Each resource has its
+    /// own reporter, and one without changes reports nothing.
     pub fn covers(&self, at: Revision, state: &State) -> bool {
         let covered = |(resource, reached): (&ResourceId, &Revision)| {
             *reached >= at || state.unchanged_since(*resource, *reached).is_some()
@@ -179,9 +179,9 @@ impl Graph {
     }
 }
 
-/// `None` if the object has neither owners nor an end.
+/// The object's facts; `None` if it has no owners and is not being deleted.
 fn facts_of_some(object: &Object) -> Result<Option<Facts>, Undecodable> {
-    // What unreadable bytes mention tells nothing.
+    // A search in unreadable bytes would prove nothing.
     object.json()?;
     let concerned = object.mentions("ownerReferences") || object.mentions("deletionTimestamp");
     concerned.then(|| Facts::of(object)).transpose()
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(graph.dependents("1").collect::<Vec<_>>(), [&node]);
         assert!(graph.may_hide_dependents("ns") && graph.may_hide_dependents(""));
         assert!(!graph.may_hide_dependents("other"));
-        // Whose owner it was, nobody knows.
+        // The dependents of an unreadable object are unknown.
         assert_eq!(graph.remove(&node, &damaged), None);
         assert!(graph.owners.is_empty() && !graph.may_hide_dependents("ns"));
     }
@@ -266,7 +266,7 @@ mod tests {
         assert!(graph.covers(Revision(7), &state), "what is on its way came later than this");
         graph.reach(ResourceId(2), Revision(8));
         assert!(graph.covers(Revision(9), &state), "1 has nothing to report");
-        // Whoever is written to all the time is covered too.
+        // A resource that is written to constantly is covered, too.
         state.apply(ResourceId(2), object.key(), Revision(10), Some(object.clone())).expect("held");
         state.revision = Revision(10);
         graph.reach(ResourceId(2), Revision(9));

@@ -1,4 +1,4 @@
-//! The collector on a store of its own, with reports that come when the test says so.
+//! The collector with a store of its own, and with reports that arrive when the test says so.
 
 use arc_swap::ArcSwap;
 
@@ -66,7 +66,8 @@ async fn create(api: &Api, plural: &str, object: Value) -> Arc<Object> {
     }
 }
 
-/// A dependent was made just before its owner is deleted so that dependents stay; the collector hears of the owner first.
+/// A dependent was created just before its owner is deleted with orphaning; the collector gets the owner's report
+/// first.
 #[tokio::test]
 async fn orphaning_waits_for_the_reports_of_what_was_made_before() {
     let directory = tempfile::tempdir().expect("a directory");

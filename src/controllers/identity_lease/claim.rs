@@ -1,4 +1,4 @@
-//! Which name a server takes among the replicas: its host's, unless another living server has it.
+//! Chooses this server's name among the replicas: its host's name, unless another living server has it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use crate::controllers::IdentityLeases;
 use crate::controllers::identity_lease_gc::{COMPONENT, IDENTITY_LABEL, leases, promised, renewed_at};
 use crate::identity::{Instance, ServerIdentity};
 
-/// Attempts to write a lease while others write it too.
+/// How often a write of a lease is tried while others write it, too.
 const TRIES: usize = 5;
-/// Between attempts after an error, as upstream's.
+/// The pauses between attempts after an error; the same as upstream's.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(7);
-/// A lease renewed within so many intervals is a living server's.
+/// A lease that was renewed within this many intervals belongs to a living server.
 const RECENT_INTERVALS: u32 = 3;
-/// A lease that has not been renewed lately is watched for so many intervals before it counts as left behind.
+/// A lease that was not renewed recently is watched for this many intervals before it counts as abandoned.
 const WATCHED_INTERVALS: f64 = 1.5;
 
-/// What a server brings along to get a name.
+/// What a server needs in order to claim a name.
 #[derive(Clone, Debug)]
 pub struct Claimant {
-    /// By the host's name.
+    /// The name that derives from the host's name.
     pub identity: ServerIdentity,
-    /// Tells the servers of one host apart for people.
+    /// Helps people to tell several servers on one host apart.
     pub port: u16,
-    /// `None`: the database is this server's alone, and so is every name in it.
+    /// `None` if the server has the database, and so all names in it, for itself.
     pub instance: Option<Arc<Instance>>,
-    /// Where others reach the server.
+    /// The address at which others reach the server.
     pub address: Option<IpAddr>,
     pub config: IdentityLeases,
 }
 
-/// A name that this server has, and the lease that gives it.
+/// The name that this server has, and the lease that reserves it.
 pub struct Claimed {
     pub identity: ServerIdentity,
-    /// Unlike that of any other process.
+    /// Unique among all processes.
     pub holder: String,
     pub(super) resource: Arc<Resource>,
     pub(super) instance: Option<Arc<Instance>>,
@@ -52,23 +52,24 @@ pub struct Claimed {
     pub(super) config: IdentityLeases,
     /// When the lease was claimed.
     pub(super) since: Timestamp,
-    /// As it was written then.
+    /// The lease as it was written then.
     pub(super) lease: ObjectMap,
 }
 
-/// Whose a lease is.
+/// Whether a lease can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lease {
-    /// Nobody's any more, or an earlier start's of this server.
+    /// It belongs to no server any more, or to an earlier run of this one.
     Free,
-    /// Another living server's.
+    /// It belongs to another living server.
     Taken,
-    /// Another server's which may be dead: by the two hosts' clocks it has not been renewed for a while, or has even
-    /// expired. A clock that is wrong says so of a living server too, so the lease is watched before it is taken.
+    /// It belongs to another server that may be dead: by the two hosts' clocks it has not been renewed for a while, or
+    /// has even expired. A wrong clock can make a living server look so, too, and therefore the lease is watched before
+    /// it is taken.
     Silent,
 }
 
-/// Takes the first name that is free, however long it takes to write the lease. `None` where there are no leases.
+/// Claims the first name that is free, however long it takes to write the lease. `None` if the server has no leases.
 pub async fn claim(api: &Api, claimant: Claimant, incarnation: Uuid, gate: &Gate) -> Option<Claimed> {
     let resource = leases(api)?;
     let mut backoff = FIRST_BACKOFF;
@@ -93,7 +94,7 @@ pub async fn claim(api: &Api, claimant: Claimant, incarnation: Uuid, gate: &Gate
 }
 
 impl Claimant {
-    /// From the best to one that nobody else can have.
+    /// Possible names, from the best one to one that no other server can have.
     fn names(&self) -> Vec<ServerIdentity> {
         let host = &self.identity;
         let Some(instance) = &self.instance else { return vec![host.clone()] };
@@ -113,7 +114,7 @@ impl Claimant {
         names
     }
 
-    /// Takes a name unless another living server has it.
+    /// Claims a name, unless another living server has it.
     async fn take(
         &self,
         api: &Api,
@@ -159,7 +160,7 @@ impl Claimant {
                 Err(error) => return Err(error),
             }
         }
-        // Others write this lease all the time, so they live.
+        // Others write this lease constantly, so they are alive.
         last.map_or(Ok(None), Err)
     }
 
@@ -177,7 +178,7 @@ impl Claimant {
         if recent { Lease::Taken } else { Lease::Silent }
     }
 
-    /// Keeps the name for the next start, and says why it is not the host's.
+    /// Remembers the name for the next start, and logs why it is not the host's.
     fn settled(&self, claimed: &Claimed, tried: usize) {
         let name = claimed.identity.hostname();
         if let Some(instance) = &self.instance
@@ -245,11 +246,11 @@ mod tests {
         for (component, instance, renewed, expected) in [
             (COMPONENT, own.as_str(), "2026-01-01T00:59:59Z", Lease::Free),
             (COMPONENT, "other", "2026-01-01T00:59:59Z", Lease::Taken),
-            // By a clock that is ahead, or by an earlier build.
+            // Its author has a clock that is ahead, or is an earlier build.
             (COMPONENT, "other", "2026-01-01T01:09:00Z", Lease::Taken),
             (COMPONENT, "", "2026-01-01T00:59:59Z", Lease::Taken),
             (COMPONENT, "other", "2026-01-01T00:59:29Z", Lease::Silent),
-            // Expired, unless this host's clock is ahead.
+            // It has expired, unless this host's clock is ahead.
             (COMPONENT, "other", "2025-12-31T23:59:59Z", Lease::Silent),
             (COMPONENT, "other", "", Lease::Free),
             ("other", "other", "2026-01-01T00:59:59Z", Lease::Free),

@@ -1,4 +1,4 @@
-//! How fast a migration goes: at its rate while nobody else writes, and much slower while somebody does.
+//! The pace of a migration: its configured rate while no one else writes, and much slower otherwise.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use tokio::time::Instant;
 
 use crate::revision::Revision;
 
-/// So long others' writes are counted before they are judged.
+/// The period in which others' writes are counted.
 const WINDOW: Duration = Duration::from_millis(200);
-/// More than heartbeats and what controllers say of themselves.
+/// More writes per second than heartbeats and status updates of controllers cause.
 const OTHERS_PER_SECOND: f64 = 20.0;
-/// While others write, a page is followed by so many times its own time of rest. A page costs the others the clock's
-/// lock and processors for no longer than it takes, so this bounds what a migration costs them: a tenth.
+/// While others write, each page is followed by a pause this many times as long as the page took. A page occupies the
+/// clock's lock and processors no longer than it takes, so a migration costs others at most a tenth.
 const REST: u32 = 9;
-/// While others write, rows in a page: few enough that nobody feels a single one.
+/// The most rows in a page while others write: few enough that a single page goes unnoticed.
 const BESIDE_OTHERS: u32 = 32;
 
-/// What the clock told at some time.
+/// The clock's revision at some time.
 #[derive(Clone, Copy, Debug)]
 struct Sight {
     at: Instant,
     revision: Revision,
-    /// Own writes since.
+    /// Writes of the migration since then.
     own: u64,
 }
 
@@ -38,13 +38,13 @@ impl Pace {
         Self { rate, last: Sight { at, revision, own: 0 }, others_write: false }
     }
 
-    /// How many rows the next page may have, of `size` at most.
+    /// How many rows the next page may have; at most `size`.
     pub fn page(&self, size: u32) -> u32 {
         if self.others_write { size.min(BESIDE_OTHERS) } else { size }
     }
 
-    /// How long to rest after a page of `objects` that was begun at `began` and done at `now`, when the store was at
-    /// `revision`: any server's writes move it.
+    /// How long to pause after a page of `objects` that was started at `began` and finished at `now`. `revision` is the
+    /// store's clock, which the writes of all servers advance.
     pub fn rest(&mut self, objects: usize, began: Instant, now: Instant, revision: Revision) -> Duration {
         self.last.own += objects as u64;
         let seen = now - self.last.at;
@@ -65,7 +65,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// The rests after pages of 100 objects that took 10 ms each, while others made so many writes in each.
+    /// The pauses after pages of 100 objects that took 10 ms each. `others` are the numbers of writes by others during
+    /// each page.
     fn rests(others: &[u64]) -> Vec<u128> {
         let mut now = Instant::now();
         let mut revision = 0;
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_kept_and_the_writes_of_others_make_room() {
-        // 100 objects at 5,000 a second are 20 ms; heartbeats are nobody.
+        // 100 objects at 5,000 per second take 20 ms. Heartbeats do not count as other writers.
         assert_eq!(rests(&[0; 40]), [10; 40]);
         assert_eq!(rests(&[vec![0; 20], vec![1], vec![0; 19]].concat()), [10; 40]);
         let busy = rests(&[vec![0; 12], vec![20; 12], vec![0; 20]].concat());

@@ -1,4 +1,4 @@
-//! Where a migration says how it goes: its status, and events.
+//! Reports a migration's progress in its status and in events.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 const MANAGER: &str = "storage-version-migrator-controller";
-/// Events about cluster-scoped objects are here.
+/// The namespace of events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
 #[derive(Clone)]
 pub struct Reporter {
     pub api: Arc<Api>,
-    /// StorageVersionMigrations.
+    /// The resource of StorageVersionMigrations.
     pub resource: Arc<Resource>,
 }
 
 impl Reporter {
-    /// Takes a step in the status of a migration that is still there.
+    /// Applies a step to a migration's status, if the migration still exists.
     pub async fn step(&self, name: &str, step: &Step) -> Result<(), Error> {
         let target = Target { resource: &self.resource, namespace: "", name };
         loop {
@@ -49,14 +49,14 @@ impl Reporter {
                     return Ok(());
                 }
                 Err(Error::NotFound { .. }) => return Ok(()),
-                // Somebody else wrote it; what is to be said stays the same.
+                // Someone else has written the object; the step stays the same.
                 Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Whether the migration is still there.
+    /// Whether the migration still exists.
     pub fn exists(&self, name: &str) -> bool {
         self.api.cache.any().get(self.resource.id, "", name).is_some()
     }

@@ -1,4 +1,4 @@
-//! A StorageVersionMigration as its controllers see it: what it asks for, how far it is, and what is to be done next.
+//! A StorageVersionMigration as its controller sees it: what it asks for, its progress, and the next step.
 //!
 //! Conditions, reasons and messages are those of upstream's `pkg/controller/storageversionmigrator`.
 
@@ -8,7 +8,7 @@ use crate::api::{ObjectMap, meta, metadata};
 use crate::schema::names::GroupResource;
 use crate::tree::{Map, Value, json};
 
-/// So long a resource may take to be served.
+/// How long a resource may take until it is served.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 const RUNS: &str = "The migration is running";
@@ -17,7 +17,7 @@ const RUNNING: &str = "Running";
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
 
-/// What is known of one.
+/// What is known of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     pub name: String,
@@ -25,12 +25,12 @@ pub struct Migration {
     pub created: Timestamp,
     pub running: bool,
     pub ended: bool,
-    /// The checkpoint: rows up to here may be stale.
+    /// The checkpoint: rows up to this revision may be stale.
     pub checkpoint: Option<u64>,
 }
 
 impl Migration {
-    /// `None` for one that cannot be understood, and for one that is being deleted.
+    /// `None` for an object that is malformed or being deleted.
     pub fn of(object: &ObjectMap) -> Option<Self> {
         let metadata = metadata(object).filter(|metadata| !meta::is_terminating(metadata))?;
         let resource = object.get("spec")?.get("resource")?;
@@ -48,22 +48,22 @@ impl Migration {
 }
 
 impl Migration {
-    /// Whether a resource that is not served may still come to be.
+    /// Whether a resource that is not served yet may still appear.
     pub fn is_young(&self, now: Timestamp) -> bool {
         now.duration_since(self.created) < GRACE
     }
 }
 
-/// What is to be done about the migrations of one resource.
+/// What to do next about the migrations of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
-    /// It has ended and still says that it runs.
+    /// The migration has ended, but its status still says that it runs.
     CleanUp(&'a Migration),
     Work(&'a Migration),
     Promote(&'a Migration),
 }
 
-/// At most one migration of a resource runs; the oldest comes first.
+/// Chooses the next step. At most one migration of a resource runs; the oldest is first.
 pub fn next(migrations: &[Migration]) -> Option<Next<'_>> {
     let running = || migrations.iter().filter(|migration| migration.running);
     if let Some(ended) = running().find(|migration| migration.ended) {
@@ -76,25 +76,25 @@ pub fn next(migrations: &[Migration]) -> Option<Next<'_>> {
     waiting.min_by_key(|migration| (migration.created, migration.name.as_str())).map(Next::Promote)
 }
 
-/// How many rows there were to do, and how many are left.
+/// How many rows there were, and how many are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     pub all: u64,
     pub left: u64,
 }
 
-/// What somebody who waits for a migration reads in it.
+/// The state of a migration for someone who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub name: String,
-    /// Nothing before it has begun.
+    /// Zero before it has started.
     pub progress: Progress,
-    /// With the message of one that has failed; `None` as long as it runs or waits for its turn.
+    /// The outcome, with the message of a failed migration; `None` while it runs or waits.
     pub end: Option<Result<(), String>>,
 }
 
 impl Account {
-    /// `None` for one that cannot be understood, and for one that is being deleted.
+    /// `None` for an object that is malformed or being deleted.
     pub fn of(object: &ObjectMap) -> Option<Self> {
         let migration = Migration::of(object)?;
         let message = |kind: &str| {
@@ -110,7 +110,7 @@ impl Account {
     }
 }
 
-/// What becomes of the status.
+/// A change of the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Start,
@@ -120,18 +120,18 @@ pub enum Step {
         hindrance: Option<String>,
     },
     Succeed(Progress),
-    /// With the whole message.
+    /// With the complete message.
     Fail(String),
     CleanUp,
 }
 
-/// Takes a step in an object's status.
+/// Applies a step to an object's status.
 pub fn take(object: &mut ObjectMap, step: &Step, now: &str) {
     match step {
         Step::Start => set(object, RUNNING, "True", "MigrationRunning", &running(None, None), now),
         Step::Checkpoint(revision) => {
             let found = status(object).entry("resourceVersion").or_insert_with(|| "".into());
-            // Once set it stays.
+            // A checkpoint that is set does not change.
             if found == "" {
                 *found = revision.to_string().into();
             }
@@ -150,7 +150,7 @@ pub fn take(object: &mut ObjectMap, step: &Step, now: &str) {
     }
 }
 
-/// What a migration that cannot go on says: with its progress, as far as there was any.
+/// The message of a migration that cannot continue, with its progress if there was any.
 pub fn failure(progress: Progress, why: &str) -> String {
     let error = format!("migration encountered unhandled error: {why}");
     match progress {
@@ -159,7 +159,7 @@ pub fn failure(progress: Progress, why: &str) -> String {
     }
 }
 
-/// What [`running`] says of the progress.
+/// The progress in a message that [`running`] has made.
 fn progress_in(message: &str) -> Progress {
     let counts = message.strip_prefix(RUNS).and_then(|rest| rest.strip_prefix(", "));
     let counts = counts.and_then(|rest| rest.split(' ').next()).unwrap_or_default();

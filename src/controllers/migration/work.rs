@@ -1,4 +1,4 @@
-//! The rows of one resource, page by page.
+//! Migrates the rows of one resource, page by page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use crate::schema::names::Gvr;
 use crate::schema::resource::Storage;
 use crate::storage::StaleRow;
 
-/// Rows that are looked up at a time; fewer at a low rate, for the world is looked at between pages.
+/// Rows per page. At a low rate there are fewer, since other conditions are checked between pages.
 const PAGE: u32 = 256;
 const PAGES_PER_SECOND: u32 = 10;
-/// Writes at a time: enough to share commits among them, few enough to leave room in each for clients' writes.
+/// Concurrent writes: enough to share commits, few enough to leave room in each commit for clients' writes.
 const AT_ONCE: usize = 64;
-/// Between two words about the progress.
+/// The time between two reports of progress.
 const REPORTS: Duration = Duration::from_secs(1);
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
-/// One migration while it runs.
+/// One running migration.
 pub struct Work {
     pub api: Arc<Api>,
     pub config: Config,
@@ -41,7 +41,7 @@ pub struct Work {
     pub resource: Arc<Resource>,
 }
 
-/// Whether all servers encode the resource as this one does; if not, what they say.
+/// Whether all servers encode the resource as this one does. The error says how they encode.
 pub fn agreement(api: &Api, state: &State, resource: &Resource, agreement: Agreement) -> Result<(), String> {
     if agreement == Agreement::Unknown {
         return Ok(());
@@ -59,13 +59,13 @@ fn common(api: &Api, state: &State, resource: &Resource) -> Option<String> {
     let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"))?;
     let found = state.get(versions.id, "", &storage_version_name(stored))?;
     let told = |error: &Undecodable| api.unreadable.tell("migration", &found, error);
-    // What cannot be read is no agreement.
+    // A StorageVersion that cannot be read is no agreement.
     let object = found.to_map().inspect_err(told).ok()?;
     common_encoding(&object).map(str::to_owned)
 }
 
 impl Work {
-    /// Migrates what was written up to the checkpoint, or says why that cannot be done.
+    /// Migrates everything that was written up to the checkpoint, or says why that is impossible.
     pub async fn run(self, checkpoint: u64) -> Result<(), Error> {
         let stale = self.api.stale(&self.resource, Revision(checkpoint));
         let backend = self.api.store.backend();
@@ -93,7 +93,7 @@ impl Work {
             match self.rewrite(&page).await {
                 Ok(()) => {}
                 Err(error) if is_transient(&error) => {
-                    // Some of the page may be done.
+                    // A part of the page may have been written.
                     progress.left = backend.stale_count(&stale).await.unwrap_or(progress.left);
                     self.wait(progress, &error, &mut backoff).await?;
                     continue;
@@ -114,7 +114,7 @@ impl Work {
         Ok(())
     }
 
-    /// Writes a page; all of it is tried, and the first failure told.
+    /// Writes all rows of a page, and returns the first failure.
     async fn rewrite(&self, page: &[StaleRow]) -> Result<(), Error> {
         let writes = futures_util::stream::iter(page.to_vec()).map(|row| {
             let (api, resource) = (self.api.clone(), self.resource.clone());
@@ -133,7 +133,7 @@ impl Work {
     async fn wait(&self, progress: Progress, error: &Error, backoff: &mut Duration) -> Result<(), Error> {
         tracing::warn!(%error, name = self.name, "a migration waits");
         let report = Step::Report { progress, hindrance: Some(error.to_string()) };
-        // The status may be as hard to write as the objects.
+        // Writing the status may fail for the same reason as writing the objects.
         if let Err(error) = self.reporter.step(&self.name, &report).await {
             tracing::debug!(%error, name = self.name, "cannot say so in its status");
         }
@@ -159,7 +159,7 @@ impl Work {
     }
 }
 
-/// Whether trying again may help.
+/// Whether another attempt may succeed.
 fn is_transient(error: &Error) -> bool {
     matches!(
         error,

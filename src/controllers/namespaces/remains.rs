@@ -1,4 +1,4 @@
-//! What is left of a namespace's contents, and the conditions that tell so, in upstream's words.
+//! What is left in a namespace, and the conditions that report it, in upstream's words.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::codec::object::Object;
 use crate::schema::names::GroupResource;
 use crate::tree::{Value, json};
 
-/// Type, reason and message of each condition while there is nothing to tell.
+/// Type, reason and message of each condition if nothing is left.
 const CONDITIONS: [[&str; 3]; 5] = [
     ["NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"],
     [
@@ -26,9 +26,9 @@ const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
 
 #[derive(Default)]
 pub struct Remains {
-    /// Objects by `<resource>.<group>`.
+    /// Number of objects by `<resource>.<group>`.
     objects: BTreeMap<String, usize>,
-    /// Objects by finalizer.
+    /// Number of objects by finalizer.
     finalizers: BTreeMap<String, usize>,
     failures: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl Remains {
         }
     }
 
-    /// Not everything could be deleted.
+    /// Notes an error of a deletion.
     pub fn failed(&mut self, error: &Error) {
         self.failures.push(error.to_string());
     }
@@ -57,7 +57,7 @@ impl Remains {
         self.objects.is_empty() && self.failures.is_empty()
     }
 
-    /// The conditions of the namespace as they should be; `None` if they are already.
+    /// The conditions that the namespace should have; `None` if it has them already.
     pub fn conditions(&self, namespace: &ObjectMap, now: &str) -> Option<Vec<Value>> {
         let found = fields::items(namespace, &["status", "conditions"]);
         let mut conditions = found.to_vec();

@@ -1,5 +1,4 @@
-//! CustomResourceDefinitions (apiextensions-apiserver `pkg/apis/apiextensions/validation`). Defaults are not
-//! checked against their schemas.
+//! CustomResourceDefinitions (apiextensions-apiserver `pkg/apis/apiextensions/validation`).
 //!
 //! Upstream's internal form holds once what all versions have in common, and errors say where that stands.
 
@@ -90,6 +89,9 @@ pub struct Tolerated {
     no_schema: bool,
     unstructured: bool,
     odd_types: bool,
+    unpruned_defaults: bool,
+    loose_sets: bool,
+    loose_map_keys: bool,
     unknown_reviews: bool,
     approval: bool,
 }
@@ -117,6 +119,9 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             .any(|version| !version.dig(&["schema", "openAPIV3Schema"]).is_set()),
         unstructured: schemas(&old_spec).any(|schema| !structural::is_structural(schema)),
         odd_types: schemas(&old_spec).any(schema::has_odd_types),
+        unpruned_defaults: schemas(&old_spec).any(schema::has_unpruned_defaults),
+        loose_sets: schemas(&old_spec).any(|old| schema::any(old, &schema::loose_set)),
+        loose_map_keys: schemas(&old_spec).any(|old| schema::any(old, &schema::loose_map_keys)),
         unknown_reviews: {
             let versions = old_spec.dig(&["conversion", "webhook", "conversionReviewVersions"]);
             !versions.is_empty() && !versions.texts().any(|version| REVIEWS.contains(&version))

@@ -11,6 +11,7 @@ pub mod expression;
 pub mod format;
 pub mod ip;
 pub mod metadata;
+pub mod object_meta;
 pub mod path_text;
 pub mod resource;
 pub mod same;

@@ -1,4 +1,4 @@
-//! What changed between two versions of an object.
+//! The difference between two versions of an object.
 
 use std::cell::Cell;
 
@@ -9,14 +9,15 @@ use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::fields::identical;
 use crate::tree::{Map, Text, Value};
 
-/// Paths that came, went and changed. A node that is on one side only is there itself, with its leaves.
+/// The paths that were added, removed and modified. For a value that only one version has, the set contains its path
+/// and the paths of its leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     pub added: FieldSet,
     pub removed: FieldSet,
     pub modified: FieldSet,
-    /// Whether a list of keyed elements has some without a key. Upstream cannot read such an object by its schema, and
-    /// nobody's fields are tracked any more.
+    /// Whether a keyed list has an element without a key. Upstream cannot read such an object by its schema, and then
+    /// tracks no managers any more.
     pub keyless: bool,
 }
 
@@ -25,7 +26,7 @@ impl Comparison {
         self.added.is_empty() && self.removed.is_empty() && self.modified.is_empty()
     }
 
-    /// What the new version says that the old one did not.
+    /// The paths that the new version has set.
     pub fn written(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
     }
@@ -37,7 +38,7 @@ impl Comparison {
         }
     }
 
-    /// Every set passed through `change`.
+    /// The same comparison with `change` applied to each set.
     pub fn mapped(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
         Self {
             added: change(self.added),
@@ -60,7 +61,7 @@ pub fn compare(schema: &Schema, old: &Map, new: &Map) -> Comparison {
     }
 }
 
-/// What is known of a node: in each set, whether it is there itself, and what of what is below it.
+/// The result for one node: for each set, whether it contains the node itself, and its paths below the node.
 #[derive(Default)]
 struct Found {
     added: bool,
@@ -94,7 +95,7 @@ impl Found {
     }
 }
 
-/// The nodes of a level, each once, in any order.
+/// The children of a node for each set, without duplicates, in any order.
 #[derive(Default)]
 struct Level {
     added: Vec<(PathElement, bool, FieldSet)>,
@@ -156,7 +157,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What stands below a node of one side only: its leaves, and all on the way there.
+    /// The paths below a node that only one version has: the leaves, and everything on the way to them.
     fn whole(self, id: TypeId, value: &Value) -> FieldSet {
         match (self.schema.form(id, value), value) {
             (Form::Map(map), Value::Object(object)) if !map.atomic => {
@@ -180,7 +181,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Two values, taken for the same form, which one of them may not have.
+    /// Compares two values as values of one form, even if one of them has another form.
     fn both(self, form: Form<'_>, old: &Value, new: &Value) -> Found {
         let level = match form {
             Form::Scalar(_) => None,
@@ -256,7 +257,8 @@ impl<'a> Walk<'a> {
         index
     }
 
-    /// All elements of one key. Duplicates are compared as one value, which has nothing below it.
+    /// Compares all elements with the same key. If a key occurs more than once, its elements are compared as one atomic
+    /// value.
     fn group(self, list: &ListType, old: &[&Value], new: &[&Value]) -> Found {
         match (old, new) {
             ([] | [_], [] | [_]) => self.node(list.element, old.first().copied(), new.first().copied()),

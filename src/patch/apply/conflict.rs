@@ -1,4 +1,4 @@
-//! What an applier is told about fields of other managers.
+//! The error of an apply that would change fields of other managers.
 
 use super::fields::FieldSet;
 use super::managers::{Identity, Operation};
@@ -13,7 +13,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The manager as messages call it.
+    /// How messages name the manager.
     pub fn manager(&self) -> String {
         let Identity { name, operation, api_version, subresource } = &self.with;
         let mut text = gotext::quote(name);
@@ -27,11 +27,11 @@ impl Conflict {
     }
 }
 
-/// The fields that an answer names: those of a few managers, and of each a few.
+/// How many fields an answer names at most.
 const NAMED_MAX: usize = 256;
 
-/// The message of a 409, and each manager that it names with the paths that it names. `conflicts` are sorted by
-/// identity. All are counted.
+/// The message of a 409, and the paths that it names, by manager. `conflicts` are sorted by identity. The message
+/// counts all conflicts, even those that it does not name.
 pub fn message(conflicts: &[Conflict]) -> (String, Vec<(String, Vec<String>)>) {
     let mut all = 0;
     let mut named: Vec<(String, Vec<String>)> = Vec::new();

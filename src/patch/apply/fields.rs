@@ -4,14 +4,14 @@ use super::path::PathElement;
 use super::schema::{Schema, TypeId};
 use crate::tree::work;
 
-/// A set of paths, as a tree. What stands below a member need not be a member, nor what stands above.
+/// A set of paths, stored as a tree. A path may be a member of the set whether or not its ancestors or descendants are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// Sorted by their elements, each of which is there once.
+    /// Sorted by element, without duplicates.
     nodes: Vec<Node>,
 }
 
-/// Never a node that is no member and has nothing below.
+/// One step of the tree. It is a member itself or has members below it; other nodes are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     element: PathElement,
@@ -19,7 +19,7 @@ struct Node {
     below: FieldSet,
 }
 
-/// A node as readers see it.
+/// A node in the form in which callers read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub element: &'a PathElement,
@@ -33,7 +33,8 @@ impl Node {
     }
 }
 
-/// From elements, whether they are members, and what stands below them; of the same element the last counts.
+/// Makes a set from elements, each with whether it is a member, and the set below it. If an element occurs twice, the
+/// last one counts.
 impl FromIterator<(PathElement, bool, FieldSet)> for FieldSet {
     fn from_iter<I: IntoIterator<Item = (PathElement, bool, FieldSet)>>(nodes: I) -> Self {
         let node = |(element, member, below)| Node { element, member, below };
@@ -57,12 +58,12 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    /// Elements of the first level.
+    /// The number of elements on the first level.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// In the order of FieldsV1.
+    /// The first level, in the order of FieldsV1.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         self.nodes.iter().map(|Node { element, member, below }| Entry { element, member: *member, below })
     }
@@ -100,7 +101,7 @@ impl FieldSet {
         }
     }
 
-    /// What stands below `element`; `None` if nothing does.
+    /// The set below `element`; `None` if it is empty.
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
         self.node(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
@@ -130,8 +131,8 @@ impl FieldSet {
         Self { nodes }
     }
 
-    /// The union of many sets. Pairs are united first, then pairs of these: each path is moved a few times, where a
-    /// growing union would move all of its paths for each set.
+    /// The union of many sets. Sets are united in pairs, then pairs of pairs: each path is moved only a few times,
+    /// while adding one set after the other to a growing union would move all of its paths for each set.
     pub fn union_of(sets: Vec<FieldSet>) -> FieldSet {
         let mut sets = sets;
         while sets.len() > 1 {
@@ -157,13 +158,13 @@ impl FieldSet {
         self.nodes.iter().filter_map(shared).collect()
     }
 
-    /// Without exactly the paths of `other`.
+    /// The set without the paths that are members of `other`.
     pub fn difference(mut self, other: &FieldSet) -> FieldSet {
         self.remove(other, |_| false);
         self
     }
 
-    /// Without the paths of `other` and everything below them.
+    /// The set without the members of `other` and everything below them.
     pub fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
         self.remove(other, |theirs| theirs.member);
         self
@@ -180,7 +181,7 @@ impl FieldSet {
             }
             emptied |= node.is_nothing();
         };
-        // The smaller side is gone through: there may be thousands of small sets, and one that is large.
+        // Iterates over the smaller side: there may be thousands of small sets and one large one.
         if self.len() < other.len() {
             for node in &mut self.nodes {
                 if let Some(theirs) = other.node(&node.element) {
@@ -199,7 +200,7 @@ impl FieldSet {
         }
     }
 
-    /// With the declared fields on the way to a member as members, too.
+    /// Adds those declared fields to the set that are ancestors of its members.
     pub fn with_named_fields(&self, schema: &Schema, id: TypeId) -> FieldSet {
         let atom = schema.atom(id);
         let named = |node: &Node| {
@@ -214,7 +215,7 @@ impl FieldSet {
         self.nodes.iter().map(named).collect()
     }
 
-    /// All paths: members of a level first, then what is deeper.
+    /// All paths. On each level, members come before deeper paths.
     pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut paths);
@@ -233,7 +234,7 @@ impl FieldSet {
     }
 }
 
-/// A set of field names paths: `field_paths(&[&["spec", "replicas"]])`.
+/// Makes a set of paths of field names: `field_paths(&[&["spec", "replicas"]])`.
 pub fn field_paths(paths: &[&[&str]]) -> FieldSet {
     let mut set = FieldSet::default();
     for path in paths {

@@ -1,8 +1,8 @@
-//! FieldsV1: sets of paths as JSON.
+//! FieldsV1, the JSON form of a set of paths.
 //!
-//! A key is one step, its value what stands below; `"."` says that the step itself is in the set, too, and so does an
-//! empty value. Keys are `f:` and a name, `k:` and the key fields of an element as JSON, `v:` and an element, or `i:`
-//! and an index.
+//! A key is one step of a path, and its value is the set below that step. `"."` as a key means that the path so far is
+//! a member of the set; an empty value means the same. Steps are `f:` and a field name, `k:` and the key fields of a
+//! list element as JSON, `v:` and a list element as JSON, or `i:` and an index.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::tree::{Map, Value};
 
 const SELF: &str = ".";
 
-/// Why a text is no set.
+/// Why a text is not a set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub String);
 
-/// Reads a set; keys may stand in any order.
+/// Reads a set. Its keys may be in any order.
 pub fn parse(fields: &Map) -> Result<FieldSet, Malformed> {
     let steps = fields.iter().filter(|(key, _)| *key != SELF);
     steps.filter_map(|(key, value)| parse_step(key, value).transpose()).collect()
 }
 
-/// A step with what stands below it.
+/// Reads one step and the set below it.
 fn parse_step(key: &str, value: &Value) -> Result<Option<(PathElement, bool, FieldSet)>, Malformed> {
     let Some(element) = parse_element(key)? else { return Ok(None) };
     let (is_itself, below) = match value {
@@ -41,12 +41,12 @@ fn parse_step(key: &str, value: &Value) -> Result<Option<(PathElement, bool, Fie
     Ok(Some((element, member, below)))
 }
 
-/// Reads a set from its JSON.
+/// Reads a set from its JSON text.
 pub fn parse_text(text: &str) -> Result<FieldSet, Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match Below.deserialize(&mut deserializer) {
         Ok((_, set)) if deserializer.end().is_ok() => Ok(set),
-        // The errors are those of the tree.
+        // For anything else parse a tree, which has the right error messages.
         _ => match serde_json::from_str(text).map_err(|error| Malformed(error.to_string()))? {
             Value::Object(fields) => parse(&fields),
             _ => Err(Malformed("fieldsV1 is no object".to_owned())),
@@ -54,10 +54,10 @@ pub fn parse_text(text: &str) -> Result<FieldSet, Malformed> {
     }
 }
 
-/// What stands below a step, and whether the step itself is in the set.
+/// Reads the value of a step: whether the step itself is a member, and the set below it.
 struct Below;
 
-/// A key of an object in FieldsV1.
+/// A key in FieldsV1.
 enum Key {
     Itself,
     Step(PathElement),
@@ -123,7 +123,7 @@ impl Visitor<'_> for KeyOf {
     }
 }
 
-/// The canonical form, as JSON.
+/// The canonical JSON text of a set.
 pub fn encode(set: &FieldSet) -> String {
     let mut text = String::with_capacity(256);
     write(set, false, &mut text);
@@ -146,7 +146,7 @@ fn write(set: &FieldSet, itself: bool, text: &mut String) {
     text.push('}');
 }
 
-/// Says that the step, below which it stands, is in the set.
+/// The member that marks the step above it as a member of the set.
 pub const ITSELF: &str = "\".\":{}";
 
 fn write_step(text: &mut String, element: &PathElement) {
@@ -163,7 +163,7 @@ fn write_step(text: &mut String, element: &PathElement) {
     }
 }
 
-/// The step to a member, as a key in JSON.
+/// Writes the step to a field, as a JSON key.
 pub fn write_field(text: &mut String, name: &str) {
     match is_plain(name) {
         true => text.extend(["\"f:", name, "\""]),
@@ -171,7 +171,7 @@ pub fn write_field(text: &mut String, name: &str) {
     }
 }
 
-/// The step to an element of a list, as a key in JSON.
+/// Writes the step to a list element, as a JSON key.
 pub fn write_item(text: &mut String, step: &Step<'_>) {
     let written = match step {
         Step::Value(_) => false,
@@ -182,8 +182,8 @@ pub fn write_item(text: &mut String, step: &Step<'_>) {
     }
 }
 
-/// A step by fields that JSON spells as they are; nothing is written of others, nor of a step by no field at all (`k:{}`,
-/// which a client may send).
+/// Writes a step with these key fields, if JSON needs no escapes for them. Otherwise writes nothing and returns false;
+/// likewise for a step without fields (`k:{}`, which a client may send).
 fn write_key<'f>(text: &mut String, fields: impl Iterator<Item = (&'f Arc<str>, &'f Value)> + Clone) -> bool {
     let plain = |(name, value): (&Arc<str>, &Value)| {
         is_plain_twice(name) && value.as_str().is_some_and(is_plain_twice)
@@ -199,17 +199,17 @@ fn write_key<'f>(text: &mut String, fields: impl Iterator<Item = (&'f Arc<str>, 
     true
 }
 
-/// Whether JSON spells it as it is.
+/// Whether JSON needs no escapes for the text.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
 }
 
-/// As [`is_plain`], of JSON inside JSON, the inner one as Go has it.
+/// Like [`is_plain`] for JSON inside JSON, where the inner text is escaped as Go does it.
 fn is_plain_twice(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..0x7f) && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&'))
 }
 
-/// Whether every path of `set` is in the set whose JSON is at `at`.
+/// Whether the set whose JSON starts at `at` contains every path of `set`.
 pub fn covers(text: &[u8], at: usize, set: &FieldSet) -> bool {
     let mut found = 0;
     let all = Shared::new(text, at, set).all(|(entry, at)| {
@@ -219,21 +219,21 @@ pub fn covers(text: &[u8], at: usize, set: &FieldSet) -> bool {
     all && found == set.len()
 }
 
-/// Whether some path of `set` is in the set whose JSON is at `at`.
+/// Whether the set whose JSON starts at `at` contains any path of `set`.
 pub fn touches(text: &[u8], at: usize, set: &FieldSet) -> bool {
     Shared::new(text, at, set)
         .any(|(entry, at)| (entry.member && is_member(text, at)) || touches(text, at, entry.below))
 }
 
-/// The steps of the set whose JSON is at a place that are also among those of a set, with where what is below them
-/// begins. The text is gone through once, and no further than to the last of them.
+/// An iterator over the steps that a set in JSON and a [`FieldSet`] have in common, each with the offset of the JSON
+/// below it. It reads the text once, and stops after the last common step.
 struct Shared<'t, 's> {
     text: &'t [u8],
     members: Option<scan::Members<'t>>,
-    /// By their keys.
+    /// The steps to look for, by their JSON keys.
     wanted: Vec<(String, Entry<'s>)>,
     left: usize,
-    /// Whether the value of the last step is still to be passed.
+    /// Whether the value of the last step has not been skipped yet.
     at_value: bool,
 }
 
@@ -279,7 +279,7 @@ fn is_member(text: &[u8], at: usize) -> bool {
     empty || scan::member(text, at, SELF).is_some()
 }
 
-/// A step as a key.
+/// A step as a JSON key.
 pub fn encode_element(element: &PathElement) -> String {
     match element {
         PathElement::Field(name) => ["f:", name].concat(),
@@ -297,7 +297,7 @@ pub fn encode_element(element: &PathElement) -> String {
     }
 }
 
-/// `None` for a kind of step that is not known, which is skipped with all below.
+/// Parses a step; `None` for an unknown kind of step, which is skipped with everything below it.
 fn parse_element(key: &str) -> Result<Option<PathElement>, Malformed> {
     if key.len() < 2 {
         return Err(Malformed("key must be 2 characters long:".to_owned()));

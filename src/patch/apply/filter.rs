@@ -1,17 +1,17 @@
-//! Which of the paths that a request touches it can come to own.
+//! Which of the paths that a request touches can become owned by its manager.
 
 use super::fields::{Entry, FieldSet};
 use super::path::PathElement;
 
-/// One step of a pattern; `None` stands for any.
+/// One step of a pattern; `None` matches every step.
 pub type Step = Option<&'static str>;
 
-/// What a request's part of an object lets through.
+/// Which paths of an object a request may own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All but these paths and what is below them.
+    /// All except these paths and everything below them.
     Exclude(FieldSet),
-    /// Only what matches a pattern or is below it, and what is on the way there.
+    /// Paths that match a pattern, and everything above and below them.
     Include(&'static [&'static [Step]]),
 }
 
@@ -22,7 +22,7 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// The paths of `set` that pass.
+    /// The paths of `set` that pass the filter.
     pub fn pass(&self, set: FieldSet) -> FieldSet {
         match self {
             Self::Exclude(paths) => set.recursive_difference(paths),
@@ -47,7 +47,7 @@ fn include(set: &FieldSet, patterns: &[&'static [Step]]) -> FieldSet {
     set.entries().filter_map(passed).collect()
 }
 
-/// What is left of a pattern behind its first step, if that is `element`.
+/// The rest of a pattern behind its first step, if that step matches `element`.
 fn match_step(pattern: &'static [Step], element: &PathElement) -> Option<&'static [Step]> {
     let (first, rest) = pattern.split_first()?;
     let fits = match (first, element) {

@@ -1,7 +1,8 @@
-//! The set of an object's first manager, as FieldsV1 at once: a create owns most of its object, and a tree of that
-//! would live only to be written down.
+//! Writes the set of an object's first manager directly as FieldsV1. A create owns most of its object, so a tree of the
+//! set would be built only to be written once.
 //!
-//! Comes to what [`compare`](super::compare::compare) and [`fields_v1::encode`] come to; what is unusual is left to them.
+//! The result is the same as that of [`compare`](super::compare::compare) and [`fields_v1::encode`], which also handle
+//! the unusual cases.
 
 use super::fields::FieldSet;
 use super::fields_v1;
@@ -13,11 +14,11 @@ use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::fields::identical;
 use crate::tree::{Map, Text, Value};
 
-/// The short way does not know.
+/// The fast way does not handle this object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unusual;
 
-/// What `new` says that `zero` does not, of what passes the filter and can be owned; `None` if that is nothing.
+/// The set of paths in which `new` differs from `zero`, that pass the filter and can be owned; `None` if it is empty.
 pub fn first(schema: &Schema, zero: &Map, new: &Map, filter: &Filter) -> Result<Option<String>, Unusual> {
     let (Some(map), Filter::Exclude(excluded)) = (&schema.atom(schema.root()).map, filter) else {
         return Err(Unusual);
@@ -30,10 +31,10 @@ pub fn first(schema: &Schema, zero: &Map, new: &Map, filter: &Filter) -> Result<
     Ok((writer.text.len() > 2).then_some(writer.text))
 }
 
-/// Paths below a node that are not to be written.
+/// Paths below a node that must not be written.
 #[derive(Clone, Copy, Default)]
 struct Barred<'a> {
-    /// With what is below them.
+    /// Paths that are excluded with everything below them.
     whole: Option<&'a FieldSet>,
     alone: Option<&'a FieldSet>,
 }
@@ -43,7 +44,8 @@ impl Barred<'_> {
         self.whole.is_none_or(FieldSet::is_empty) && self.alone.is_none_or(FieldSet::is_empty)
     }
 
-    /// Whether a step may be a member, and what is barred below it; `None` if all of it is.
+    /// Whether a step may be a member, and what is excluded below it; `None` if the step is excluded with everything
+    /// below it.
     fn pass(self, step: &PathElement) -> Option<(bool, Self)> {
         if self.whole.is_some_and(|paths| paths.has(step)) {
             return None;
@@ -54,18 +56,18 @@ impl Barred<'_> {
     }
 }
 
-/// A node on its way into the text.
+/// A node that is being written.
 struct Node<'a> {
     id: TypeId,
-    /// What the zero value has in its place.
+    /// The zero object's value at this place.
     zero: Option<&'a Value>,
     value: &'a Value,
-    /// Whether its path can be a member.
+    /// Whether the node's path can be a member.
     ownable: bool,
     barred: Barred<'a>,
 }
 
-/// What has to be looked at below a node.
+/// Which children of a node have to be visited.
 enum Below<'a> {
     Nothing,
     Members(&'a MapType, Option<&'a Map>, &'a Map),
@@ -125,7 +127,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// What follows the key of a node; the key, which begins at `start`, goes if that is nothing.
+    /// Writes the set below a node. Its key has been written already, from `start`; if the set is empty, the key is
+    /// removed again.
     fn node(&mut self, start: usize, node: Node<'a>) -> Result<(), Unusual> {
         let (changed, below) = self.below(&node)?;
         let member = changed && node.ownable;
@@ -152,7 +155,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Whether the node itself came or changed, and what may have below it.
+    /// Whether the node itself was added or modified, and which children may have been.
     fn below(&self, node: &Node<'a>) -> Result<(bool, Below<'a>), Unusual> {
         let &Node { id, zero, value, .. } = node;
         let form = self.schema.form(id, value);

@@ -1,4 +1,4 @@
-//! How elements of lists are called in paths.
+//! The names of list elements in paths.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::path::{PathElement, Plain, compare};
 use super::schema::{ListType, Relation, Schema};
 use crate::tree::Value;
 
-/// The step to an element of a list, made of the element: there are many, and few become paths.
+/// The step to a list element, which borrows from the element: there are many of these, and few are turned into paths.
 #[derive(Clone, Debug)]
 pub enum Step<'v> {
-    /// By the only field of its key.
+    /// An element that is identified by the only field of its key.
     Key([KeyField<'v>; 1]),
-    /// By some fields, sorted by name.
+    /// An element that is identified by several fields, sorted by name.
     Keys(Vec<KeyField<'v>>),
     Value(&'v Value),
 }
 
-/// A field of a key.
+/// Name and value of a key field.
 pub type KeyField<'v> = (&'v Arc<str>, &'v Value);
 
 impl Step<'_> {
@@ -31,7 +31,7 @@ impl Step<'_> {
         }
     }
 
-    /// Those of its key, sorted by name; none of an element that is itself the key.
+    /// The fields of the key, sorted by name; none if the element is its own key.
     pub fn fields(&self) -> &[KeyField<'_>] {
         match self {
             Self::Key(field) => field,
@@ -42,7 +42,7 @@ impl Step<'_> {
 }
 
 impl Ord for Step<'_> {
-    /// As that of the paths' elements. Those of one list are all of one sort.
+    /// The order of [`PathElement`](super::path::PathElement). The steps of one list are all of the same variant.
     fn cmp(&self, other: &Self) -> Ordering {
         if let (Self::Value(one), Self::Value(other)) = (self, other) {
             return compare(one, other);
@@ -51,7 +51,7 @@ impl Ord for Step<'_> {
         let pairs = one.iter().zip(other);
         pairs
             .map(|((name, value), (other_name, other))| {
-                // Mostly it is the schema's.
+                // Most names are shared with the schema.
                 let names =
                     if Arc::ptr_eq(name, other_name) { Ordering::Equal } else { name.cmp(other_name) };
                 names.then_with(|| compare(value, other))
@@ -75,7 +75,7 @@ impl PartialEq for Step<'_> {
 
 impl Eq for Step<'_> {}
 
-/// The step to an element of a list that is not atomic; the error is upstream's text.
+/// The step to an element of a list that is not atomic. The error is upstream's text.
 pub fn step<'v>(schema: &'v Schema, list: &'v ListType, item: &'v Value) -> Result<Step<'v>, String> {
     match &list.relation {
         Relation::Keyed(keys) => keyed(schema, list, keys, item),
@@ -128,7 +128,7 @@ fn keyed<'v>(
 /// The elements of a list that have the same step.
 pub enum Group<'v> {
     One(&'v Value),
-    /// Duplicates.
+    /// Several elements, so duplicates.
     Many(Vec<&'v Value>),
 }
 
@@ -148,16 +148,17 @@ impl<'v> Group<'v> {
     }
 }
 
-/// Whether some element has no step.
+/// Whether the index lacks some element since it has no step.
 pub fn leaves_out(index: &[(Step<'_>, Group<'_>)], items: &[Value]) -> bool {
     index.iter().map(|(_, group)| group.as_slice().len()).sum::<usize>() < items.len()
 }
 
-/// The elements of a list by their steps, in the order of these. What has no step is left out: nobody can own it.
+/// Groups the elements of a list by their steps, sorted by step. Elements without a step are left out: nobody can own
+/// them.
 pub fn index<'v>(schema: &'v Schema, list: &'v ListType, items: &'v [Value]) -> Vec<(Step<'v>, Group<'v>)> {
     let with_step = |item| Some((step(schema, list, item).ok()?, item));
     let mut found: Vec<(Step<'v>, &Value)> = items.iter().filter_map(with_step).collect();
-    // Stable: duplicates keep their order.
+    // The sort is stable, so duplicates keep their order.
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut groups: Vec<(Step<'v>, Group<'_>)> = Vec::with_capacity(found.len());
     for (step, item) in found {

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: the sets of all managers, decoded and encoded.
+//! `metadata.managedFields`: decoding and encoding of the managers' sets.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -12,31 +12,31 @@ use super::ownership::Acting;
 use crate::gotext;
 use crate::tree::{Map, Value};
 
-/// More update managers than these are merged into [`ANCIENT`].
+/// If there are more update managers than this, the oldest are merged into [`ANCIENT`].
 const UPDATE_MANAGERS_MAX: usize = 10;
 const ANCIENT: &str = "ancient-changes";
-/// The most encoded entries of which each is searched for what a write touched. More are decoded: a search costs as much
-/// as there is to find, which in thousands of entries is not there.
+/// If there are more entries than this, they are decoded instead of searched as text: a search takes as long as the
+/// text is, and in thousands of entries there is little to find.
 const SEARCHED_MAX: usize = 64;
 
-/// How a manager came by its fields.
+/// How a manager became the owner of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Apply,
     Update,
 }
 
-/// What a manager owns.
+/// A manager and the fields that it owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     pub identity: Identity,
     /// RFC 3339, UTC, whole seconds.
     pub time: Option<String>,
-    /// Of the version that [`Identity::api_version`] names.
+    /// In the version of [`Identity::api_version`].
     pub fields: FieldSet,
 }
 
-/// Who, how, and through which subresource.
+/// The manager's name, the operation, the version, and the subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub name: String,
@@ -46,12 +46,12 @@ pub struct Identity {
     pub subresource: String,
 }
 
-/// Why managers could not be decoded; upstream's text.
+/// Why managers could not be decoded, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Undecodable(pub String);
 
-/// Every manager once.
+/// All managers; their identities differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managers(pub Vec<Manager>);
 
@@ -65,7 +65,7 @@ impl Operation {
 }
 
 impl Identity {
-    /// An applier is the same whatever version it applies in.
+    /// Whether both are the same manager. The version does not matter for appliers.
     pub fn same(&self, other: &Identity) -> bool {
         self.name == other.name
             && self.operation == other.operation
@@ -73,14 +73,14 @@ impl Identity {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// Equal for those that are the [same](Self::same).
+    /// A key that is equal for managers that are the [same](Self::same).
     fn distinct(&self) -> (String, Operation, String, String) {
         let Identity { name, operation, api_version, subresource } = self.clone();
         let version = if operation == Operation::Apply { String::new() } else { api_version };
         (name, operation, version, subresource)
     }
 
-    /// As upstream's map of managers has it, which orders messages.
+    /// The key in upstream's map of managers, which determines the order in messages.
     pub fn key(&self) -> String {
         let mut key = Map::new();
         key.insert("manager", self.name.as_str().into());
@@ -96,7 +96,8 @@ impl Identity {
 }
 
 impl Managers {
-    /// Reads `metadata.managedFields` of an object that is closed ([`crate::codec::managed`]) or open; absent is empty.
+    /// Reads `metadata.managedFields` of an object, whether it is closed ([`crate::codec::managed`]) or open. An absent
+    /// list is empty.
     pub fn decode(entries: &[Value]) -> Result<Self, Undecodable> {
         let mut managers = Self(Vec::with_capacity(entries.len()));
         let mut places = HashMap::with_capacity(entries.len());
@@ -113,7 +114,7 @@ impl Managers {
         Ok(managers)
     }
 
-    /// The canonical form, closed; `None` without managers.
+    /// The canonical form, closed; `None` if there are no managers.
     pub fn encode(&self) -> Option<Value> {
         let mut sorted: Vec<&Manager> = self.0.iter().collect();
         sorted.sort_by(|one, other| order(one, other));
@@ -134,7 +135,7 @@ impl Managers {
         self.0.iter_mut().find(|manager| manager.identity.same(identity))
     }
 
-    /// Replaces the manager of this identity.
+    /// Replaces the manager with the same identity, or adds one.
     pub fn put(&mut self, manager: Manager) {
         match self.find_mut(&manager.identity) {
             Some(known) => *known = manager,
@@ -146,13 +147,13 @@ impl Managers {
         self.0.retain(|manager| !manager.fields.is_empty());
     }
 
-    /// Merges the oldest update managers of a version while there are too many.
+    /// While there are too many update managers, merges the oldest ones of a version.
     pub fn cap(&mut self) {
         let mut updates: Vec<Manager> =
             self.0.extract_if(.., |manager| manager.identity.operation == Operation::Update).collect();
         updates.sort_by(order);
         let mut excess = updates.len().saturating_sub(UPDATE_MANAGERS_MAX);
-        // Each with the sets of those that are merged into it.
+        // Each manager with the sets that are merged into it.
         let mut held: Vec<(Manager, Vec<FieldSet>)> = Vec::new();
         let mut buckets: HashMap<String, usize> = HashMap::new();
         for manager in updates {
@@ -182,7 +183,7 @@ impl Managers {
     }
 }
 
-/// Paths that nobody owns; what is below them may be owned.
+/// Paths that nobody can own. Paths below them can be owned.
 pub static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = [
         "name",
@@ -202,7 +203,7 @@ pub static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     set
 });
 
-/// Whether a body asks to forget all managers.
+/// Whether a body asks to remove all managers.
 pub fn is_reset(entries: &[Value]) -> bool {
     match entries {
         [] => true,
@@ -219,8 +220,9 @@ fn order(one: &Manager, other: &Manager) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// Encoded managers, closed, after a write by `acting` of `own`, where that changes nothing but the time of its own entry: it owns
-/// all that it wrote, nobody else owns any of `touched`, and nobody owned what it removed.
+/// The encoded managers, closed, after `acting` wrote the changes `own`, if the write changes nothing but the time of
+/// its own entry: the manager owns everything that it wrote, no other manager owns any of `touched`, and nobody owned
+/// what was removed. Otherwise `None`.
 pub fn retouched(
     entries: &[Value],
     acting: &Acting,
@@ -303,7 +305,7 @@ fn time(text: &str) -> Option<String> {
     text.parse().ok().map(gotext::time)
 }
 
-/// An entry that is closed, with the JSON of its set.
+/// A closed entry with this set in JSON.
 pub(super) fn encode_entry(identity: &Identity, time: Option<&str>, fields: String) -> Value {
     let Identity { name, operation, api_version, subresource } = identity;
     let mut entry = Map::with_capacity(7);

@@ -1,5 +1,5 @@
-//! An object with a configuration laid over it. Nothing is lost: what the configuration no longer says is for
-//! [`super::remove`].
+//! Merges a configuration into an object. Fields that the configuration does not have stay; [`super::remove`] takes
+//! them out.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::items::{self, Step};
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::tree::{Map, Value};
 
-/// `live` with what `config` says.
+/// `live` with the values of `config`.
 pub fn merge(schema: &Schema, live: &Map, config: &Map) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, live, config),
@@ -23,7 +23,7 @@ fn node(schema: &Schema, id: TypeId, live: &Value, config: &Value) -> Value {
             (Value::Object(live), Value::Object(config)) if !(live.is_empty() && config.is_empty()) => {
                 Value::Object(members(schema, map, live, config))
             }
-            // Null says nothing about what is there.
+            // A null does not replace an existing value.
             (Value::Object(object), Value::Null) if !object.is_empty() => live.clone(),
             _ => config.clone(),
         },
@@ -53,7 +53,8 @@ fn members(schema: &Schema, map: &MapType, live: &Map, config: &Map) -> Map {
     merged
 }
 
-/// Elements of both lists: shared ones in the order of the configuration, those of the live list near their places.
+/// The elements of both lists. Shared elements are in the configuration's order; the other elements of the live list
+/// stay near their neighbours.
 fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) -> Vec<Value> {
     let steps = |items| -> Vec<Option<Step<'_>>> {
         <[Value]>::iter(items).map(|item| items::step(schema, list, item).ok()).collect()
@@ -65,7 +66,7 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
     let mut twins = vec![Twin::None; count];
     for (step, item) in left.iter().zip(live) {
         if let Some(step) = *step {
-            // Duplicates are not merged with what replaces them all.
+            // If the live list has duplicates of an element, they are replaced instead of merged.
             twins[step] = if let Twin::None = twins[step] { Twin::One(item) } else { Twin::Many };
         }
     }
@@ -88,7 +89,7 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
         }
         let config_head = right.get(r).copied().flatten();
         let together = known.is_some() && known == config_head;
-        // A shared element waits for its turn in the configuration.
+        // A shared element of the live list waits until the configuration reaches it.
         let waits = !together && r < right.len() && shared.peek().is_some_and(|next| Some(*next) != known);
         if known.is_some() && waits {
             l += 1;
@@ -111,7 +112,7 @@ fn elements(schema: &Schema, list: &ListType, live: &[Value], config: &[Value]) 
     out
 }
 
-/// The element of the live list that has a step.
+/// The element of the live list that has a given step.
 #[derive(Clone, Copy)]
 enum Twin<'v> {
     None,
@@ -119,11 +120,11 @@ enum Twin<'v> {
     Many,
 }
 
-/// Steps as numbers, the same for the same step. They are compared again and again.
+/// The steps of both lists as numbers, equal for equal steps, since they are compared many times.
 struct Numbered {
     left: Vec<Option<usize>>,
     right: Vec<Option<usize>>,
-    /// Of different steps.
+    /// The number of different steps.
     count: usize,
 }
 

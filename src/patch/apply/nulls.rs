@@ -1,9 +1,9 @@
-//! Nulls of a configuration: typed kinds take them for absence.
+//! Nulls in a configuration, which typed kinds treat as absent fields.
 
 use super::schema::{DEDUCED, Form, MapType, Schema, TypeId};
 use crate::tree::{Map, Value};
 
-/// `object` without null fields, wherever fields are declared.
+/// `object` without those declared fields that are null.
 pub fn without_nulls(schema: &Schema, object: Map) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object),

@@ -1,4 +1,4 @@
-//! What a configuration claims.
+//! The fields that a configuration claims.
 
 use super::fields::FieldSet;
 use super::items::{self, Group, Step};
@@ -6,7 +6,7 @@ use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::tree::{Map, Text, Value};
 
-/// The leaves of an object, the elements of its lists, and keys of its maps that are no declared fields.
+/// The paths of the object's leaves, of the elements of its lists, and of map keys that are not declared fields.
 pub fn owned(schema: &Schema, object: &Map) -> FieldSet {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object),
@@ -14,7 +14,7 @@ pub fn owned(schema: &Schema, object: &Map) -> FieldSet {
     }
 }
 
-/// Whether the node itself is a leaf, and what is below it.
+/// Whether the node itself is a leaf, and the paths below it.
 fn node(schema: &Schema, id: TypeId, value: &Value) -> (bool, FieldSet) {
     match schema.form(id, value) {
         Form::Scalar(_) => (true, FieldSet::default()),
@@ -50,8 +50,8 @@ fn elements(schema: &Schema, list: &ListType, items: &[Value]) -> FieldSet {
         (step.element(), true, below)
     };
     let groups = items::index(schema, list, items);
-    // Pruning can leave a null of an element, which nothing names, but with which the list is still there (upstream's
-    // empty path element).
+    // Pruning can leave a null in place of an element. It has no name, but keeps the list alive (upstream's empty path
+    // element).
     let named: usize = groups.iter().map(|(_, group)| group.as_slice().len()).sum();
     let nameless = (named < items.len()).then(|| (PathElement::Index(0), true, FieldSet::default()));
     groups.into_iter().map(element).chain(nameless).collect()

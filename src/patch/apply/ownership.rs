@@ -1,4 +1,4 @@
-//! What a write does to the sets of all managers.
+//! How a write changes the sets of all managers.
 
 use super::compare::{Comparison, compare};
 use super::conflict::Conflict;
@@ -17,17 +17,17 @@ use crate::tree::{Map, Value};
 
 type Object = Map;
 
-/// The versions of a kind. Managers keep their sets in the version they wrote in.
+/// The versions of a kind. Each manager's set is in the version in which that manager wrote.
 pub trait Versions {
-    /// `None` for a version that is not served.
+    /// The schema of a version; `None` if the version is not served.
     fn schema(&self, api_version: &str) -> Option<&Schema>;
-    /// The object in a served version.
+    /// Converts the object to a served version.
     fn convert(&self, object: &Object, api_version: &str) -> Object;
-    /// What writes through the part of the resource at hand can come to own.
+    /// Which fields a request to this part of the object can own.
     fn filter(&self) -> &Filter;
 }
 
-/// Who writes.
+/// The manager that writes.
 #[derive(Clone, Debug)]
 pub struct Acting {
     pub identity: Identity,
@@ -35,7 +35,7 @@ pub struct Acting {
     pub now: String,
 }
 
-/// What an apply came to.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
     pub object: Object,
@@ -50,7 +50,7 @@ pub enum Refusal {
     Conflicts(Vec<Conflict>),
 }
 
-/// What apply does about the fields of others.
+/// What an apply does about fields that other managers own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conflicts {
     #[default]
@@ -58,20 +58,20 @@ pub enum Conflicts {
     Force,
 }
 
-/// Comparisons of the same two objects in every version that a manager has.
+/// Comparisons of the same two objects, made in every version that a manager uses.
 struct Comparisons<'a, V> {
     versions: &'a V,
     old: &'a Object,
     new: &'a Object,
-    /// Hardly ever more than one.
+    /// Comparisons made so far, by version. There is rarely more than one.
     known: Vec<(String, Option<Comparison>)>,
 }
 
 impl<'a, V: Versions> Comparisons<'a, V> {
-    /// `None` if the version is not served.
+    /// The comparison in a version; `None` if the version is not served.
     fn of(&mut self, api_version: &str) -> Option<&Comparison> {
         let Self { versions, old, new, known } = self;
-        // Only those that are served are kept: managers may name any number of others.
+        // Checked first, so that only served versions are kept: managers may name any number of others.
         versions.schema(api_version)?;
         let at = known.iter().position(|(version, _)| version == api_version).unwrap_or_else(|| {
             let comparison = versions.schema(api_version).map(|schema| {
@@ -101,7 +101,7 @@ fn of_version(object: &Object, api_version: &str) -> bool {
     object.get("apiVersion").is_some_and(|version| version == api_version)
 }
 
-/// The managers after a write that is no apply; `None` if nothing of ownership changes.
+/// The managers after a write other than an apply; `None` if ownership does not change.
 pub fn update(
     versions: &impl Versions,
     old: &Object,
@@ -115,7 +115,7 @@ pub fn update(
     Update::new(versions, old, new, acting)?.managers(managers)
 }
 
-/// The encoded managers, closed, of a new object that brings none along; `zero` is the zero value of its kind.
+/// The encoded managers, closed, of a new object without managers of its own. `zero` is the zero value of the kind.
 pub fn encoded_first(
     versions: &impl Versions,
     zero: &Object,
@@ -133,7 +133,7 @@ pub fn encoded_first(
     }
 }
 
-/// The only manager of an object that had none.
+/// The only manager of an object that had no managers.
 fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) -> Option<Managers> {
     let comparisons = Comparisons { versions, old, new, known: Vec::new() };
     let all = comparisons.into_one(&acting.identity.api_version).filter(|all| !all.keyless)?;
@@ -142,16 +142,17 @@ fn first(versions: &impl Versions, old: &Object, new: &Object, acting: &Acting) 
     (!manager.fields.is_empty()).then(|| Managers(vec![manager]))
 }
 
-/// A write that is no apply: what it wrote leaves all others, what it removed leaves everybody.
+/// A write other than an apply: its manager takes the fields that it wrote from all others, and removed fields leave
+/// everybody's set.
 pub struct Update<'a, V> {
     comparisons: Comparisons<'a, V>,
     acting: &'a Acting,
-    /// In the version that is written, of what can be owned.
+    /// The changes of fields that can be owned, in the version of the write.
     own: Comparison,
 }
 
 impl<'a, V: Versions> Update<'a, V> {
-    /// `None` if the version that is written is not served.
+    /// Compares the objects; `None` if the version of the write is not served.
     pub fn new(versions: &'a V, old: &'a Object, new: &'a Object, acting: &'a Acting) -> Option<Self> {
         let mut comparisons = Comparisons { versions, old, new, known: Vec::new() };
         let own = comparisons.of(&acting.identity.api_version)?.clone();
@@ -159,13 +160,13 @@ impl<'a, V: Versions> Update<'a, V> {
         Some(Self { comparisons, acting, own })
     }
 
-    /// Whether nobody's fields can be tracked any more.
+    /// Whether the managers of the object cannot be tracked any more.
     pub fn ends_tracking(&self) -> bool {
         self.own.keyless
     }
 
-    /// The encoded managers, closed, without decoding them, where the write changes no set: it wrote only what its manager
-    /// owns, alone, and removed nothing that anybody owns. `None` if that is not so, or not easily seen.
+    /// The encoded managers, closed, without decoding them, if the write changes no set: it wrote only fields that its
+    /// manager alone owns, and removed none that anybody owns. `None` if that is not so, or not easy to see.
     pub fn retouched(&mut self, entries: &[Value]) -> Option<Vec<Value>> {
         let version = &self.acting.identity.api_version;
         let all = self.comparisons.of(version)?;
@@ -179,7 +180,7 @@ impl<'a, V: Versions> Update<'a, V> {
         managers::retouched(entries, self.acting, &self.own, &all.written())
     }
 
-    /// The managers afterwards; `None` if nothing of ownership changes.
+    /// The managers after the write; `None` if ownership does not change.
     pub fn managers(mut self, managers: &Managers) -> Option<Managers> {
         let Self { comparisons, acting, own } = &mut self;
         let served = |manager: &Manager| comparisons.versions.schema(&manager.identity.api_version).is_some();
@@ -205,7 +206,7 @@ impl<'a, V: Versions> Update<'a, V> {
     }
 }
 
-/// Managers without what changed; those of versions that are not served go.
+/// Removes changed fields from the sets of the managers, and drops managers in versions that are not served.
 fn without_changes<V: Versions>(
     managers: Managers,
     comparisons: &mut Comparisons<'_, V>,
@@ -222,8 +223,8 @@ fn without_changes<V: Versions>(
     Managers(managers.0.into_iter().filter_map(change).collect())
 }
 
-/// Lays `config` over `live`, takes out what the applier no longer says and nobody else owns, and settles ownership.
-/// Neither object has managedFields.
+/// Merges `config` into `live`, removes fields that the applier has dropped and nobody else owns, and updates
+/// ownership. Neither object has managedFields.
 pub fn apply(
     versions: &impl Versions,
     live: &Object,
@@ -284,7 +285,8 @@ fn conflicts_with_others<V: Versions>(
     found
 }
 
-/// Takes out what was applied last and is claimed by nobody any more, in the version it was applied in.
+/// Removes fields that the manager applied last time and nobody claims any more. Works in the version of that last
+/// apply.
 fn prune(
     versions: &impl Versions,
     merged: Object,
@@ -313,7 +315,7 @@ fn prune(
     prune_across(versions, schema, merged, managers, last, version)
 }
 
-/// In the only version there is.
+/// Prunes if there is only one version.
 fn prune_in(schema: &Schema, merged: &Object, last: &FieldSet, claimed: &FieldSet) -> Object {
     let named = |set: &FieldSet| set.with_named_fields(schema, schema.root());
     let has = |object: &Object| named(&owned(schema, object));
@@ -321,11 +323,11 @@ fn prune_in(schema: &Schema, merged: &Object, last: &FieldSet, claimed: &FieldSe
     let left = remove(schema, merged, &gone);
     let kept = has(&left).union(&named(claimed));
     let pruned = remove(schema, merged, &whole.clone().difference(&kept));
-    // Only what was applied last may go: fields that nobody owned stay, unless what holds them goes.
+    // Only fields of the last apply may go: fields that nobody owned stay, unless their container goes.
     remove(schema, merged, &whole.difference(&has(&pruned)).intersection(&gone))
 }
 
-/// Where managers have sets in other versions.
+/// Prunes if managers have sets in other versions.
 fn prune_across(
     versions: &impl Versions,
     schema: &Schema,
@@ -351,7 +353,7 @@ fn prune_across(
             None => by_version.push((&identity.api_version, vec![fields.clone()])),
         }
     }
-    // What conversions need may be among what is added back, so the pruned version comes first.
+    // The pruned version comes first: conversions to other versions may need fields that are put back there.
     by_version.sort_by_key(|(known, _)| *known != last.identity.api_version);
     for (known, sets) in by_version {
         let Some(schema) = versions.schema(known) else { continue };
@@ -364,7 +366,7 @@ fn prune_across(
     in_version(without_dangling(schema, &merged, &pruned, &gone), version)
 }
 
-/// `whole` without what is neither in `left` nor claimed.
+/// `whole` without the fields that are neither in `left` nor claimed.
 fn with_claimed(schema: &Schema, whole: &Object, left: &Object, claimed: &FieldSet) -> Object {
     let root = schema.root();
     let named = |set: FieldSet| set.with_named_fields(schema, root);
@@ -372,7 +374,8 @@ fn with_claimed(schema: &Schema, whole: &Object, left: &Object, claimed: &FieldS
     remove(schema, whole, &named(owned(schema, whole)).difference(&kept))
 }
 
-/// Only what was applied last may go: fields that nobody owned stay, unless what holds them goes.
+/// Removes from `whole` those fields of the last apply that `left` lacks: fields that nobody owned stay, unless their
+/// container goes.
 fn without_dangling(schema: &Schema, whole: &Object, left: &Object, last: &FieldSet) -> Object {
     let named = |object: &Object| owned(schema, object).with_named_fields(schema, schema.root());
     remove(schema, whole, &named(whole).difference(&named(left)).intersection(last))

@@ -1,4 +1,4 @@
-//! One step of a path into an object.
+//! One step of a path in an object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use crate::gotext;
 use crate::tree::{Map, Text, Value};
 
-/// A step, in the order of FieldsV1. Sets are copied often, and share their steps.
+/// A step, ordered as in FieldsV1. Steps are cheap to clone, since sets are copied often.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A member of an object.
     Field(Arc<str>),
-    /// An element of a list, by some of its fields, sorted by name.
+    /// A list element, identified by some of its fields, sorted by name.
     Key(Arc<[(Arc<str>, Plain)]>),
-    /// An element of a list that is itself the key.
+    /// A list element that is its own key.
     Value(Arc<Plain>),
     Index(i64),
 }
 
-/// A value that can be compared: numbers by number, whatever their form.
+/// A value with an order. Numbers compare by value, whether they are integers or floats.
 #[derive(Clone, Debug)]
 pub struct Plain(pub Value);
 
@@ -80,7 +80,7 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-/// Whether two values mean the same: numbers by number, members in any order.
+/// Whether two values are equal. Numbers compare by value; the order of members does not matter.
 pub fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(_), Value::Number(_)) => compare(one, other) == Ordering::Equal,
@@ -92,7 +92,7 @@ pub fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// As [`same`].
+/// Like [`same`], for two objects.
 pub fn same_members(one: &Map, other: &Map) -> bool {
     let has = |(key, value): (&Text, &Value)| other.get(key).is_some_and(|other| same(value, other));
     one.len() == other.len() && one.iter().all(has)
@@ -127,7 +127,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A whole path as messages spell it.
+/// A path in the form that messages use.
 pub fn display(path: &[PathElement]) -> String {
     path.iter().map(PathElement::to_string).collect()
 }

@@ -1,23 +1,23 @@
-//! Whether an apply gives anything up.
+//! Whether an apply drops any field.
 //!
-//! Pruning takes out what was applied last, puts back what anybody claims, and then what nobody may take: it goes through
-//! the whole object several times. Here is when it comes to nothing, which mostly is so, and is seen on the sets alone.
+//! Pruning visits the whole object several times: it removes the fields of the last apply, puts back what anybody
+//! claims, and then what must not be removed. Usually nothing is dropped, which can be seen from the sets alone.
 
 use super::fields::{Entry, FieldSet};
 use super::path::{PathElement, Plain};
 use super::schema::{DEDUCED, Schema, TypeId};
 
-/// Whether `claimed` has all of `last`, and all that holds it: then nothing of it is ever out.
+/// Whether `claimed` contains all paths of `last` and their containers, so that pruning would remove nothing.
 ///
-/// An element of a list has to keep its name, too, when what nobody claims is taken out of it. False where that is not
-/// easily seen.
+/// A list element must also keep its key fields when unclaimed fields are removed from it. Returns false if that is not
+/// easy to see.
 pub fn reclaimed(schema: &Schema, last: &FieldSet, claimed: &FieldSet) -> bool {
     level(schema, schema.root(), last, claimed)
 }
 
 fn level(schema: &Schema, id: TypeId, last: &FieldSet, claimed: &FieldSet) -> bool {
     let atom = schema.atom(id);
-    // Both are sorted.
+    // Both sets are sorted.
     let mut claims = claimed.entries();
     last.entries().all(|entry| {
         let Some(claim) = claims.find(|claim| claim.element >= entry.element) else { return false };
@@ -34,7 +34,7 @@ fn level(schema: &Schema, id: TypeId, last: &FieldSet, claimed: &FieldSet) -> bo
     })
 }
 
-/// Whether what is claimed of an element tells it from all others.
+/// Whether the claimed fields of a list element include those that identify it.
 fn keeps_name(schema: &Schema, id: TypeId, claim: Entry<'_>) -> bool {
     let PathElement::Key(key) = claim.element else { return true };
     let fields = schema.atom(id).map.as_ref().map(|map| &map.fields);

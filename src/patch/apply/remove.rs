@@ -1,4 +1,4 @@
-//! Taking paths out of an object.
+//! Removes paths from an object.
 
 use super::fields::FieldSet;
 use super::items;
@@ -6,7 +6,7 @@ use super::path::PathElement;
 use super::schema::{Form, ListType, MapType, Relation, Schema, TypeId};
 use crate::tree::{Map, Value};
 
-/// `object` without the members of `paths` and all that is below them.
+/// `object` without the members of `paths` and everything below them.
 pub fn remove(schema: &Schema, object: &Map, paths: &FieldSet) -> Map {
     match &schema.atom(schema.root()).map {
         Some(map) => members(schema, map, object, paths),
@@ -14,7 +14,7 @@ pub fn remove(schema: &Schema, object: &Map, paths: &FieldSet) -> Map {
     }
 }
 
-/// Null where nothing is left: what held it is still there, and may be somebody's.
+/// Removes paths below a value. Null if nothing is left: its container still exists, and may be owned.
 fn node(schema: &Schema, id: TypeId, value: &Value, paths: &FieldSet) -> Value {
     match (schema.form(id, value), value) {
         (Form::Scalar(_), scalar) => scalar.clone(),

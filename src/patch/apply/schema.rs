@@ -1,6 +1,6 @@
 //! How values of a kind are merged.
 //!
-//! A value is a scalar, a list or a map; a type says which of these it may be, and how lists and maps are taken apart.
+//! A value is a scalar, a list or a map. A type tells which of these a value may be, and how lists and maps are merged.
 
 mod structural;
 
@@ -20,16 +20,16 @@ pub struct Schema {
     root: TypeId,
 }
 
-/// The place of a type in its [`Schema`].
+/// The index of a type in its [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeId(u32);
 
-/// Whatever the value is decides: objects are taken apart, lists are not.
+/// The type of values without a declared type: objects are merged by member, lists are atomic.
 pub const DEDUCED: TypeId = TypeId(0);
-/// Anything, as a whole.
+/// The type of atomic values of any form.
 pub const ATOMIC: TypeId = TypeId(1);
 
-/// What a value may be; the alternative that fits it counts.
+/// The forms that a value of this type may have. The one that fits the value is used.
 #[derive(Clone, Debug, Default)]
 pub struct Atom {
     pub scalar: Option<Scalar>,
@@ -51,10 +51,10 @@ pub struct ListType {
     pub relation: Relation,
 }
 
-/// How the elements of a list are told apart.
+/// How the elements of a list are identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Not at all: the list is one value.
+    /// They are not: the list is a single value.
     Atomic,
     Set,
     Keyed(Box<[Arc<str>]>),
@@ -63,7 +63,7 @@ pub enum Relation {
 #[derive(Clone, Debug)]
 pub struct MapType {
     pub fields: HashMap<Arc<str>, FieldType>,
-    /// Of keys that are no fields; `None` if there may not be any.
+    /// The type of values under keys that are not declared fields; `None` if there may not be any.
     pub element: Option<TypeId>,
     pub atomic: bool,
 }
@@ -71,11 +71,11 @@ pub struct MapType {
 #[derive(Clone, Debug)]
 pub struct FieldType {
     pub id: TypeId,
-    /// What absence stands for, where the field is a key of a list.
+    /// The value of an absent field, if the field is a list key.
     pub default: Option<Value>,
 }
 
-/// What a value is taken for.
+/// The form in which a value is treated.
 #[derive(Clone, Copy, Debug)]
 pub enum Form<'a> {
     Scalar(Scalar),
@@ -84,7 +84,7 @@ pub enum Form<'a> {
 }
 
 impl Schema {
-    /// The types below a kind; `None` if nothing is known of them.
+    /// The schema of a kind; `None` if its fields are unknown.
     pub fn of(kind: &Kind) -> Option<Self> {
         let (builder, root) = match &kind.shape {
             Shape::Go(shape) => {
@@ -111,7 +111,8 @@ impl Schema {
         &self.atoms[id.0 as usize]
     }
 
-    /// What `value` is taken for; null and what does not fit are taken for anything the type may be.
+    /// The form in which `value` is treated. Null, and values that do not fit, are treated as any form that the type
+    /// allows.
     pub fn form(&self, id: TypeId, value: &Value) -> Form<'_> {
         let atom = self.atom(id);
         match (value, &atom.scalar, &atom.list, &atom.map) {
@@ -126,7 +127,7 @@ impl Schema {
 }
 
 impl MapType {
-    /// The type of a member. Objects that nobody has validated may have members that no type knows.
+    /// The type of a member. Unvalidated objects may have members that the type does not declare.
     pub fn member(&self, name: &str) -> TypeId {
         self.fields.get(name).map(|field| field.id).or(self.element).unwrap_or(DEDUCED)
     }
@@ -145,7 +146,7 @@ impl MapType {
 }
 
 impl PartialEq for Form<'_> {
-    /// Of two forms of one type.
+    /// Whether both are the same form of the same type.
     fn eq(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -211,7 +212,7 @@ impl Builder<'_> {
         built
     }
 
-    /// The type has its place before its fields have theirs: types may be recursive.
+    /// The type is registered before its fields are, since types may be recursive.
     fn object(&mut self, id: MessageId) -> TypeId {
         let message = self.types.message(id);
         let place = self.add(Atom::default());
@@ -225,7 +226,7 @@ impl Builder<'_> {
         }
         self.members(id, &mut fields);
         let atomic = message.merging == Merging::Atomic;
-        // What has no fields is an object of whatever there is.
+        // An object type without fields may have any members.
         let element = fields.is_empty().then_some(DEDUCED);
         let map = MapType { fields, element, atomic };
         self.atoms[place.0 as usize].map = Some(map);
@@ -274,7 +275,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The same type where its field says how it is merged, whatever the type says.
+    /// A copy of the type for a field that overrides how the type is merged.
     fn with_atomic(&mut self, id: TypeId, atomic: bool) -> TypeId {
         let mut atom = self.atoms[id.0 as usize].clone();
         if let Some(map) = &mut atom.map {
@@ -284,7 +285,8 @@ impl Builder<'_> {
     }
 }
 
-/// Lists that do not say how they are merged are read off their strategic merge (kube-openapi `schemaconv`).
+/// How a list is merged. A list without that information is merged as a strategic merge patch would merge it
+/// (kube-openapi `schemaconv`).
 fn relation(field: &Field) -> Relation {
     match (&field.merging, field.strategic) {
         (Merging::Map(keys), _) => Relation::Keyed(keys.iter().map(|key| Arc::from(&**key)).collect()),
@@ -299,7 +301,7 @@ fn relation(field: &Field) -> Relation {
     }
 }
 
-/// Upstream's OpenAPI gives the zero value as the default of scalars that are always printed.
+/// The field's default. Upstream's OpenAPI gives the zero value as the default of scalars that are always printed.
 fn default_of(field: &Field) -> Option<Value> {
     if let Some(default) = &field.default {
         return serde_json::from_str(default).ok();
@@ -315,7 +317,7 @@ fn default_of(field: &Field) -> Option<Value> {
     }
 }
 
-/// Whether a scalar is of this type; if not, what a refusal says.
+/// Checks the type of a scalar. The error is upstream's text.
 pub fn check_scalar(scalar: Scalar, value: &Value) -> Result<(), String> {
     let (fits, expected) = match scalar {
         Scalar::Numeric => (value.is_number(), "numeric (int or float)"),
@@ -334,7 +336,7 @@ pub fn check_scalar(scalar: Scalar, value: &Value) -> Result<(), String> {
     Err(format!("expected {expected}, got {found}"))
 }
 
-/// A value as refusals show it: `fmt` prints the wrapper that upstream has around it.
+/// A value as errors show it: `fmt` prints the pointer in which upstream wraps it.
 pub fn shown(value: &Value) -> String {
     format!("&{{{}}}", gotext::display(value))
 }

@@ -1,7 +1,7 @@
-//! The cases in `testdata/apply`, and what must hold of any.
+//! The cases in `testdata/apply`, and properties of all writes.
 //!
-//! A case is a list of writes to one object. After the last one the object is compared, and the sets of its managers
-//! in FieldsV1.
+//! A case is a list of writes to one object. After the last write, the object and the managers' sets in FieldsV1 are
+//! compared.
 
 use std::collections::BTreeMap;
 
@@ -36,16 +36,16 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// What the first write finds; nothing if it is left out.
+    /// The object before the first write; `None` if there is none.
     before: Option<Before>,
     writes: Vec<Write>,
-    /// Without apiVersion and kind.
+    /// The object afterwards, without apiVersion and kind.
     object: Option<Map>,
-    /// By name, with ` (Update)` behind those who did not apply.
+    /// The sets by manager name. Managers that did not apply have ` (Update)` behind their name.
     managers: Option<BTreeMap<String, Map>>,
 }
 
-/// An object as it is stored, and the sets of its managers.
+/// A stored object and its managers' sets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Before {
@@ -53,7 +53,7 @@ struct Before {
     managers: BTreeMap<String, Map>,
 }
 
-/// One of `apply`, `force` and `update` names the manager.
+/// A write. Exactly one of `apply`, `force` and `update` is set, and names the manager.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Write {
@@ -61,11 +61,11 @@ struct Write {
     force: Option<String>,
     update: Option<String>,
     body: Map,
-    /// What the write is refused with.
+    /// The error, if the write is refused.
     refused: Option<String>,
 }
 
-/// A kind of one version.
+/// A kind with a single version.
 pub(super) struct Kind {
     schema: Schema,
     api_version: String,
@@ -73,7 +73,7 @@ pub(super) struct Kind {
     filter: Filter,
 }
 
-/// An object and who owns what of it.
+/// An object and its managers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     pub object: Map,
@@ -92,7 +92,7 @@ impl Kind {
         self.kind.gvk.claims().into_iter().chain(body.clone()).collect()
     }
 
-    /// The object as it comes back from its types, with all that is always there.
+    /// The object as its Go type prints it, with the fields that are always printed.
     fn stored(&self, object: &Map) -> Map {
         let raw = protobuf::encode(&self.kind, object).unwrap();
         protobuf::decode(&self.kind, &raw).unwrap()
@@ -237,7 +237,7 @@ fn an_update_of_what_one_owns_alone_moves_only_the_time() {
     let empty = State::default();
     let first = kind.apply(&empty, "b", &body("data: {y: '1'}"), Conflicts::Refuse).unwrap();
     let mut state = kind.update(&first, "a", &body("data: {x: '1', y: '1'}"));
-    // Defaults and plugins leave what nobody owns, and an update may not have it.
+    // Defaults and plugins set fields that nobody owns; an update must not take them.
     state.object.insert("immutable", true.into());
     let Some(Value::Array(entries)) = state.managers.encode() else { panic!("no managers") };
     let retouched = |manager: &str, text: &str| {
@@ -258,8 +258,8 @@ fn an_update_of_what_one_owns_alone_moves_only_the_time() {
     assert_eq!(kind.update(&state, "a", &body("data: {x: '1', y: '1'}")).managers, state.managers);
 }
 
-/// A thousand managers of one field each, beside one that owns them all: each set is gone through a few times, not the
-/// large one for each of the small.
+/// With a thousand managers of one field each, beside one that owns them all, each set is visited a few times, instead
+/// of visiting the large set for each of the small ones.
 #[test]
 fn thousands_of_small_sets_cost_no_more_than_they_hold() {
     let path = |n: usize| [PathElement::Field("data".into()), PathElement::Field(format!("k{n}").into())];
@@ -284,7 +284,7 @@ fn thousands_of_small_sets_cost_no_more_than_they_hold() {
     assert!(double.1 <= 2 * one.1 + 1000, "{one:?} and {double:?} steps to part them");
 }
 
-/// The union of pairs is the union of one after the other.
+/// Uniting sets in pairs has the same result as uniting them one after the other.
 #[test]
 fn sets_are_united_in_any_order() {
     let sets: Vec<FieldSet> = (1..12usize)

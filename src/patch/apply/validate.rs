@@ -1,4 +1,4 @@
-//! Whether a configuration fits the schema.
+//! Checks a configuration against the schema.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use super::items::{self, Step};
 use super::schema::{DEDUCED, Form, ListType, MapType, Relation, Schema, TypeId, check_scalar, shown};
 use crate::tree::{Map, Value};
 
-/// What is wrong with a configuration, as upstream says it: `.path: text`, and several on lines of their own.
+/// Validates a configuration. The error is upstream's text: `.path: text`, several on lines of their own.
 pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {
     let mut walk = Walk { schema, errors: Vec::new(), bytes: 0, untold: 0 };
     if let Some(map) = &schema.atom(schema.root()).map {
@@ -23,7 +23,7 @@ pub fn validate(schema: &Schema, config: &Map) -> Result<(), String> {
     }
 }
 
-/// The errors that are told, and the bytes of their texts after which no more are told. All are counted.
+/// How many errors are reported at most, and after how many bytes of text no more are. All errors are counted.
 const TOLD_MAX: usize = 256;
 const BYTES_MAX: usize = 256 * 1024;
 
@@ -34,7 +34,7 @@ struct Walk<'a> {
     untold: usize,
 }
 
-/// The way to a value; text only where something is wrong.
+/// The path to a value. Its text is made only if there is an error.
 enum Path<'p> {
     Root,
     Member(&'p Path<'p>, &'p str),
@@ -75,7 +75,7 @@ impl Walk<'_> {
             let below = Path::Member(path, name);
             match map.fields.get(name.as_str()).map(|field| field.id).or(map.element) {
                 Some(id) => self.node(id, value, &below),
-                // Upstream looks no further than the first.
+                // Upstream stops at the first unknown field.
                 None => return self.refuse(&below, "field not declared in schema"),
             }
         }
@@ -98,7 +98,7 @@ impl Walk<'_> {
                     self.node(list.element, item, &Path::Element(path, &step));
                     seen.insert(step);
                 }
-                // Upstream looks no further.
+                // Upstream stops here, too.
                 Err(why) => return self.refuse(path, &format!("element {at}: {why}")),
             }
         }

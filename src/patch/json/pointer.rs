@@ -2,14 +2,14 @@
 
 use crate::tree::{Map, Value};
 
-/// The last step of a path: where it is taken, and its name.
+/// The last step of a path, with the container in which it is taken.
 pub enum Target<'a> {
     Member(&'a mut Map, String),
     Element(&'a mut Vec<Value>, String),
 }
 
-/// The steps to the container of what `path` names, and the last step. The text before the first slash does not count; a
-/// path without a slash names nothing.
+/// Splits a path into the steps to the container, and the last step. The text before the first slash is ignored; a path
+/// without a slash names nothing.
 fn split(path: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (_, steps) = path.split_once('/')?;
     let (parents, last) = match steps.rsplit_once('/') {
@@ -19,7 +19,7 @@ fn split(path: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     Some((parents.into_iter().flat_map(|parents| parents.split('/')), last))
 }
 
-/// What `path` names; null for an absent member of an object.
+/// The value at `path`; null for an absent member of an object.
 pub fn found<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
     static ABSENT: Value = Value::Null;
     let (mut parents, last) = split(path)?;
@@ -35,7 +35,7 @@ pub fn found<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// Finds the container of what `path` names.
+/// The container of the value at `path`.
 pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> {
     let (parents, last) = split(path)?;
     let mut at = document;
@@ -49,7 +49,7 @@ pub fn container<'a>(document: &'a mut Value, path: &str) -> Option<Target<'a>> 
     }
 }
 
-/// Whether `path` leads to `place`, to something above or to something below it.
+/// Whether `path` leads to `place`, to one of its ancestors, or to one of its descendants.
 pub fn meets(path: &str, place: &[&str]) -> bool {
     let Some((_, steps)) = path.split_once('/') else { return true };
     steps.split('/').zip(place).all(|(step, name)| decode(step) == *name)
@@ -66,7 +66,7 @@ fn child<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     }
 }
 
-/// A position below `length`; negative ones count from the end, a sign and leading zeros are fine.
+/// Parses an index below `length`. Negative ones count from the end; a sign and leading zeros are accepted.
 pub fn index(key: &str, length: usize) -> Option<usize> {
     let number: i64 = key.parse().ok()?;
     let length = i64::try_from(length).ok()?;
@@ -74,7 +74,7 @@ pub fn index(key: &str, length: usize) -> Option<usize> {
     if (0..length).contains(&at) { usize::try_from(at).ok() } else { None }
 }
 
-/// In one pass, so that `~01` is `~1`.
+/// Decodes a step in a single pass, so that `~01` becomes `~1`.
 fn decode(step: &str) -> String {
     let mut out = String::with_capacity(step.len());
     let mut rest = step;

@@ -97,13 +97,13 @@ fn operations_that_move_too_much() {
         assert_eq!(patched(&wide, steps(step.clone(), 10_000)), too_many, "{step}");
         assert!(patched(&wide, steps(step.clone(), 1000)).is_ok(), "{step}");
     }
-    // Of what goes deeper it has to be known how deep it is itself.
+    // Moving a value deeper requires a look at its own depth.
     let down = json!({"op": "move", "from": "/list", "path": "/below/list"});
     let up = json!({"op": "move", "from": "/below/list", "path": "/list"});
     let there_and_back = |times: usize| Value::Array(vec![[down.clone(), up.clone()]; times].concat());
     assert_eq!(patched(&wide, there_and_back(5000)), too_many);
     assert_eq!(patched(&wide, there_and_back(100)), Ok(wide.clone()));
-    // Nothing is copied to be looked at, and values next to each other are moved without a look.
+    // A test copies nothing, and moves between siblings need no check of the depth.
     let test = json!({"op": "test", "path": "/list", "value": []});
     assert_eq!(patched(&wide, steps(test, 1)), Err(PatchError::DoesNotApply));
     let renamed = [
@@ -113,7 +113,7 @@ fn operations_that_move_too_much() {
     assert_eq!(patched(&wide, Value::Array(vec![renamed; 5000].concat())), Ok(wide));
 }
 
-/// As for each operation alone, all of its objects from the root on; and in one pass.
+/// Has the same result as sorting, for each operation, all objects on its path, but in a single pass.
 #[test]
 fn what_operations_touch_is_sorted() {
     let document = || {

@@ -1,11 +1,11 @@
-//! The places that a JSON patch has changed.
+//! The values that a JSON patch has changed.
 
 use std::collections::HashMap;
 
 use crate::codec::depth::MAX_DEPTH;
 use crate::tree::Value;
 
-/// Steps on the way to what a patch has changed, as a tree: thousands of operations share their first steps.
+/// The paths of a patch as a tree, since thousands of operations share their first steps.
 #[derive(Default)]
 struct Touched(HashMap<String, Touched>);
 
@@ -15,7 +15,7 @@ impl Touched {
         for operation in patch.as_array().into_iter().flatten() {
             for path in ["path", "from"].iter().filter_map(|name| operation.get(*name)?.as_str()) {
                 let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-                // No result is deeper, however long a path is.
+                // No result is deeper than this, however long a path is.
                 steps.take(MAX_DEPTH + 1).fold(&mut root, |at, step| at.0.entry(step).or_default());
             }
         }
@@ -42,7 +42,7 @@ impl Touched {
     }
 }
 
-/// Sorts the objects of a result on the way to what the patch has changed, which is how Go prints them.
+/// Sorts the objects of a result that lie on the patch's paths, since Go prints them so.
 pub fn sort_touched(result: &mut Value, patch: &Value) {
     Touched::by(patch).sort(result);
 }

@@ -1,4 +1,4 @@
-//! Lists on both sides.
+//! Merging a list of the patch into the list of the object.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use crate::patch::PatchError;
 use crate::schema::types::Types;
 use crate::tree::{Map, Value};
 
-/// What a list says of itself and of its elements.
+/// How a list and its elements are merged.
 #[derive(Clone, Copy)]
 pub(super) struct ListPatch<'a> {
     strategy: &'a str,
-    /// Empty for lists of scalars, and for all that are replaced.
+    /// Empty for lists of scalars, and for lists that are replaced.
     pub merge_key: &'a str,
     element: Shape<'a>,
     types: &'a Types,
@@ -56,12 +56,12 @@ impl<'a> ListPatch<'a> {
         Ok(self.ordered(merged, &patch, &live))
     }
 
-    /// The elements that are not among `values`.
+    /// The elements that are not in `values`.
     pub fn delete(&self, original: Vec<Value>, values: Vec<Value>) -> Result<Vec<Value>, PatchError> {
         if original.is_empty() && values.is_empty() {
             return Ok(original);
         }
-        // Upstream takes objects here for a patch of the list.
+        // For objects, upstream merges the values instead.
         if element_kind(&[&original, &values])? == "object" {
             return self.unite(original, values);
         }
@@ -73,7 +73,8 @@ impl<'a> ListPatch<'a> {
         order::interleave(Sides::split(merged, named, self.merge_key), named, live, self.merge_key)
     }
 
-    /// Elements with `$patch` are not elements: they delete those of their key, or all that were there.
+    /// Carries out the directives in a list: an element with `$patch` deletes the element with its key, or replaces all
+    /// elements.
     fn act_on_directives(
         &self,
         mut original: Vec<Value>,
@@ -136,7 +137,7 @@ impl<'a> ListPatch<'a> {
     }
 }
 
-/// The kind of all elements, which has to be one, and not a list.
+/// The JSON type of all elements, which must be the same, and not a list.
 pub(super) fn element_kind(lists: &[&[Value]]) -> Result<&'static str, PatchError> {
     let mut kinds = lists.iter().flat_map(|list| list.iter()).map(gotext::json_kind);
     let Some(first) = kinds.next() else {

@@ -1,20 +1,20 @@
-//! What the kinds say of the fields of a patch.
+//! Looks up in the types how the fields of a patch are merged.
 
 use crate::patch::PatchError;
 use crate::schema::types::{Cardinality, Field, FieldKind, Message, MessageId, Strategic, Types};
 
-/// What a value is, as far as a patch has to know.
+/// The type of a value, as far as a patch needs it.
 #[derive(Clone, Copy)]
 pub(super) enum Shape<'a> {
     Struct(&'a Message),
-    /// Anything else, by Go's word for it.
+    /// Any other type, by Go's name for it.
     Other(&'static str),
 }
 
-/// A field, or the list in a field.
+/// A field that was looked up.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
-    /// Of the field; of the elements if it is a list.
+    /// The type of the field; for a list, the type of its elements.
     pub shape: Shape<'a>,
     strategic: Option<&'a Strategic>,
 }
@@ -24,7 +24,7 @@ impl<'a> Shape<'a> {
         Self::Struct(types.message(message))
     }
 
-    /// The field that an object stands in.
+    /// Looks up a field that holds an object.
     pub fn field(self, name: &str, types: &'a Types) -> Result<Found<'a>, PatchError> {
         let field = self.find(name, types)?;
         let shape = match field.cardinality {
@@ -35,7 +35,7 @@ impl<'a> Shape<'a> {
         Ok(Found { shape, strategic: field.strategic })
     }
 
-    /// The field that a list stands in.
+    /// Looks up a field that holds a list.
     pub fn list(self, name: &str, types: &'a Types) -> Result<Found<'a>, PatchError> {
         let field = self.find(name, types)?;
         if field.cardinality != Cardinality::List {
@@ -48,7 +48,7 @@ impl<'a> Shape<'a> {
         Ok(Found { shape: Self::of_kind(field.kind, types), strategic: field.strategic })
     }
 
-    /// Go's name of the type, as messages have it.
+    /// Go's name of the type, as messages use it.
     pub fn kind_name(self) -> &'static str {
         match self {
             Self::Struct(_) => "struct",
@@ -88,7 +88,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The members of inline structs stand among those of their parent.
+/// Searches a field. Fields of inline structs count as fields of their parent.
 fn search<'a>(message: &'a Message, types: &'a Types, wanted: &impl Fn(&Field) -> bool) -> Option<&'a Field> {
     message.fields.iter().find_map(|field| match field.kind {
         FieldKind::Message(inner) if field.inline => search(types.message(inner), types, wanted),
@@ -97,7 +97,7 @@ fn search<'a>(message: &'a Message, types: &'a Types, wanted: &impl Fn(&Field) -
 }
 
 impl<'a> Found<'a> {
-    /// What is to be done with a field of both sides; empty where nothing is said.
+    /// How a field that both sides have is merged; empty by default.
     pub fn strategy(&self) -> Result<&'a str, PatchError> {
         let words = self.strategic.map_or("", |strategic| strategic.strategy);
         match words.split(',').collect::<Vec<_>>()[..] {
@@ -108,7 +108,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The field that tells elements apart; empty without one.
+    /// The field that identifies list elements; empty if there is none.
     pub fn merge_key(&self) -> &'a str {
         self.strategic.map_or("", |strategic| strategic.merge_key)
     }

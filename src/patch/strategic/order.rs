@@ -1,4 +1,5 @@
-//! The order of merged lists: that of the patch for what the patch names, that of the live list for the rest.
+//! The order of merged lists: elements that the patch names are in the patch's order, the others in the order of the
+//! live list.
 
 use super::list::{ListPatch, element_kind};
 use super::lookup::Shape;
@@ -9,7 +10,7 @@ use crate::patch::PatchError;
 use crate::schema::types::Types;
 use crate::tree::{Map, Text, Value};
 
-/// A merged list in two: what the patch names, and what only the server has.
+/// A merged list in two parts: elements that the patch names, and elements that only the live list has.
 pub(super) struct Sides {
     named: Vec<Value>,
     server_only: Vec<Value>,
@@ -23,8 +24,8 @@ impl Sides {
     }
 }
 
-/// One list of both sides, each in its own order. A live item goes before a named one only if both were live, in that
-/// order; so new items come first.
+/// Joins both parts, each in its own order. A live element goes before a named one only if the named one was live, too,
+/// and stood behind it; so new elements come first.
 pub(super) fn interleave(mut sides: Sides, named: &[Value], live: &[Value], merge_key: &str) -> Vec<Value> {
     let (named, live) = (Positions::of(named, merge_key), Positions::of(live, merge_key));
     sides.named.sort_by_key(|item| named.find(item).unwrap_or(usize::MAX));
@@ -42,7 +43,7 @@ pub(super) fn interleave(mut sides: Sides, named: &[Value], live: &[Value], merg
     merged
 }
 
-/// Consumes every `$setElementOrder/<list>` together with the patch of its list.
+/// Applies every `$setElementOrder/<list>` together with the patch of its list, and removes both.
 pub(super) fn merge_ordered_lists(
     original: &mut Map,
     patch: &mut Map,
@@ -80,7 +81,7 @@ pub(super) fn merge_ordered_lists(
     Ok(())
 }
 
-/// What the patch adds or changes has to stand in the order list, in the same order.
+/// The elements that the patch adds or changes must occur in the order list, in the same order.
 fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
     if order.is_empty() {
         return Ok(());
@@ -107,7 +108,8 @@ fn check_order(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), 
     Ok(())
 }
 
-/// Elements are looked for in the order list one after the other, and all that is looked at needs its key.
+/// Fails if an element without the merge key is met. Elements are searched in the order list one after the other, so
+/// elements behind the last match are not looked at.
 fn check_keys(merged: &[Value], order: &[Value], merge_key: &str) -> Result<(), PatchError> {
     let positions = Positions::of(order, merge_key);
     let without_key = order.iter().position(|ordered| identity(ordered, merge_key).is_err());

@@ -1,14 +1,14 @@
-//! Where elements of lists stand, by their merge keys. Long lists are searched by a table: a patch may name as many
-//! elements as the list has.
+//! Finds list elements by their merge keys. Long lists have a hash table, since a patch may name as many elements as
+//! the list has.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::tree::{Value, work};
 
-/// From how many elements on there is a table; below, looking at all of them is faster.
+/// Lists with at least this many elements have a hash table; searching shorter ones is faster.
 const INDEXED: usize = 16;
 
-/// What tells an element from others: itself in a list without a merge key, else the value of that member.
+/// What identifies an element: the value of its merge key or, in a list without a merge key, the element itself.
 fn identity<'v>(item: &'v Value, merge_key: &str) -> Option<&'v Value> {
     if merge_key.is_empty() { Some(item) } else { item.get(merge_key) }
 }
@@ -47,11 +47,11 @@ impl<'v> Positions<'v> {
     }
 }
 
-/// The elements of a list under merge, which grows, and whose elements may lose their keys.
+/// The elements of a list during a merge: it grows, and elements may lose their keys.
 pub(super) struct Elements<'k> {
     items: Vec<Value>,
     merge_key: &'k str,
-    /// Of each key all places, ascending.
+    /// For each key the indices of its elements, ascending.
     table: Option<HashMap<Value, VecDeque<usize>>>,
 }
 
@@ -93,7 +93,7 @@ impl<'k> Elements<'k> {
         self.items.push(item);
     }
 
-    /// The element at `at`, which had this key, was changed.
+    /// Updates the table after the element at `at`, which had this key, was changed.
     pub fn changed(&mut self, at: usize, key: &Value) {
         let Some(table) = &mut self.table else { return };
         let now = self.items[at].get(self.merge_key);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::tree::json;
 
-    /// Lists short and long, with twins, and with elements that have no key.
+    /// Short and long lists, with duplicates, and with elements that have no key.
     fn lists() -> impl Iterator<Item = Vec<Value>> {
         [0, 1, INDEXED - 1, INDEXED, 200].into_iter().map(|length| {
             (0..length)

@@ -22,7 +22,7 @@ struct Case {
     live: Map,
     patch: Value,
     result: Option<Map>,
-    /// The class of the error, as in `PatchError`, and its text where it has one.
+    /// The variant of `PatchError`, with its text if it has one.
     error: Option<String>,
 }
 
@@ -50,7 +50,7 @@ fn cases() {
     assert!(count > 40, "{count} cases");
 }
 
-/// What is done about twice as many elements is twice as much.
+/// Twice as many elements take twice as much work.
 #[test]
 fn long_lists_are_merged_in_linear_time() {
     let pod = builtin::kind(&Gvk::fixed("v1", "Pod")).expect("pods");
@@ -96,7 +96,7 @@ fn long_lists_are_merged_in_linear_time() {
     }
 }
 
-/// Nulls of a map, in each of the ways in which a patch says them.
+/// Removes members of a map, in each way in which a patch can say that.
 #[test]
 fn many_members_are_removed_in_linear_time() {
     let kind = builtin::kind(&Gvk::fixed("v1", "ConfigMap")).expect("config maps");

@@ -1,5 +1,5 @@
-//! What extends the server: webhooks, admission policies, custom resources (`pkg/apis/admissionregistration/v1` and
-//! apiextensions-apiserver's `defaults.go`).
+//! Kinds that extend the server: webhooks, admission policies, custom resources (`pkg/apis/admissionregistration/v1`
+//! and apiextensions-apiserver's `defaults.go`).
 
 use super::set::{empty, if_absent, if_zero, text};
 use crate::fields::{self, ObjectMap};

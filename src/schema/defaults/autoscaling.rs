@@ -4,10 +4,10 @@ use super::set::{if_absent, if_zero, part};
 use crate::fields::{self, ObjectMap};
 use crate::tree::{Value, json};
 
-/// Where `autoscaling/v1` has metrics other than that of the CPU.
+/// The annotation in which `autoscaling/v1` keeps metrics other than CPU usage.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 
-/// Per cent of what pods request.
+/// The default target, in per cent of the pods' requests.
 const CPU_UTILIZATION: i64 = 80;
 
 pub(super) fn v1(autoscaler: &mut ObjectMap) {

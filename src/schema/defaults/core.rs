@@ -7,7 +7,7 @@ use super::set::{complete, if_zero, is_absent, part, structs, text};
 use crate::fields::{self, ObjectMap};
 use crate::tree::{Value, json};
 
-/// `stringData` is a way to write `data`.
+/// `stringData` is moved into `data`.
 pub(super) fn secret(secret: &mut ObjectMap) {
     if_zero(secret, "type", "Opaque");
     let Some(Value::Object(texts)) = secret.shift_remove("stringData") else { return };
@@ -37,7 +37,7 @@ pub(super) fn namespace_status(status: &mut ObjectMap) {
     if_zero(status, "phase", "Active");
 }
 
-/// One network and the list of networks tell the same.
+/// `podCIDR` and the first entry of `podCIDRs` are kept equal.
 pub(super) fn node(spec: &mut ObjectMap) {
     let first = fields::items(spec, &["podCIDRs"]).first().and_then(Value::as_str).map(str::to_owned);
     match (text(spec, "podCIDR"), first) {

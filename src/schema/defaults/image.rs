@@ -1,6 +1,6 @@
-//! References of images, as far as it takes to know whether one means the newest (`distribution/reference`).
+//! Parses image references as far as is needed to know whether one means the newest image (`distribution/reference`).
 
-/// Whether the reference is one and its tag is `latest`, said or not.
+/// Whether the reference is valid and its tag is `latest`, explicitly or by default.
 pub(super) fn is_latest(reference: &str) -> bool {
     let (rest, digest) = match reference.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
@@ -18,7 +18,7 @@ pub(super) fn is_latest(reference: &str) -> bool {
         }
 }
 
-/// A whole digest without a name could be taken for a name.
+/// Whether the text is a digest without a name, which is not accepted as a name.
 fn is_identifier(reference: &str) -> bool {
     reference.len() == 64 && reference.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -61,7 +61,8 @@ fn is_label(label: &str) -> bool {
     !label.is_empty() && inner && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// Words of small letters and digits, between them one dot, one or two underscores, or any dashes.
+/// Whether the text is a path component: words of small letters and digits, separated by a dot, by one or two
+/// underscores, or by dashes.
 fn is_component(component: &str) -> bool {
     let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let mut separators = component.split(is_word).filter(|text| !text.is_empty());

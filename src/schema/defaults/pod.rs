@@ -8,7 +8,7 @@ use crate::tree::{Value, json};
 const GRACE_SECONDS: i64 = 30;
 const FILE_MODE: i64 = 0o644;
 const TOKEN_SECONDS: i64 = 3600;
-/// From the time when init containers were written as annotations.
+/// Annotations from the time when they contained the init containers.
 const OLD_INIT_CONTAINERS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -16,7 +16,7 @@ const OLD_INIT_CONTAINERS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// Of pods themselves; templates stay as they are.
+/// Defaults of pods themselves, which pod templates do not get.
 pub(super) fn pod(pod: &mut ObjectMap) {
     drop_old_annotations(pod);
     let Some(spec) = part(pod, "spec") else { return };
@@ -83,7 +83,7 @@ pub(super) fn spec(spec: &mut ObjectMap) {
     }
 }
 
-/// An address and the list of addresses tell the same.
+/// `podIP` and the first entry of `podIPs` are kept equal.
 pub(super) fn status(status: &mut ObjectMap) {
     let first =
         fields::items(status, &["podIPs"]).first().map(|first| first.get("ip").cloned().unwrap_or_default());

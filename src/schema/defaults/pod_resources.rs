@@ -9,7 +9,7 @@ use crate::tree::Value;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Completes `resources` of a pod's spec, if it says anything there.
+/// Completes `resources` of a pod's spec, if it is present.
 pub(super) fn complete(spec: &mut ObjectMap) {
     let Some(resources) = fields::object(spec, "resources") else { return };
     let nothing = ObjectMap::new();
@@ -44,8 +44,8 @@ pub(super) fn complete(spec: &mut ObjectMap) {
     }
 }
 
-/// What the containers need together at any time (component-helpers' `AggregateContainerRequests`): those that run
-/// side by side are added up, and each that runs before them may need more.
+/// The most that the containers need at any time (component-helpers' `AggregateContainerRequests`): the sum of those
+/// that run side by side, or the need of an init container if that is larger.
 fn of_containers(spec: &ObjectMap, list: &str) -> ObjectMap {
     let amounts = |container: &Value| {
         let amounts = container.get("resources").and_then(|resources| resources.get(list));

@@ -1,10 +1,10 @@
-//! Which struct has which rule.
+//! Assigns rules to structs.
 
 use super::{
     Rule, admission, autoscaling, core, flowcontrol, networking, pod, scheduling, service, storage, workloads,
 };
 
-/// The rule of a struct of upstream's; `package` as in `k8s.io.api.apps.v1`.
+/// The rule of an upstream struct; `package` is written like `k8s.io.api.apps.v1`.
 pub(super) fn of(package: &str, name: &str) -> Option<Rule> {
     if package.starts_with("k8s.io.apiextensions_apiserver.")
         || package.starts_with("k8s.io.kube_aggregator.")

@@ -1,4 +1,4 @@
-//! Priority classes, devices, and who a role is bound to (`pkg/apis/{scheduling,resource,rbac}/v1/defaults.go`).
+//! Priority classes, devices, and subjects of roles (`pkg/apis/{scheduling,resource,rbac}/v1/defaults.go`).
 
 use super::set::{if_absent, if_zero, text};
 use crate::fields::{self, ObjectMap};

@@ -1,4 +1,4 @@
-//! Services (`pkg/apis/core/v1/defaults.go`). What is allocated is not here.
+//! Services (`pkg/apis/core/v1/defaults.go`). Addresses and ports are allocated elsewhere.
 
 use super::set::{if_absent, if_zero, is_zero, is_zero_value, part, structs, text};
 use crate::fields::{self, ObjectMap};

@@ -1,15 +1,15 @@
-//! The vocabulary of rules.
+//! Functions with which rules read and set members.
 
 use crate::fields::{self, ObjectMap};
 use crate::quantity;
 use crate::tree::{Value, json};
 
-/// Of a pointer: whether nothing is said.
+/// Whether a pointer is nil.
 pub(super) fn is_absent(object: &ObjectMap, name: &str) -> bool {
     object.get(name).is_none_or(Value::is_null)
 }
 
-/// Of anything else: whether nothing or zero is said, which are the same.
+/// Whether a member that is no pointer is zero; absent means zero.
 pub(super) fn is_zero(object: &ObjectMap, name: &str) -> bool {
     object.get(name).is_none_or(is_zero_value)
 }
@@ -25,21 +25,21 @@ pub(super) fn is_zero_value(value: &Value) -> bool {
     }
 }
 
-/// The default of a pointer.
+/// Sets the default of a pointer.
 pub(super) fn if_absent(object: &mut ObjectMap, name: &str, value: impl Into<Value>) {
     if is_absent(object, name) {
         object.insert(name, value.into());
     }
 }
 
-/// The default of anything else.
+/// Sets the default of a member that is no pointer.
 pub(super) fn if_zero(object: &mut ObjectMap, name: &str, value: impl Into<Value>) {
     if is_zero(object, name) {
         object.insert(name, value.into());
     }
 }
 
-/// An empty struct behind a pointer.
+/// A pointer to an empty struct.
 pub(super) fn empty() -> Value {
     json!({})
 }
@@ -54,12 +54,12 @@ pub(super) fn structs<'a>(object: &'a mut ObjectMap, name: &str) -> impl Iterato
     items.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// The struct under a name, if there is one.
+/// The struct in this member, if there is one.
 pub(super) fn part<'a>(object: &'a mut ObjectMap, name: &str) -> Option<&'a mut ObjectMap> {
     object.get_mut(name).and_then(Value::as_object_mut)
 }
 
-/// Adds the entries of `from` that `into` has not.
+/// Adds the entries of `from` that `into` lacks.
 pub(super) fn complete(into: &mut ObjectMap, from: &ObjectMap) {
     for (name, value) in from {
         into.entry(name.as_str()).or_insert_with(|| value.clone());
@@ -67,7 +67,7 @@ pub(super) fn complete(into: &mut ObjectMap, from: &ObjectMap) {
     into.sort_keys();
 }
 
-/// Amounts in thousandths, rounded up.
+/// Rounds amounts up to thousandths.
 pub(super) fn round_up(amounts: &mut ObjectMap) {
     for (_, amount) in amounts.iter_mut() {
         let rounded = amount.as_str().and_then(|text| quantity::round_up_to_milli(text).ok().flatten());

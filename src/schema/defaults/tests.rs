@@ -58,10 +58,10 @@ fn kinds_that_nobody_knows_stay_as_they_are() {
     assert_eq!(defaulted(&Gvk::fixed("example.com/v1", "Widget"), widget.clone()), widget);
 }
 
-/// Pairs of an object and what upstream makes of it: `tests/upstream/defaults` makes them.
+/// Pairs of an object and its defaulted form, made by upstream's code (`tests/upstream/defaults`).
 const UPSTREAM: &[u8] = include_bytes!("upstream.jsonl.gz");
 
-/// The digest is of what upstream makes of objects: who changes that changes defaults, and has to raise the level.
+/// The digest covers upstream's defaults: if it changes, the level must be raised.
 #[test]
 fn the_level_tells_defaults_apart() {
     use sha2::Digest as _;
@@ -70,14 +70,14 @@ fn the_level_tells_defaults_apart() {
     assert_eq!((LEVEL, &*digest), (2, "c1bc845dec753d5f"));
 }
 
-/// Where v1.37, whose types these are, differs from v1.36, which made the pairs.
+/// Removes differences between v1.37, whose types these are, and v1.36, which made the pairs.
 fn forgive(kind: &str, object: &mut Value) {
     let path = match kind {
-        // The amounts of a claim are no longer printed when there are none.
+        // Empty amounts of a claim are not printed any more.
         "Pod" => &["status", "nodeAllocatableResourceClaimStatuses"][..],
-        // New.
+        // The field is new.
         "CSINode" => &["status"],
-        // Replaced.
+        // The field was replaced.
         "ResourceSlice" => &["spec", "devices"],
         _ => return,
     };

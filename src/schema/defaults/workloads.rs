@@ -3,7 +3,7 @@
 use super::set::{empty, if_absent, if_zero, is_absent, is_zero, part, structs, text};
 use crate::fields::{self, ObjectMap};
 
-/// A field of the internal version, which `apps/v1` keeps in an annotation.
+/// The annotation in which `apps/v1` keeps a field of the internal version.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn deployment(deployment: &mut ObjectMap) {
@@ -62,7 +62,7 @@ pub(super) fn stateful_set(set: &mut ObjectMap) {
     }
 }
 
-/// Members of `rollingUpdate` that are no pointers in the internal version.
+/// Sets members of `rollingUpdate` to 0 that are no pointers in the internal version.
 fn no_pointers(strategy: &mut ObjectMap, names: &[&str]) {
     if let Some(rolling) = part(strategy, "rollingUpdate") {
         names.iter().for_each(|name| if_absent(rolling, name, 0));

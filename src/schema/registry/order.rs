@@ -1,9 +1,9 @@
-//! The order of versions in discovery, on which clients base their preferences.
+//! The order of versions in discovery, from which clients choose their preferred version.
 
 use std::cmp::{Ordering, Reverse};
 
-/// Kube-aware: GA before beta before alpha, higher numbers first, other names last and ascending. For the
-/// built-in versions this agrees with upstream's version priorities.
+/// Kubernetes' version order: GA before beta before alpha, higher numbers first; other names come last, ascending. For
+/// the built-in versions this agrees with upstream's version priorities.
 pub(super) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (stability(a), stability(b)) {
         (Some(a), Some(b)) => b.cmp(&a),

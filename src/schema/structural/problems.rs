@@ -1,77 +1,96 @@
 //! What strict decoding says of an object with a structural schema.
 
-use super::{Additional, SchemaNode, Structural, UnknownMembers};
+use super::place::Place;
+use super::prune::UnknownMembers;
+use super::{Additional, SchemaNode, Structural};
 use crate::gotext::quote;
 use crate::json::Node;
+use crate::schema::kind::GoShape;
 use crate::schema::types;
 use crate::tree::Text;
 
 impl Structural {
-    /// Members that are there twice, then unknown members of metadata, then those that pruning drops, sorted.
+    /// Members that are there twice, then unknown members of metadata, then those that pruning drops, sorted, and unknown
+    /// members of the metadata of embedded resources.
     pub fn problems(&self, text: &Node) -> Vec<String> {
         let mut found = types::duplicates(text);
         if let Some(metadata) = text.member("metadata") {
-            let unknown = types::problems(Some(&self.metadata), metadata).into_iter();
-            let unknown = unknown.filter_map(|problem| {
-                let path = problem.strip_prefix("unknown field \"")?;
-                Some(format!("unknown field \"metadata.{path}"))
-            });
-            found.extend(unknown);
+            found.extend(unknown_in(&self.metadata, metadata).map(|path| field(&format!("metadata.{path}"))));
         }
-        let mut unknown = Unknown { path: String::new(), found: Vec::new() };
-        unknown.value(Some(&self.root), text, self.root.unknown_members());
+        let mut unknown = Unknown { metadata: &self.metadata, found: Vec::new(), of_metadata: Vec::new() };
+        unknown.value(Some(&self.root), text, self.root.unknown_members(), &Place::ROOT);
         unknown.found.sort();
-        found.extend(unknown.found.iter().map(|path| format!("unknown field {}", quote(path))));
+        unknown.of_metadata.sort();
+        found.extend(unknown.found.iter().chain(&unknown.of_metadata).map(|path| field(path)));
         found
     }
 }
 
-/// The paths of members that pruning drops.
-struct Unknown {
-    path: String,
-    found: Vec<String>,
+fn field(path: &str) -> String {
+    format!("unknown field {}", quote(path))
 }
 
-impl Unknown {
-    fn value(&mut self, schema: Option<&SchemaNode>, node: &Node, unknown: UnknownMembers) {
+/// The unknown members of metadata.
+fn unknown_in(metadata: &GoShape, text: &Node) -> impl Iterator<Item = String> + use<> {
+    types::problems(Some(metadata), text).into_iter().filter_map(|problem| {
+        let path = problem.strip_prefix("unknown field \"")?.strip_suffix('"')?;
+        Some(path.to_owned())
+    })
+}
+
+/// The paths of members that pruning drops.
+struct Unknown<'a> {
+    metadata: &'a GoShape,
+    found: Vec<String>,
+    /// Those of the metadata of embedded resources.
+    of_metadata: Vec<String>,
+}
+
+impl Unknown<'_> {
+    fn value(&mut self, schema: Option<&SchemaNode>, node: &Node, unknown: UnknownMembers, at: &Place<'_>) {
         match node {
             Node::Object(members) => {
-                members.iter().for_each(|(name, value)| self.member(schema, name, value, unknown));
+                members.iter().for_each(|(name, value)| self.member(schema, name, value, unknown, at));
             }
             Node::Array(items) => {
                 let schema = schema.and_then(|schema| schema.items.as_deref());
                 let unknown = SchemaNode::unknown_members_of_items(schema, unknown);
                 for (index, item) in items.iter().enumerate() {
-                    self.below(&format!("[{index}]"), |below| below.value(schema, item, unknown));
+                    self.value(schema, item, unknown, &at.item(index));
                 }
             }
             Node::Number(_) | Node::Scalar => {}
         }
     }
 
-    fn member(&mut self, schema: Option<&SchemaNode>, name: &Text, value: &Node, unknown: UnknownMembers) {
-        let dot = if self.path.is_empty() { "" } else { "." };
-        let step = format!("{dot}{name}");
+    fn member(
+        &mut self,
+        schema: Option<&SchemaNode>,
+        name: &Text,
+        value: &Node,
+        unknown: UnknownMembers,
+        at: &Place<'_>,
+    ) {
         let Some(schema) = schema.filter(|schema| schema.knows(name)) else {
             if unknown == UnknownMembers::Dropped {
-                self.found.push(format!("{}{step}", self.path));
+                self.found.push(at.property(name).dotted());
             }
             return;
         };
-        let below = match (schema.properties.get(name), &schema.additional) {
-            _ if schema.is_object_member(name) => return,
-            (Some(property), _) => Some(property),
-            (None, Additional::Schema(additional)) => Some(&**additional),
-            (None, Additional::Allowed(_) | Additional::Unsaid) => None,
+        let property = at.property(name);
+        if schema.is_object_member(name) {
+            if name == "metadata" && !at.is_root() {
+                let unknown = unknown_in(self.metadata, value).map(|path| format!("{property}.{path}"));
+                self.of_metadata.extend(unknown);
+            }
+            return;
+        }
+        let (below, place) = match (schema.properties.get(name), &schema.additional) {
+            (Some(of_property), _) => (Some(of_property), property),
+            (None, Additional::Schema(additional)) => (Some(&**additional), at.key(name)),
+            (None, Additional::Allowed(_) | Additional::Unsaid) => (None, at.key(name)),
         };
         let unknown = below.map_or(UnknownMembers::Dropped, SchemaNode::unknown_members);
-        self.below(&step, |walker| walker.value(below, value, unknown));
-    }
-
-    fn below(&mut self, step: &str, visit: impl FnOnce(&mut Self)) {
-        let end = self.path.len();
-        self.path.push_str(step);
-        visit(self);
-        self.path.truncate(end);
+        self.value(below, value, unknown, &place);
     }
 }

@@ -1,7 +1,7 @@
-//! JSON made into what Go makes of it: read into the structs of its kind and printed again.
+//! Changes a JSON object as Go would by decoding it into a struct and printing it again.
 //!
-//! What has the wrong type is refused, in the words of Go's decoder. What is unknown goes, and so does what means the same
-//! as absence; members come into the order of the struct, and quantities and times into their one form.
+//! Values of the wrong type are refused with the error of Go's decoder. Unknown members and members that mean the same
+//! as absent ones are dropped; members get the struct's order, quantities and times their canonical form.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use crate::tree::{Map, Number, Text, Value};
 
 pub(super) mod form;
 
-/// How well an object fitted its kind.
+/// How well an object fitted its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fit {
-    /// Whether there were members that the kind does not know. They are gone.
+    /// Whether there were unknown members, which have been dropped.
     pub unknown: bool,
-    /// Whether quantities were numbers, whose spelling matters and was not known.
+    /// Whether quantities were JSON numbers whose spelling matters but was not given.
     pub respelled: bool,
 }
 
-/// Conforms an object; numbers are spelled as in the text, if there is one. After an error all that did not fit is still
-/// there.
+/// Conforms an object. With `text`, numbers are read as they are spelled there. After an error, all members that did
+/// not fit are still in the object.
 pub fn conform(shape: &GoShape, text: Option<&Node>, object: &mut Map) -> Result<Fit, String> {
     let mut conformer = Conformer {
         types: &shape.types,
@@ -39,40 +39,40 @@ pub fn conform(shape: &GoShape, text: Option<&Node>, object: &mut Map) -> Result
 
 struct Conformer<'a, 't> {
     types: &'a Types,
-    /// The members on the way, and structs that lend their members to their parents.
+    /// The path to the present value: members, and the inline structs that contain them.
     path: Vec<&'a str>,
-    /// Of the members of each message that is being conformed; the innermost last.
+    /// The places of the members of each message that is being conformed; the innermost message comes last.
     places: Vec<Place>,
-    /// Where the value stands in the text that it was read from.
+    /// The present value in the text that it was read from.
     text: Option<&'t Node>,
-    /// The first value of the wrong type. Go's decoder goes on after it, and what types say that read their own JSON
-    /// comes before it.
+    /// The first value of the wrong type. Go's decoder continues after it, and reports errors of types with a decoder
+    /// of their own first.
     misfit: Option<String>,
     fit: Fit,
 }
 
 const MANAGERS: &str = "managedFields";
 
-/// A member that was sent, with its own name so that no other need be made.
+/// A sent member with its name, which is reused.
 type Slot = Option<(Text, Value)>;
 
-/// Where a member that was sent belongs.
+/// The place of a sent member.
 enum Place {
     Claim,
-    /// Among the members of the message.
+    /// The index among the message's members.
     At(usize),
     Nowhere,
 }
 
 impl<'a, 't> Conformer<'a, 't> {
-    /// In the order of the text: the first error counts.
+    /// Conforms the members in the order of the text, since the first error is reported.
     fn members(&mut self, id: MessageId, object: &mut Map) -> Result<(), String> {
         let (types, message) = (self.types, self.types.message(id));
         let silent =
             |members: &[Member]| members.iter().all(|member| types.field(member).absence == Absence::Silent);
         let start = self.places.len();
         let mut next = 0;
-        // Whether nothing goes, nothing comes and nothing moves.
+        // Whether no member has to be dropped, added or moved.
         let mut done = true;
         for (name, value) in object.iter_mut() {
             let place = match message.find(types, name, next) {
@@ -104,7 +104,7 @@ impl<'a, 't> Conformer<'a, 't> {
         Ok(())
     }
 
-    /// Brings members to their places, and adds what is printed though it was not sent.
+    /// Moves members to their places, and adds those that Go prints even if they were not sent.
     fn arrange(&self, id: MessageId, object: &mut Map, places: &[Place]) {
         let message = self.types.message(id);
         let mut slots: Vec<Slot> = Vec::new();
@@ -129,7 +129,7 @@ impl<'a, 't> Conformer<'a, 't> {
         }
     }
 
-    /// The value of a member; whether it is not as good as absent.
+    /// Conforms the value of a member. Returns whether Go prints it.
     fn member(&mut self, id: MessageId, index: usize, value: &mut Value) -> Result<bool, String> {
         let message = self.types.message(id);
         let member = &message.members[index];
@@ -174,7 +174,7 @@ impl<'a, 't> Conformer<'a, 't> {
         let Some(text @ Node::Object(spelled)) = self.text else {
             return entries.values_mut().try_for_each(|entry| self.element(field, owner, entry));
         };
-        // A map may have any number of entries.
+        // Hashed, since a map may have any number of entries.
         let spelled: HashMap<&str, &Node> =
             spelled.iter().map(|(name, value)| (name.as_str(), value)).collect();
         entries.iter_mut().try_for_each(|(name, entry)| {
@@ -192,7 +192,7 @@ impl<'a, 't> Conformer<'a, 't> {
         }
     }
 
-    /// Null is the zero value.
+    /// Conforms an element; null becomes the zero value.
     fn element(&mut self, field: &'a Field, owner: &str, value: &mut Value) -> Result<(), String> {
         if value.is_null() {
             *value = self.zero(field.kind);
@@ -234,7 +234,7 @@ impl<'a, 't> Conformer<'a, 't> {
         Ok(())
     }
 
-    /// To Go, bytes may also be a list of numbers.
+    /// Go also reads bytes from a list of numbers.
     fn numbered_bytes(&mut self, owner: &str, value: &mut Value) {
         let items = value.as_array().map_or(&[][..], Vec::as_slice);
         match items.iter().map(form::byte).collect::<Result<Vec<u8>, _>>() {
@@ -243,10 +243,10 @@ impl<'a, 't> Conformer<'a, 't> {
         }
     }
 
-    /// The error is what was found instead.
+    /// Reads an integer. The error names what was found instead.
     fn integer(&self, kind: FieldKind, number: &mut Number) -> Result<(), String> {
         let spelling = self.spelling();
-        // There is one integer that is not read as such: -0.
+        // The only integer that is not read as one is -0.
         if let Some(integer) = spelling.and_then(|spelling| spelling.parse::<i64>().ok()) {
             *number = integer.into();
         }
@@ -295,7 +295,7 @@ impl<'a, 't> Conformer<'a, 't> {
             }
             (Format::SchemaOrBool, Value::Bool(_)) => Ok(()),
             (Format::SchemaOrBool | Format::SchemaOrArray | Format::SchemaOrStrings, value) => {
-                // It is read apart.
+                // An alternative is decoded separately from its parent.
                 let before = self.misfit.take();
                 let read = self.alternative(id, owner, value);
                 let found = std::mem::replace(&mut self.misfit, before);
@@ -312,7 +312,7 @@ impl<'a, 't> Conformer<'a, 't> {
             _ if message.format == Format::SchemaOrBool => {
                 return Err("boolean or JSON schema expected".to_owned());
             }
-            // Upstream drops it.
+            // Upstream drops the value.
             _ => {
                 *value = Value::Null;
                 return Ok(());
@@ -338,14 +338,15 @@ impl<'a, 't> Conformer<'a, 't> {
             (_, _, Value::String(text)) => always || !text.is_empty(),
             (_, _, Value::Bool(value)) => always || *value,
             (_, _, Value::Number(number)) => always || number.as_f64() != Some(0.0),
-            // The database knows no empty list; one of managers, which never gets there, ends their tracking.
+            // An empty list is not stored. The exception is an empty `managedFields`, which ends the tracking and is
+            // never stored either.
             (_, _, Value::Array(items)) => !items.is_empty() || &*field.json_name == MANAGERS,
             (_, _, Value::Object(entries)) => !entries.is_empty(),
             (_, _, Value::Null) => false,
         }
     }
 
-    /// What Go prints of a member that was not sent.
+    /// What Go prints for a member that was not sent.
     fn absent(&self, field: &Field) -> Option<Value> {
         match field.absence {
             Absence::Silent => None,

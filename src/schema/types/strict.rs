@@ -1,6 +1,6 @@
-//! What strict decoding finds in a text: members that are unknown, and members that are there twice.
+//! The problems that strict decoding finds in a text: unknown members and repeated members.
 //!
-//! Walked only once it is known that there is something to find. Order and texts are those of `sigs.k8s.io/json`.
+//! The text is searched only if it is known to have problems. Order and texts are those of `sigs.k8s.io/json`.
 
 use std::collections::HashSet;
 
@@ -10,32 +10,32 @@ use crate::json::Node;
 use crate::schema::kind::GoShape;
 use crate::tree::Text;
 
-/// As many as upstream tells of one text.
+/// Upstream reports at most this many problems of a text.
 const MAX_PROBLEMS: usize = 100;
-/// Bytes of their texts after which no more are told: the names in them are the client's.
+/// After this many bytes of messages no more are reported, since they contain names that the client chose.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The problems of an object; without a shape, its duplicates.
+/// The problems of an object; without a shape, only its repeated members.
 pub fn problems(shape: Option<&GoShape>, object: &Node) -> Vec<String> {
     Walker::new(shape, MapKeys::Told).problems_of(shape, object)
 }
 
-/// As [`problems`], of an object that upstream's converter reads (`FromUnstructured`): sorted, and keys of maps are not
-/// told.
+/// Like [`problems`], as upstream's converter (`FromUnstructured`) reports them: sorted, and without keys of maps in
+/// the paths.
 pub fn converter_problems(shape: Option<&GoShape>, object: &Node) -> Vec<String> {
     let mut found = Walker::new(shape, MapKeys::LeftOut).problems_of(shape, object);
     found.sort();
     found
 }
 
-/// The problems of a list of objects that know these members, whose values are not looked into any closer.
+/// The problems of a list of objects that have these members. The values of the members are not checked.
 pub fn list_problems(known: &'static [&'static str], list: &Node) -> Vec<String> {
     let mut walker = Walker::new(None, MapKeys::Told);
     walker.value(Expected::ListOf(known), list);
     walker.found
 }
 
-/// Members that are there twice, whatever they mean.
+/// Repeated members, wherever they occur.
 pub fn duplicates(value: &Node) -> Vec<String> {
     let mut walker = Walker::new(None, MapKeys::Told);
     walker.value(Expected::Anything, value);
@@ -43,7 +43,7 @@ pub fn duplicates(value: &Node) -> Vec<String> {
 }
 
 struct Walker<'a> {
-    /// `None` where nothing is expected of any value.
+    /// `None` if the types of all values are unknown.
     types: Option<&'a Types>,
     path: String,
     map_keys: MapKeys,
@@ -51,18 +51,18 @@ struct Walker<'a> {
     bytes: usize,
 }
 
-/// Whether paths have the keys of maps of a kind.
+/// Whether paths contain the keys of maps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MapKeys {
     Told,
     LeftOut,
 }
 
-/// What upstream decodes a value into.
+/// The type into which upstream decodes a value.
 #[derive(Clone, Copy)]
 enum Expected<'a> {
     Message(MessageId),
-    /// The list or map of a field.
+    /// The list or map in a field.
     Field(&'a Field),
     ListOf(&'a [&'a str]),
     Object(&'a [&'a str]),
@@ -73,7 +73,7 @@ impl<'a> Expected<'a> {
     fn of(kind: FieldKind) -> Self {
         match kind {
             FieldKind::Message(id) => Self::Message(id),
-            // A scalar has nothing below it.
+            // A scalar has no members.
             _ => Self::Anything,
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Walker<'a> {
     fn message(&mut self, id: MessageId, members: &[(Text, Node)]) {
         let Some(types) = self.types else { return };
         let message = types.message(id);
-        // The others read their own text, and are not strict about it.
+        // Messages of other formats have decoders of their own, which are not strict.
         if message.format != Format::Object {
             return;
         }

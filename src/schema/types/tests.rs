@@ -180,7 +180,7 @@ fn objects_become_what_upstream_prints() {
     }
 }
 
-/// What kube-apiserver 1.36 makes of these numbers.
+/// The expected results are those of kube-apiserver 1.36.
 #[test]
 fn numbers_are_what_they_are_spelled_as() {
     let pod = |cpu: &str, priority: &str| {

@@ -1,9 +1,8 @@
-//! An object read as upstream's converter reads maps into structs (`FromUnstructured`), for patches that it reads so:
-//! strategic merge and apply.
+//! Reads an object as upstream's converter does (`FromUnstructured`), for strategic merge patches and applies.
 //!
-//! The converter has its own words for values of the wrong type, cuts integers to the size of their field, and takes
-//! integers that are written as fractions. In all else it agrees with [`super::conform`], so that only what does not
-//! conform need be read.
+//! The converter has error texts of its own for values of the wrong type, truncates integers to the size of their
+//! field, and accepts integers written as fractions. In all else it agrees with [`super::conform`], so it is needed
+//! only for objects that do not conform.
 
 use super::conform::form;
 use super::{Cardinality, Field, FieldKind, Format, Message, MessageId, Types};
@@ -12,7 +11,7 @@ use crate::json::{whole, whole_numbers};
 use crate::schema::kind::GoShape;
 use crate::tree::{Map, Value};
 
-/// Gives numbers the form that their fields can hold; the error is the converter's.
+/// Gives numbers the form that their fields can hold. The error is the converter's.
 pub fn from_unstructured(shape: &GoShape, object: &mut Map) -> Result<(), String> {
     Converter { types: &shape.types }.members(shape.message, object)
 }
@@ -22,7 +21,7 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    /// In the order of the struct: the first error counts.
+    /// Converts the members in the struct's order, since the first error is reported.
     fn members(&self, id: MessageId, object: &mut Map) -> Result<(), String> {
         self.types.message(id).members.iter().try_for_each(|member| {
             let field = self.types.field(member);
@@ -47,7 +46,7 @@ impl Converter<'_> {
         items.iter_mut().try_for_each(|item| self.one(field, item))
     }
 
-    /// A value of the field's type, or of that of its elements.
+    /// Converts a value of the field's type, or of its element type.
     fn one(&self, field: &Field, value: &mut Value) -> Result<(), String> {
         if value.is_null() {
             return Ok(());
@@ -73,7 +72,7 @@ impl Converter<'_> {
             (FieldKind::Int32 | FieldKind::Int64, Value::Number(_)) => {
                 Err(format!("cannot convert float64 to {}", self.types.go_type(field)))
             }
-            // To Go, an integer could be a letter.
+            // In Go an integer can be converted to a string, as a character.
             (FieldKind::String, value @ Value::Number(_)) if !value.is_f64() => {
                 Err(format!("cannot convert int64 to {}", self.types.go_type(field)))
             }
@@ -87,7 +86,7 @@ impl Converter<'_> {
             (Format::Object, value) => Err(format!("cannot restore struct from: {}", go_kind(value))),
             (Format::List, Value::Array(items)) => self.items(&message.fields[0], items),
             (Format::List, value) => Err(format!("cannot restore slice from {}", go_kind(value))),
-            // The others read JSON of their own.
+            // Types with a decoder of their own read JSON.
             (Format::Time | Format::MicroTime, Value::String(text)) => {
                 form::time(text, message.format).map(drop)
             }
@@ -126,7 +125,7 @@ fn misfit(found: &str, want: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {want}")
 }
 
-/// What `reflect` calls a decoded value.
+/// What `reflect` calls the type of a decoded value.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

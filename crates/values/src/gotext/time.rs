@@ -1,17 +1,17 @@
-//! What `time.Parse` says of a text that is no time in the form of RFC 3339.
+//! The errors of `time.Parse` for texts that are not times in the form of RFC 3339.
 
 /// The layouts of times in whole seconds, and with six digits of fraction.
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// How many digits of fraction a time has to have.
+/// How many digits of fraction a time must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fraction {
     Any,
     Micros,
 }
 
-/// Why a text is no time; `None` if Go takes it for one.
+/// Why a text is not a time; `None` if Go accepts it.
 pub fn time_complaint(text: &str, fraction: Fraction) -> Option<String> {
     let wrong = Scanner { rest: text }.whole(fraction).err()?;
     let quoted = quote(text);
@@ -27,7 +27,7 @@ pub fn time_complaint(text: &str, fraction: Fraction) -> Option<String> {
 }
 
 enum Wrong<'t> {
-    /// What is left of the text, and the part of the layout that it does not begin with.
+    /// The rest of the text, and the element of the layout that it does not start with.
     Element {
         rest: &'t str,
         element: &'static str,
@@ -89,7 +89,7 @@ impl<'t> Scanner<'t> {
         Ok(number.parse().unwrap_or_default())
     }
 
-    /// Of this alone, one digit will do.
+    /// The hour is the only element that may have a single digit.
     fn hour(&mut self) -> Result<(), Wrong<'t>> {
         let count = self.leading_digits().clamp(1, 2);
         in_range(self.digits(count, "15")?, 0, 23, "hour")
@@ -145,7 +145,7 @@ fn days(year: u32, month: u32) -> u32 {
     }
 }
 
-/// The package's own quoting: what is no ASCII in hexadecimal.
+/// Quotes as package `time` does: bytes that are not ASCII are in hexadecimal.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {

@@ -1,18 +1,18 @@
-//! The exact reader: every token of a JSON text as it is spelled, and what Go says of text that is no JSON (the scanner of
-//! `encoding/json`).
+//! The exact reader: it passes on every token of a JSON text as it is spelled, and reports errors in the words of Go's
+//! scanner (`encoding/json`).
 
 use crate::gotext;
 
-/// How deep Go reads.
+/// The deepest nesting that Go reads.
 const MAX_DEPTH: usize = 10_000;
 const END: &str = "unexpected end of JSON input";
 
-/// Go's words on the first error of a text; `None` if it is JSON to Go.
+/// Go's first error in a text; `None` if it is valid JSON for Go.
 pub fn complaint(text: &[u8]) -> Option<String> {
     scan(text, MAX_DEPTH, &mut ()).err()
 }
 
-/// What is done with the tokens of a text; spans are as they stand there, strings with their quotes.
+/// Receives the tokens of a text. Spans are spelled as in the text, strings with their quotes.
 pub(super) trait Tokens {
     fn begin(&mut self, _container: Container) {}
     fn key(&mut self, _spelling: &[u8]) {}
@@ -26,10 +26,10 @@ pub(super) enum Container {
     Array,
 }
 
-/// The tokens of nobody: only errors count.
+/// Ignores all tokens, for callers that need only the errors.
 impl Tokens for () {}
 
-/// Hands out the tokens of a text up to its first error, or all of them. Containers nest `max_depth` deep at most.
+/// Passes on the tokens of a text until its end or its first error. Containers nest at most `max_depth` deep.
 pub(super) fn scan(text: &[u8], max_depth: usize, tokens: &mut impl Tokens) -> Result<(), String> {
     Scanner { text, at: 0, max_depth, tokens }.whole()
 }
@@ -41,17 +41,17 @@ struct Scanner<'a, T> {
     tokens: &'a mut T,
 }
 
-/// What comes next within an object or array, or after all of them.
+/// What may come next inside a container, or behind the whole value.
 enum Expected {
     Value,
-    /// Or the end of the object.
+    /// A key, or the end of the object.
     Key,
     After,
 }
 
 impl<T: Tokens> Scanner<'_, T> {
     fn whole(&mut self) -> Result<(), String> {
-        // The closing brackets to come.
+        // The closing brackets that are still expected.
         let mut open: Vec<u8> = Vec::new();
         let mut expected = Expected::Value;
         loop {

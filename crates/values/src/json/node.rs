@@ -1,4 +1,4 @@
-//! JSON as it stands in a text: members in their order, each as often as it is there.
+//! JSON in the form of its text: members in their order, including repeated ones.
 
 use serde::de::Error as _;
 
@@ -6,21 +6,21 @@ use super::exact::{self, Container, Tokens};
 use crate::gotext;
 use crate::tree::{Text, Value};
 
-/// As many levels as `serde_json` reads.
+/// The deepest nesting, which is that of `serde_json`.
 const MAX_DEPTH: usize = 127;
 
-/// The shape of a value. Scalars are without their content, but for numbers that can be spelled in several ways.
+/// The structure of a value. Scalars have no content, except numbers that can be spelled in several ways.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Node {
     Object(Vec<(Text, Node)>),
     Array(Vec<Node>),
-    /// A number that is no plain integer of 64 bits, as it is spelled.
+    /// The spelling of a number that is not a plain 64-bit integer.
     Number(Box<str>),
     Scalar,
 }
 
 impl Node {
-    /// Reads a text that [`super::parse`] reads.
+    /// Parses a text that [`super::parse`] accepts.
     pub fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
         let mut builder = Builder::default();
         exact::scan(gotext::utf8(body).as_bytes(), MAX_DEPTH, &mut builder)
@@ -28,7 +28,7 @@ impl Node {
         Ok(builder.value.unwrap_or(Self::Scalar))
     }
 
-    /// The value that counts of a member that may be there several times.
+    /// The value of a member; of a repeated member, the last one.
     pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => {
@@ -45,13 +45,13 @@ impl Node {
         }
     }
 
-    /// The members of every object sorted, as Go prints maps.
+    /// The node of a value with the members of every object sorted, as Go prints maps.
     pub fn sorted(value: &Value) -> Self {
         Self::ordered(value, None)
     }
 
-    /// As Go prints what a JSON patch has made of `before`: objects that were there are printed as maps, sorted; new
-    /// ones stand as they were sent.
+    /// The node of a value that a JSON patch has made of `before`, as Go prints it: objects that existed before are
+    /// printed as maps, sorted; new ones keep their order.
     pub fn patched(value: &Value, before: &Value) -> Self {
         Self::ordered(value, Some(before))
     }
@@ -79,11 +79,11 @@ impl Node {
     }
 }
 
-/// A value of which some containers have not ended yet.
+/// A value, some of whose containers are still open.
 #[derive(Default)]
 struct Builder {
     open: Vec<Node>,
-    /// Of the members in open objects whose values are still to come.
+    /// The names of those members in open objects whose values are still missing.
     names: Vec<Text>,
     value: Option<Node>,
 }
@@ -130,7 +130,7 @@ impl Tokens for Builder {
     }
 }
 
-/// Whether a number is one of 64 bits; minus zero is none.
+/// Whether a number is a 64-bit integer; minus zero is not.
 fn is_plain_integer(number: &str) -> bool {
     number != "-0" && (number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok())
 }

@@ -1,25 +1,26 @@
-//! JSON into a tree, of texts that are spelled plainly, as almost all are: reading them is a fifth of what a write costs.
+//! The fast reader: it turns JSON text into a tree if the text is spelled plainly, as almost all texts are. Parsing is
+//! a fifth of the cost of a write.
 //!
-//! Comes to what `serde_json` comes to, or to nothing, and then that has the word: of what is no JSON, is very deep, or
-//! has strings and numbers that take more than a look.
+//! The result is the same as `serde_json`'s, or none: text that is invalid, very deep, or has complicated strings or
+//! numbers is left to `serde_json`.
 
 use super::Parsed;
 use crate::json::scan;
 use crate::tree::{Map, Number, Text, Value};
 
-/// Levels of objects and arrays; `serde_json` takes 127, and a number of 128 bits has one for each.
+/// How deep this reader goes. `serde_json` reads 127 levels, and a bit set of 128 bits has one for each level.
 const LEVELS: usize = 120;
 
-/// Where a value stands, as far as the sets of managers are concerned, which can stay text (`codec::managed`).
+/// The position of a value, as far as it matters for the sets of managers, which stay text (`codec::managed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Where there are none, or where they are of no interest.
+    /// A position outside of an object's `managedFields`, or in a text where these do not matter.
     Anywhere,
     Object,
     Metadata,
     Entries,
     Entry,
-    /// Is left as text.
+    /// A set, which stays text.
     Set,
 }
 
@@ -38,7 +39,7 @@ impl Place {
     }
 }
 
-/// Reads the whole of a text, whose value is at `place`.
+/// Reads a whole text, whose value is at `place`.
 pub fn read(text: &str, place: Place) -> Option<Parsed> {
     let mut reader = Reader { text, at: 0, repeated: false };
     let value = reader.value(place, LEVELS)?;
@@ -52,9 +53,9 @@ struct Reader<'t> {
     repeated: bool,
 }
 
-/// A string that has been passed.
+/// A string that has been read.
 struct Quoted<'t> {
-    /// Without the quotes.
+    /// The text between the quotes.
     inner: &'t str,
     with_quotes: &'t str,
     escapes: Escapes,
@@ -63,9 +64,9 @@ struct Quoted<'t> {
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Escapes {
     None,
-    /// Of one letter each.
+    /// Only escapes of one letter.
     Short,
-    /// Some by number, which may be half a character.
+    /// Also escapes with a number, which may be half a character.
     Numbers,
 }
 
@@ -80,20 +81,20 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The first byte of what comes next.
+    /// The next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         self.blanks();
         self.byte(self.at)
     }
 
-    /// Passes a byte that has to come next.
+    /// Reads this byte, which must come next.
     fn pass(&mut self, byte: u8) -> Option<()> {
         let found = self.peek()? == byte;
         self.at += 1;
         found.then_some(())
     }
 
-    /// After a member or an element: whether another one follows.
+    /// Reads behind a member or element. Returns whether another one follows.
     fn goes_on(&mut self, end: u8) -> Option<bool> {
         let next = self.peek()?;
         self.at += 1;
@@ -104,7 +105,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes the beginning of an object or array; whether there is anything in it.
+    /// Reads the start of an object or array. Returns whether it has content.
     fn enter(&mut self, end: u8) -> Option<bool> {
         self.at += 1;
         let is_empty = self.peek()? == end;
@@ -170,7 +171,7 @@ impl<'t> Reader<'t> {
         let spelling = &self.text[self.at..self.at + length];
         self.at += length;
         match spelling.as_bytes() {
-            // No zero leads, and any so long is in the range of i64.
+            // Numbers of this length without a leading zero fit in i64.
             [b'1'..=b'9', digits @ ..] if digits.len() < 18 && digits.iter().all(u8::is_ascii_digit) => {
                 spelling.parse::<i64>().ok().map(Number::from)
             }
@@ -187,7 +188,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes a string.
+    /// Reads a string.
     fn quoted(&mut self) -> Option<Quoted<'t>> {
         let bytes = self.text.as_bytes();
         let start = self.at;
@@ -228,7 +229,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Passes a value that is JSON.
+    /// Skips a value, which must be valid JSON.
     fn skip(&mut self, levels: usize) -> Option<()> {
         let (mut depth, mut objects) = (0, 0_u128);
         loop {
@@ -250,7 +251,7 @@ impl<'t> Reader<'t> {
                 b'"' => self.skip_string()?,
                 _ => _ = self.value(Place::Anywhere, 0)?,
             }
-            // What ends here, and what it stands in may end, too.
+            // After a value ends, containers around it may end, too.
             loop {
                 if depth == 0 {
                     return Some(());

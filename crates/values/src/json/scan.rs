@@ -1,7 +1,7 @@
-//! Finding things in JSON text without building a tree: where a member's value begins and ends.
+//! Finds members in JSON text without building a tree.
 //!
-//! Works on text that has been validated once (by serde_json on the way in); on anything else it gives up with
-//! `None` and never reads out of bounds.
+//! The text must be valid JSON (serde_json has parsed it once); on other text the functions return `None` and never
+//! read out of bounds.
 
 use std::ops::Range;
 
@@ -26,13 +26,13 @@ impl<'a> Members<'a> {
         (*text.get(at)? == b'{').then_some(Self { text, at: at + 1, first: true })
     }
 
-    /// The next member; `Some(None)` at the closing brace, `None` when this is not JSON.
+    /// Reads the next member; `Some(None)` at the closing brace, `None` if the text is not JSON.
     pub fn step(&mut self) -> Option<Option<Member>> {
         let Some(key) = self.key()? else { return Some(None) };
         Some(Some(Member { key, value: self.value()? }))
     }
 
-    /// The key of the next member, up to whose value this goes; `Some(None)` at the closing brace.
+    /// Reads the key of the next member, and stops before its value; `Some(None)` at the closing brace.
     pub fn key(&mut self) -> Option<Option<Range<usize>>> {
         let mut at = skip_blanks(self.text, self.at);
         match *self.text.get(at)? {
@@ -54,14 +54,14 @@ impl<'a> Members<'a> {
         Some(Some(key))
     }
 
-    /// The value of the member whose key has been read, which this goes past.
+    /// Reads the value of the member whose key was read last.
     pub fn value(&mut self) -> Option<Range<usize>> {
         let value = self.at..end_of_value(self.text, self.at)?;
         self.at = value.end;
         Some(value)
     }
 
-    /// Where the next value begins, once `key` has found its key; where the closing brace is, once it has found that.
+    /// The offset of the next value after `key` has found a key, or of the closing brace after `key` has found that.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -79,7 +79,7 @@ pub fn member(text: &[u8], at: usize, name: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Levels of objects and arrays in a value; a scalar has none.
+/// The number of nested levels of objects and arrays in a value; 0 for a scalar.
 pub fn nesting(text: &[u8]) -> usize {
     let (mut at, mut depth, mut deepest) = (0, 0usize, 0);
     while let Some(byte) = text.get(at) {
@@ -133,11 +133,13 @@ fn end_of_string(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the first quote, backslash or control character at or after `at` is, or the end of the text.
+/// The offset of the first quote, backslash or control character at or after `at`; the end of the text if there is
+/// none.
 pub fn run(text: &[u8], mut at: usize) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES * 0x80;
-    // Of each byte the highest bit, right up to the first that is set: a borrow goes only to those behind it.
+    // The highest bit of each byte that is below the limit. Only the bits up to the first one are reliable: a borrow
+    // affects the bytes behind it.
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
     let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk()) {

@@ -1,11 +1,11 @@
-//! Escapes of halves of surrogate pairs, which are no characters.
+//! Escapes of unpaired surrogates, which are not characters.
 
 use memchr::memchr;
 
 const REPLACEMENT: &str = "\\ufffd";
 
-/// A JSON text with an escape of U+FFFD for each half that has no other half beside it; `None` if there is none. What
-/// is kept stays where it was.
+/// Replaces the escape of each unpaired surrogate by an escape of U+FFFD; `None` if there is none. The length of the
+/// text does not change.
 pub fn replaced(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = String::new();
@@ -13,7 +13,7 @@ pub fn replaced(text: &str) -> Option<String> {
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'\\', rest)) {
         let start = at + found;
         let Some(unit) = unit(bytes, start) else {
-            // Whatever else is escaped may be a backslash.
+            // Skips an escape of two bytes, since its second byte may be a backslash.
             at = start + 2;
             continue;
         };
@@ -37,7 +37,7 @@ pub fn replaced(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Where the first half of a pair is escaped, with its other half behind it or without.
+/// The offset of the first escaped surrogate, whether it is paired or not.
 pub fn first(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -46,12 +46,12 @@ pub fn first(text: &str) -> Option<usize> {
         if let Some(0xd800..=0xdfff) = unit(bytes, start) {
             return Some(start);
         }
-        // Whatever else is escaped may be a backslash.
+        // Skips an escape of two bytes, since its second byte may be a backslash.
         at = start + 2;
     }
 }
 
-/// The UTF-16 unit that is escaped at this place, by `\u` and four digits.
+/// The UTF-16 unit that is escaped at this offset by `\u` and four digits.
 fn unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + REPLACEMENT.len())?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))

@@ -1,19 +1,19 @@
-//! JSON text as Go's `encoding/json` writes it: compact, and with what HTML could misread escaped.
+//! JSON text as Go's `encoding/json` writes it: compact, with characters escaped that HTML could misread.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// Bytes looked at together where most need no escape.
+/// The number of bytes that are tested together, since most need no escape.
 const BLOCK: usize = 32;
 
-/// Appends the JSON of a value whose map keys are strings, which cannot fail on a `Vec`.
+/// Appends the JSON of a value with string keys. Writing to a `Vec` cannot fail.
 pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     write(out, value, CompactFormatter);
 }
 
-/// As [`write_json`], indented by two blanks.
+/// Like [`write_json`], indented by two blanks.
 pub fn write_indented<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     write(out, value, PrettyFormatter::new());
 }
@@ -30,12 +30,12 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Some layout with the escapes that `serde_json` leaves out.
+/// A layout of `serde_json`'s, with Go's additional escapes.
 struct GoText<F> {
     layout: F,
 }
 
-/// Methods that the layout has a say in.
+/// Methods that are forwarded to the layout.
 macro_rules! laid_out {
     ($($method:ident($($argument:ident: $kind:ty)?)),* $(,)?) => {
         $(fn $method<W: io::Write + ?Sized>(&mut self, writer: &mut W $(, $argument: $kind)?) -> io::Result<()> {
@@ -64,10 +64,10 @@ impl<F: Formatter> Formatter for GoText<F> {
     }
 }
 
-/// Bytes that are escaped, and the one that begins the line separators U+2028 and U+2029.
+/// Whether a byte is escaped, or starts one of the line separators U+2028 and U+2029.
 ///
-/// Comparisons joined by `|`, not a pattern: so a block is looked at by a few vector instructions, where the table that a
-/// pattern becomes took fifteen times as long (measured).
+/// Comparisons are joined by `|`: the compiler then tests a block with a few vector instructions. With a pattern it
+/// used a table, which took fifteen times as long (measured).
 fn is_special(byte: u8) -> bool {
     (byte < 0x20)
         | (byte == b'"')
@@ -79,7 +79,7 @@ fn is_special(byte: u8) -> bool {
 }
 
 fn escape(out: &mut Vec<u8>, text: &[u8]) {
-    // Up to here it is written.
+    // Everything before this offset has been written.
     let mut written = 0;
     let mut at = 0;
     while at < text.len() {
@@ -104,7 +104,8 @@ fn escape(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[written..]);
 }
 
-/// What stands for the first character, and how many bytes of it; `None` for characters that stand for themselves.
+/// The escape of the first character, and the number of bytes that it replaces; `None` for characters that are not
+/// escaped.
 fn escaped(text: &[u8]) -> Option<([u8; 6], usize)> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = |letter| Some(([b'\\', letter, 0, 0, 0, 0], 1));

@@ -11,7 +11,7 @@ pub fn whole(number: &mut Number) {
     }
 }
 
-/// All of a value that Go has held as floating-point numbers.
+/// Changes all numbers of a value that Go has held as floating-point numbers.
 pub fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => whole(number),

@@ -1,25 +1,25 @@
-//! What stands behind a quantity's number.
+//! Suffixes of quantities.
 
-/// How an amount likes to be printed.
+/// The format in which an amount is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// `k`, `M` and so on, powers of a thousand.
+    /// `k`, `M` and so on: powers of a thousand.
     Decimal,
-    /// `e3`, `e6`.
+    /// `e3`, `e6`: powers of ten.
     Exponent,
-    /// `Ki`, `Mi`, powers of 1024.
+    /// `Ki`, `Mi`: powers of 1024.
     Binary,
 }
 
 pub(super) struct Suffix {
     pub format: Format,
-    /// Of two for binary ones, of ten for others.
+    /// The exponent of a power of two for binary suffixes, of ten for others.
     pub exponent: i64,
 }
 
-/// By powers of 1024.
+/// Suffixes for powers of 1024.
 pub(super) const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// By powers of a thousand, from 1e-9.
+/// Suffixes for powers of a thousand, from 1e-9.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
 impl Suffix {
@@ -33,12 +33,12 @@ impl Suffix {
         }
         let [b'e' | b'E', exponent @ ..] = text else { return None };
         let exponent: i64 = std::str::from_utf8(exponent).ok()?.parse().ok()?;
-        // Cut to 32 bits, as upstream does.
+        // Upstream truncates to 32 bits.
         Some(Self { format: Format::Exponent, exponent: i64::from(exponent as i32) })
     }
 }
 
-/// The suffix of a power of a thousand. There is none above `E`, and upstream then prints none.
+/// The suffix of a power of a thousand. Above `E` there is none, and upstream prints none.
 pub(super) fn decimal(exponent: i64, format: Format) -> String {
     match format {
         Format::Exponent if exponent == 0 => String::new(),

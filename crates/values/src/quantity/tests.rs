@@ -1,6 +1,7 @@
 use super::*;
 
-/// Texts, a tab, and what upstream makes of them; an error begins with a bang. See `proto/generate/golden`.
+/// A text, a tab, and upstream's result on each line; errors start with an exclamation mark. See
+/// `proto/generate/golden`.
 const GOLDEN: &str = include_str!("golden.tsv");
 
 #[test]

@@ -3,8 +3,7 @@
 use super::suffix::{Format, Suffix};
 use super::{NANO, Parts};
 
-/// Billionths of an amount, rounded away from zero; `None` if the text is no quantity. What does not fit is the
-/// largest or the smallest number there is.
+/// The amount in billionths, rounded away from zero; `None` if the text is not a quantity. Saturates.
 pub fn nanos(text: &str) -> Option<i128> {
     let parts = Parts::split(text).ok()?;
     let suffix = Suffix::parse(parts.suffix)?;
@@ -19,7 +18,7 @@ pub fn nanos(text: &str) -> Option<i128> {
     Some(if amount.negative { -number } else { number })
 }
 
-/// The number of units, rounded away from zero.
+/// The amount in whole units, rounded away from zero.
 pub fn units(nanos: i128) -> i64 {
     const UNIT: i128 = 1_000_000_000;
     let whole = nanos / UNIT + (nanos % UNIT).signum();

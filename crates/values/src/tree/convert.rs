@@ -1,4 +1,4 @@
-//! What becomes a value, and what a value is compared with.
+//! Conversions of Rust's types into values, and comparisons with them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Map, Number, Text, Value};
 
-/// What can be a value in [`json!`](crate::tree::json!).
+/// A type that can be used in [`json!`](crate::tree::json!).
 pub trait ToTree {
     fn to_tree(&self) -> Value;
 }
@@ -107,7 +107,7 @@ macro_rules! numbers {
 
 numbers!(u8, i32, i64, u16, u32, u64, usize);
 
-/// Null where it is no number that JSON has.
+/// Null for numbers that JSON does not have.
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
         Number::from_f64(number).map_or(Self::Null, Self::Number)

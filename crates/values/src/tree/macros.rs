@@ -1,6 +1,6 @@
-//! Trees as they are written in code.
+//! Macros to write trees in JSON notation.
 
-/// A value in JSON's notation; names and values may be expressions, which are borrowed.
+/// A value in JSON notation. Names and values may be expressions, which are borrowed.
 #[macro_export]
 macro_rules! tree_json {
     (null) => { $crate::tree::Value::Null };

@@ -9,14 +9,14 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use super::{Text, Value, work};
 pub use edit::Edit;
 
-/// From how many members on they are found by a table; below, looking at all of them is faster.
+/// Objects with at least this many members have a hash table; in smaller ones a search is faster.
 const INDEXED: usize = 24;
 
-/// Members by name, in the order in which they came. Two are equal whatever their orders.
+/// Members by name, in insertion order. Equality ignores the order.
 #[derive(Clone, Default)]
 pub struct Map {
     members: Vec<(Text, Value)>,
-    /// Where each member is, of an object that has, or had, [`INDEXED`] of them.
+    /// The index of each member; only for objects that have, or once had, [`INDEXED`] members.
     places: Option<Box<Places>>,
 }
 
@@ -69,7 +69,7 @@ impl Map {
         self.find(name).map(|at| (&self.members[at].0, &self.members[at].1))
     }
 
-    /// Puts a member into its place, or behind all others. The value that was there before.
+    /// Sets a member, in its place or behind all others. Returns its earlier value.
     pub fn insert(&mut self, name: impl Into<Text>, value: Value) -> Option<Value> {
         let name = name.into();
         match self.get_mut(&name) {
@@ -81,7 +81,7 @@ impl Map {
         }
     }
 
-    /// Puts a member behind all others. The caller knows that there is none of that name.
+    /// Appends a member. The caller must know that no member has this name.
     pub fn push(&mut self, name: Text, value: Value) -> &mut Value {
         debug_assert!(!self.contains_key(&name), "{name} is there twice");
         let at = self.members.len();
@@ -97,8 +97,8 @@ impl Map {
         &mut self.members[at].1
     }
 
-    /// Takes a member out; those behind it keep their order, and each of them is moved. [`Map::edit`] is for whoever
-    /// removes as many members as a client names.
+    /// Removes a member. Members behind it are moved, and keep their order. To remove as many members as a client
+    /// names, use [`Map::edit`].
     pub fn shift_remove(&mut self, name: &str) -> Option<Value> {
         let at = self.find(name)?;
         let (_, value) = self.members.remove(at);
@@ -110,7 +110,7 @@ impl Map {
         Some(value)
     }
 
-    /// Changes of many members: removals cost one pass over the members together.
+    /// Starts an edit, in which all removals together cost one pass over the members.
     pub fn edit(&mut self) -> Edit<'_> {
         Edit::new(self)
     }
@@ -140,7 +140,7 @@ impl Map {
         }
     }
 
-    /// Members were moved.
+    /// Updates the table after members were moved.
     fn index(&mut self) {
         work::count(self.members.len());
         if let Some(places) = &mut self.places {
@@ -176,7 +176,8 @@ impl fmt::Debug for Map {
     }
 }
 
-/// Values are compared once, whatever comes of it: a second look at each level would double with the depth.
+/// Compares values only once, whatever the result is: a second comparison on each level would double the cost per
+/// level.
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
         if self.len() != other.len() {
@@ -201,7 +202,7 @@ impl Hash for Map {
     }
 }
 
-/// Null where there is nothing.
+/// The value of a member; null if there is none.
 impl std::ops::Index<&str> for Map {
     type Output = Value;
 
@@ -211,7 +212,7 @@ impl std::ops::Index<&str> for Map {
     }
 }
 
-/// The place of a member, which is null if it was not there.
+/// The mutable value of a member, which is inserted as null if it is missing.
 impl std::ops::IndexMut<&str> for Map {
     fn index_mut(&mut self, name: &str) -> &mut Value {
         self.entry(name).or_insert(Value::Null)
@@ -262,7 +263,7 @@ impl<'a> IntoIterator for &'a mut Map {
     }
 }
 
-/// A member's place, taken or not.
+/// A member that may be missing.
 pub struct Entry<'a> {
     map: &'a mut Map,
     name: Text,
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
     use crate::tree::json;
 
-    /// Against a list of pairs that is searched from end to end.
+    /// Compares with a model: a list of pairs that is searched from end to end.
     #[test]
     fn members_of_small_and_large_objects() {
         let mut seed: u64 = 1;
@@ -349,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Several changes in one edit, which are the same as one after the other.
+    /// Makes several changes in one edit of the map, and one after the other in the model.
     fn edit_both(
         map: &mut Map,
         model: &mut Vec<(String, Value)>,
@@ -374,7 +375,7 @@ mod tests {
         }
     }
 
-    /// A thousand times as many removals of as many members are a thousand times the work, not a million times.
+    /// A thousand times as many removals from as many members take a thousand times the work, not a million times.
     #[test]
     fn removing_many_members_moves_each_a_few_times() {
         let steps = |members: usize| {
@@ -390,7 +391,7 @@ mod tests {
         assert!(steps(300_000) <= 3 * 300_000);
     }
 
-    /// Each level that is looked at twice would double the work: 2^100 steps.
+    /// Comparing each level twice would take 2^100 steps.
     #[test]
     fn deep_objects_that_differ_at_the_bottom_are_compared_once() {
         let deep = |bottom: i64| (0..100).fold(json!(bottom), |value, _| json!({"a": value, "b": 1}));

@@ -1,4 +1,4 @@
-//! Values as text, through `serde`.
+//! Reads and writes values as text, through `serde`.
 
 use std::cell::Cell;
 use std::fmt;
@@ -31,7 +31,7 @@ impl Serialize for Map {
     }
 }
 
-/// Of a member that is there twice the last one counts.
+/// Of a repeated member, the last one counts.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Reader::default().deserialize(deserializer)
@@ -58,15 +58,15 @@ impl<'de> Deserialize<'de> for Map {
     }
 }
 
-/// Reads values.
+/// Deserializes values.
 #[derive(Clone, Copy, Default)]
 pub struct Reader<'a> {
-    /// Set once an object has a member twice.
+    /// Set if an object has a repeated member.
     pub repeated: Option<&'a Cell<bool>>,
     pub repetition: Repetition,
 }
 
-/// What a member does to one of its name before it.
+/// What a repeated member does to its earlier value.
 #[derive(Clone, Copy, Default)]
 pub enum Repetition {
     #[default]
@@ -94,7 +94,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads `later` over `earlier`. Elements of lists are read over those in their places.
+/// Merges `later` into `earlier`. Elements of lists are merged by index.
 fn merge(earlier: Value, later: Value) -> Value {
     match (earlier, later) {
         (Value::Object(mut members), Value::Object(later)) => {

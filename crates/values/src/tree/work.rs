@@ -1,5 +1,5 @@
-//! Steps that walks over large values count, so that tests can bound work instead of time. Nothing is counted in a
-//! release build.
+//! Counts the steps of walks over large values, so that tests can bound work instead of time. Release builds count
+//! nothing.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ pub fn count(steps: usize) {
     }
 }
 
-/// The steps that `work` takes on this thread.
+/// The number of steps that `work` takes on this thread.
 pub fn of(work: impl FnOnce()) -> usize {
     let before = STEPS.get();
     work();

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use crate::kinds::apiextensions::custom_resource_definition::{Tolerated, expressions, structural};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::object_meta;
+use crate::schema::builtin;
+use crate::schema::structural::DefaultRules;
 use crate::tree::Value;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -64,7 +67,11 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
         errors.forbidden(&schema.get("nullable"), "nullable cannot be true at the root");
     }
     if !tolerated.unstructured {
+        let before = errors.len();
         structural::validate(&schema, errors);
+        if errors.len() == before {
+            defaults(&schema, tolerated, errors);
+        }
     }
     walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
     // Those of a schema that is wrong itself would be about nothing.
@@ -73,22 +80,70 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
     }
 }
 
-/// Whether a type stands anywhere that is none.
-pub fn has_odd_types(schema: &Value) -> bool {
-    let odd = schema.get("type").and_then(Value::as_str).is_some_and(|kind| !TYPES.contains(&kind));
+/// What the defaults of a structural schema have to be.
+fn defaults(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
+    let Some(members) = schema.value().as_object() else { return };
+    let types = builtin::types();
+    let may_be_unpruned = tolerated.unpruned_defaults;
+    let rules = DefaultRules { types: &types, may_be_unpruned, resource: object_meta::embedded };
+    errors.append_causes(rules.causes(members, &schema.path().to_string()));
+}
+
+/// Whether a structural schema has a default that it does not know whole.
+pub fn has_unpruned_defaults(schema: &Value) -> bool {
+    structural::is_structural(schema)
+        && schema.as_object().is_some_and(|schema| DefaultRules::are_unpruned(&builtin::types(), schema))
+}
+
+/// Whether anything in a schema is wrong in the eyes of a rule.
+pub fn any(schema: &Value, rule: &dyn Fn(&At<'_, '_>, &mut Errors)) -> bool {
     let below = |value: &Value| match value {
-        Value::Object(_) => has_odd_types(value),
-        Value::Array(items) => items.iter().any(has_odd_types),
+        Value::Object(_) => any(value, rule),
+        Value::Array(items) => items.iter().any(|item| any(item, rule)),
         _ => false,
     };
-    let maps = ["properties", "definitions", "patternProperties", "dependencies"];
-    let lists = ["items", "additionalProperties", "additionalItems", "not", "allOf", "anyOf", "oneOf"];
-    odd || maps
-        .iter()
-        .filter_map(|name| schema.get(*name)?.as_object())
-        .flat_map(|map| map.values())
-        .any(below)
-        || lists.iter().filter_map(|name| schema.get(*name)).any(below)
+    let mut errors = Errors::default();
+    rule(&At::root(schema), &mut errors);
+    let maps = MAPS.iter().filter_map(|name| schema.get(*name)?.as_object()).flat_map(|map| map.values());
+    !errors.is_empty() || maps.chain(LISTS.iter().filter_map(|name| schema.get(*name))).any(below)
+}
+
+/// A list that is a set or a map, whose items upstream did not always look at.
+pub fn loose_map_keys(schema: &At<'_, '_>, errors: &mut Errors) {
+    let (items, list) = (schema.get("items"), schema.get("x-kubernetes-list-type"));
+    if !["set", "map"].contains(&list.text()) || !items.value().is_object() {
+        return;
+    }
+    if items.get("nullable").flag() {
+        let why = format!("cannot be nullable when x-kubernetes-list-type is {}", list.text());
+        errors.forbidden(&items.get("nullable"), &why);
+    }
+    if list.text() == "map" {
+        key_properties(&items, &schema.get("x-kubernetes-list-map-keys"), errors);
+    }
+}
+
+/// A set of what can be changed in part.
+pub fn loose_set(schema: &At<'_, '_>, errors: &mut Errors) {
+    if schema.get("x-kubernetes-list-type").text() == "set" {
+        set_items(&schema.get("items"), errors);
+    }
+}
+
+/// The keywords that hold schemas by name, and those that hold one or a list.
+const MAPS: [&str; 4] = ["properties", "definitions", "patternProperties", "dependencies"];
+
+const LISTS: [&str; 7] =
+    ["items", "additionalProperties", "additionalItems", "not", "allOf", "anyOf", "oneOf"];
+
+/// Whether a type stands anywhere that is none.
+pub fn has_odd_types(schema: &Value) -> bool {
+    any(schema, &|schema, errors| {
+        let kind = schema.get("type");
+        if !kind.text().is_empty() && !TYPES.contains(&kind.text()) {
+            errors.not_supported(&kind, kind.text(), &TYPES);
+        }
+    })
 }
 
 /// The status is validated by its own part of the schema, which must say all there is to say.
@@ -156,7 +211,7 @@ fn walk(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
     for name in ["definitions", "dependencies"] {
         schema.get(name).entries().for_each(|(_, one)| walk(&one, below, errors));
     }
-    extensions(schema, errors);
+    extensions(schema, place.tolerated, errors);
     schema.get("x-kubernetes-validations").items().for_each(|rule| self::rule(&rule, errors));
 }
 
@@ -194,7 +249,7 @@ fn unsupported(schema: &At<'_, '_>, place: Place, errors: &mut Errors) {
     }
 }
 
-fn extensions(schema: &At<'_, '_>, errors: &mut Errors) {
+fn extensions(schema: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     let preserve = schema.get("x-kubernetes-preserve-unknown-fields");
     if preserve.opt_flag() == Some(false) {
         errors.invalid(&preserve, false, "must be true or undefined");
@@ -221,8 +276,8 @@ fn extensions(schema: &At<'_, '_>, errors: &mut Errors) {
         errors.one_of(&map, map.text(), &["atomic", "granular"]);
     }
     let items = schema.get("items");
-    if list.text() == "set" && schema.get("type").text() == "array" {
-        set_items(&items, errors);
+    if schema.get("type").text() == "array" && !tolerated.loose_sets {
+        loose_set(schema, errors);
     }
     if list.is_set() {
         errors.one_of(&list, list.text(), &["atomic", "set", "map"]);
@@ -234,14 +289,8 @@ fn extensions(schema: &At<'_, '_>, errors: &mut Errors) {
     if list.text() == "map" {
         map_list(&items, &keys, errors);
     }
-    if ["set", "map"].contains(&list.text()) && items.value().is_object() {
-        if items.get("nullable").flag() {
-            let why = format!("cannot be nullable when x-kubernetes-list-type is {}", list.text());
-            errors.forbidden(&items.get("nullable"), &why);
-        }
-        if list.text() == "map" {
-            key_properties(&items, &keys, errors);
-        }
+    if !tolerated.loose_map_keys {
+        loose_map_keys(schema, errors);
     }
 }
 

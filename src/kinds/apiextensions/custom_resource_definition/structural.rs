@@ -2,6 +2,7 @@
 
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
+use crate::regexp;
 use crate::tree::Value;
 
 /// Where a schema stands, as its errors say.
@@ -12,9 +13,12 @@ enum Level {
     Field,
 }
 
+/// Sorted by their texts, as upstream sorts them.
 pub fn validate(schema: &At<'_, '_>, errors: &mut Errors) {
-    invariants(schema, Level::Root, errors);
-    complete(schema, schema, errors);
+    let mut found = Errors::default();
+    invariants(schema, Level::Root, &mut found);
+    complete(schema, schema, &mut found);
+    errors.append(found.sorted());
 }
 
 pub fn is_structural(schema: &Value) -> bool {
@@ -164,6 +168,11 @@ fn values(schema: &At<'_, '_>, skip: Skip, errors: &mut Errors) {
     }
     schema.get("oneOf").items().for_each(|one| nested(&one, NOTHING, errors));
     nested(&schema.get("not"), NOTHING, errors);
+    let pattern = schema.get("pattern");
+    if let Err(why) = regexp::check(pattern.text()) {
+        let why = format!("must be a valid regular expression, but isn't: {why}");
+        errors.invalid(&pattern, pattern.text(), &why);
+    }
 }
 
 /// What stands below a junctor may only restrict.

@@ -110,10 +110,20 @@ impl Errors {
         self.causes.is_empty()
     }
 
+    /// By what aggregated errors say of them.
+    pub fn sorted(mut self) -> Self {
+        self.causes.sort_by_key(|cause| format!("{}: {}", cause.field, cause.message));
+        self
+    }
+
     pub fn append(&mut self, others: Self) {
         self.passed_over |= others.passed_over;
         self.unchecked |= others.unchecked;
         self.causes.append(others.causes);
+    }
+
+    pub fn append_causes(&mut self, causes: Causes) {
+        self.causes.append(causes);
     }
 
     pub fn push(&mut self, cause: Cause) {

@@ -1,4 +1,5 @@
-//! How values of custom resources are merged, read off their structural schemas as kube-openapi's `schemaconv` does.
+//! How values of custom resources are merged, derived from their structural schemas as kube-openapi's `schemaconv`
+//! does.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ struct StructuralBuilder<'b, 't> {
 }
 
 impl StructuralBuilder<'_, '_> {
-    /// What a schema preserves, all schemas below it do.
+    /// The type of a schema. If a schema preserves unknown fields, so do all schemas below it.
     fn node(&mut self, node: &SchemaNode, preserves: bool) -> TypeId {
         let preserves = preserves || node.preserves_unknown;
         let scalar = |scalar| Atom { scalar: Some(scalar), ..Atom::default() };
@@ -32,7 +33,7 @@ impl StructuralBuilder<'_, '_> {
             },
             ValueType::Object => Atom { map: Some(self.map(node, preserves)), ..Atom::default() },
             ValueType::Array => Atom { list: Some(self.list(node, preserves)), ..Atom::default() },
-            ValueType::Number => scalar(Scalar::Numeric),
+            ValueType::Integer | ValueType::Number => scalar(Scalar::Numeric),
             ValueType::Boolean => scalar(Scalar::Boolean),
             ValueType::String if matches!(node.format.as_str(), "" | "byte") => scalar(Scalar::String),
             ValueType::String => scalar(Scalar::Untyped),
@@ -54,8 +55,9 @@ impl StructuralBuilder<'_, '_> {
 
     fn map(&mut self, node: &SchemaNode, preserves: bool) -> MapType {
         let mut fields: HashMap<Arc<str>, FieldType> = HashMap::new();
-        for (name, property) in &node.properties {
-            let field = FieldType { id: self.node(property, preserves), default: property.default.clone() };
+        for (name, property) in node.properties.iter() {
+            let default = property.default.as_deref().cloned();
+            let field = FieldType { id: self.node(property, preserves), default };
             fields.insert(name.as_str().into(), field);
         }
         if node.embedded {
@@ -85,8 +87,33 @@ mod tests {
     use crate::schema::names::Gvk;
     use crate::tree::{Map, Value};
 
-    /// `tests/upstream/structural` asks upstream's own code.
+    /// Expected results, made with upstream's own code by `tests/upstream/structural`.
     const UPSTREAM: &str = include_str!("../../../../testdata/structural/upstream.jsonl");
+
+    /// `tests/upstream/structural random` makes schemas and objects.
+    const RANDOM: &[u8] = include_bytes!("../../../../testdata/structural/random.jsonl.gz");
+
+    fn schema_of(line: &Map) -> Schema {
+        let shape = Structural::read(line["schema"].as_object().expect("a schema"), &builtin::types());
+        let shape = Shape::Structural(Arc::new(shape.expect("structural")));
+        let kind = Kind { gvk: Gvk::fixed("example.com/v1", "Widget"), shape };
+        Schema::of(&kind).expect("a schema")
+    }
+
+    fn fields_of(schema: &Schema, object: &Map) -> Value {
+        let mut object = object.clone();
+        object.shift_remove("metadata");
+        let found = owned(schema, &object);
+        let mut found: Value = serde_json::from_str(&fields_v1::encode(&found)).expect("JSON");
+        found.sort_all();
+        found
+    }
+
+    fn sorted(value: &Value) -> Value {
+        let mut value = value.clone();
+        value.sort_all();
+        value
+    }
 
     #[test]
     fn objects_own_what_upstream_says_they_own() {
@@ -94,18 +121,29 @@ mod tests {
         for line in UPSTREAM.lines() {
             let line: Map = serde_json::from_str(line).expect("JSON");
             let Some(want) = line.get("fields") else { continue };
-            let shape = Structural::read(line["schema"].as_object().expect("a schema"), &builtin::types());
-            let shape = Shape::Structural(Arc::new(shape.expect("structural")));
-            let kind = Kind { gvk: Gvk::fixed("example.com/v1", "Widget"), shape };
-            let mut object = line["defaulted"].as_object().expect("an object").clone();
-            object.shift_remove("metadata");
-            let found = owned(&Schema::of(&kind).expect("a schema"), &object);
-            let found: Value = serde_json::from_str(&fields_v1::encode(&found)).expect("JSON");
-            let (mut found, mut want) = (found, want.clone());
-            [&mut found, &mut want].into_iter().for_each(Value::sort_all);
-            assert_eq!(found, want, "{} {object:?}", line["name"]);
+            let object = line["defaulted"].as_object().expect("an object");
+            assert_eq!(fields_of(&schema_of(&line), object), sorted(want), "{} {object:?}", line["name"]);
             compared += 1;
         }
         assert!(compared >= 25, "{compared}");
+    }
+
+    #[test]
+    fn random_objects_own_what_upstream_says_they_own() {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(RANDOM), &mut text).expect("gzip");
+        let mut compared = 0;
+        for line in text.lines() {
+            let line: Map = serde_json::from_str(line).expect("JSON");
+            let schema = schema_of(&line);
+            for case in line["cases"].as_array().expect("cases") {
+                let Some(want) = case.get("fields") else { continue };
+                let object = case.get("defaulted").unwrap_or(&case["conformed"]);
+                let found = fields_of(&schema, object.as_object().expect("an object"));
+                assert_eq!(found, sorted(want), "{}\n{object}", line["schema"]);
+                compared += 1;
+            }
+        }
+        assert!(compared > 1000, "{compared}");
     }
 }

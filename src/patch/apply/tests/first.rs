@@ -1,4 +1,4 @@
-//! What a create owns, written at once, and as a set.
+//! The set of a create, once written directly and once built as a tree.
 
 use super::Kind;
 use crate::codec::{protobuf, yaml};
@@ -9,7 +9,7 @@ use crate::schema::builtin;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json};
 
-/// Asserts that both ways come to the same.
+/// Asserts that both ways have the same result.
 fn agree(kind: &Kind, object: &Map) -> Result<Option<String>, Unusual> {
     let zero = kind.claimed(&protobuf::decode(&kind.kind, &[]).unwrap());
     let written = first(&kind.schema, &zero, object, &kind.filter);

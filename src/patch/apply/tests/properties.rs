@@ -1,4 +1,4 @@
-//! What must hold of any configurations.
+//! Properties that hold for any configurations.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::patch::apply::{fields_v1, owned};
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value, json};
 
-/// Parts of a Deployment; managers share names of containers, variables and labels, and differ in values.
+/// Parts of a Deployment. Managers share names of containers, variables and labels, but use different values.
 fn config() -> impl Strategy<Value = Map> {
     let labels = prop::collection::btree_map("[a-c]", "[0-2]", 0..3);
     let env = prop::collection::btree_map("[A-C]", "[0-2]", 0..3);
@@ -35,7 +35,7 @@ fn config() -> impl Strategy<Value = Map> {
     )
 }
 
-/// Typed kinds do not tell empty from absent.
+/// Drops empty values, since typed kinds do not distinguish empty from absent.
 fn without_empty(value: Value) -> Value {
     let empty = |value: &Value| {
         value.is_null()

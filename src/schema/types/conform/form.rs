@@ -1,4 +1,4 @@
-//! Scalars whose text has one form.
+//! Scalars with a canonical text.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::tree::{Text, Value};
 /// Go's zero time, which is printed as null.
 const ZERO_SECOND: i64 = -62_135_596_800;
 
-/// Base64 without the line ends that Go's decoder passes over.
+/// Removes the line ends that Go's base64 decoder ignores.
 pub(super) fn bytes(text: &mut Text) -> Result<(), String> {
     decode_base64(text)?;
     if text.contains(['\r', '\n']) {
@@ -19,7 +19,7 @@ pub(super) fn bytes(text: &mut Text) -> Result<(), String> {
     Ok(())
 }
 
-/// A byte as a number; null is zero. The error is what is there instead.
+/// A byte given as a number; null is zero. The error names what was found instead.
 pub(super) fn byte(value: &Value) -> Result<u8, String> {
     match value {
         Value::Null => Ok(0),
@@ -31,7 +31,7 @@ pub(super) fn byte(value: &Value) -> Result<u8, String> {
     }
 }
 
-/// `spelling` is that of a number, where it is known.
+/// Makes a quantity canonical. `spelling` is that of a number, if it is known.
 pub(in super::super) fn quantity(value: &mut Value, spelling: Option<&str>) -> Result<(), String> {
     let text = match &*value {
         Value::String(text) => quantities::normalize(text.trim()),
@@ -45,7 +45,7 @@ pub(in super::super) fn quantity(value: &mut Value, spelling: Option<&str>) -> R
     Ok(())
 }
 
-/// In UTC and in whole seconds, or with six digits of fraction; `None` if it is so already.
+/// A time in UTC with whole seconds, or with six digits of fraction; `None` if the text has this form already.
 pub(in super::super) fn time(text: &str, format: Format) -> Result<Option<Value>, String> {
     let micro = format == Format::MicroTime;
     let parsed =
@@ -69,7 +69,7 @@ pub(in super::super) fn time(text: &str, format: Format) -> Result<Option<Value>
     Ok(Some(printed.into()))
 }
 
-/// The parser also takes a blank or a small `t`, leap seconds, and offsets in other forms.
+/// jiff's parser also accepts a blank or a small `t`, leap seconds, and other forms of offsets.
 fn is_rfc3339(text: &str) -> bool {
     let bytes = text.as_bytes();
     let offset = matches!(bytes, [.., b'+' | b'-', _, _, b':', _, _]);

@@ -1,4 +1,4 @@
-//! What is read is what `serde_json` reads, and plain text is read.
+//! The fast reader agrees with `serde_json`, and reads plain texts.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::{Repetition, read as read_whole};
 use super::*;
 use crate::tree;
 
-/// Asserts that what is read is what `serde_json` reads; whether it is read at all.
+/// Asserts that the result is the same as `serde_json`'s. Returns whether the fast reader read the text.
 fn agrees(text: &str) -> bool {
     let repeated = std::cell::Cell::new(false);
     let seed = tree::Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };

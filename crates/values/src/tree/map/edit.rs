@@ -5,11 +5,11 @@ use std::mem::take;
 use super::Map;
 use crate::tree::{Text, Value, work};
 
-/// An object under change. A removed member leaves a hole, which nobody finds; the end of the edit closes all holes in
-/// one pass. The order of members is that of single removals.
+/// An object that is being edited. A removed member leaves a hole that lookups skip; the end of the edit closes all
+/// holes in one pass. The members keep the order that single removals would leave.
 pub struct Edit<'m> {
     map: &'m mut Map,
-    /// Places of removed members, only of an object that has an index.
+    /// The indices of removed members; used only if the object has a table.
     holes: Vec<usize>,
 }
 

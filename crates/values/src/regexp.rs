@@ -1,0 +1,129 @@
+//! Regular expressions as Go's `regexp` reads them: RE2's dialect, its error texts, and matching in time linear in the
+//! text.
+//!
+//! What Go accepts is accepted, except what is larger than anybody writes by hand ([`LENGTH_MAX`], [`DEPTH_MAX`], and the
+//! size of the compiled program): that is refused as Go refuses expressions of hundreds of megabytes.
+
+mod class;
+mod parser;
+
+use std::fmt;
+use std::ops::Range;
+
+use regex_automata::meta;
+
+/// Bytes of an expression.
+pub const LENGTH_MAX: usize = 64 << 10;
+
+/// Groups within groups.
+pub const DEPTH_MAX: usize = 250;
+
+/// Bytes of a compiled program.
+const PROGRAM_MAX: usize = 64 << 20;
+
+/// Bytes in which a search remembers what it has worked out.
+const SCRATCH_MAX: usize = 512 << 10;
+
+/// A compiled expression.
+#[derive(Clone)]
+pub struct Regexp(meta::Regex);
+
+/// Why a text is no expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {code}: `{part}`")]
+pub struct Error {
+    code: Code,
+    /// The part of the expression that is wrong.
+    part: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    InvalidCharRange,
+    InvalidEscape,
+    InvalidNamedCapture,
+    InvalidPerlOp,
+    InvalidRepeatOp,
+    InvalidRepeatSize,
+    MissingBracket,
+    MissingParen,
+    MissingRepeatArgument,
+    TrailingBackslash,
+    UnexpectedParen,
+    NestingDepth,
+    Large,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidCharRange => "invalid character class range",
+            Self::InvalidEscape => "invalid escape sequence",
+            Self::InvalidNamedCapture => "invalid named capture",
+            Self::InvalidPerlOp => "invalid or unsupported Perl syntax",
+            Self::InvalidRepeatOp => "invalid nested repetition operator",
+            Self::InvalidRepeatSize => "invalid repeat count",
+            Self::MissingBracket => "missing closing ]",
+            Self::MissingParen => "missing closing )",
+            Self::MissingRepeatArgument => "missing argument to repetition operator",
+            Self::TrailingBackslash => "trailing backslash at end of expression",
+            Self::UnexpectedParen => "unexpected )",
+            Self::NestingDepth => "expression nests too deeply",
+            Self::Large => "expression too large",
+        })
+    }
+}
+
+impl Error {
+    fn new(code: Code, part: &str) -> Self {
+        Self { code, part: part.to_owned() }
+    }
+}
+
+/// What is wrong with an expression. Costs less than compiling it.
+pub fn check(expression: &str) -> Result<(), Error> {
+    parser::parse(expression).map(drop)
+}
+
+impl Regexp {
+    pub fn compile(expression: &str) -> Result<Self, Error> {
+        let parsed = parser::parse(expression)?;
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(PROGRAM_MAX))
+            .hybrid_cache_capacity(SCRATCH_MAX)
+            .utf8_empty(true);
+        let compiled = meta::Builder::new().configure(config).build_from_hir(&parsed);
+        compiled.map(Self).map_err(|_| Error::new(Code::Large, expression))
+    }
+
+    /// Whether the expression matches anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// The leftmost match.
+    pub fn find(&self, text: &str) -> Option<Range<usize>> {
+        self.0.find(text).map(|found| found.range())
+    }
+
+    /// Matches that do not overlap, from left to right.
+    pub fn find_iter<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = Range<usize>> + use<'r, 't> {
+        self.0.find_iter(text).map(|found| found.range())
+    }
+
+    /// Where the leftmost match is, and where its groups are.
+    pub fn captures(&self, text: &str) -> Option<Vec<Option<Range<usize>>>> {
+        let mut captures = self.0.create_captures();
+        self.0.captures(text, &mut captures);
+        captures.is_match().then(|| captures.iter().map(|group| group.map(|group| group.range())).collect())
+    }
+}
+
+impl fmt::Debug for Regexp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Regexp")
+    }
+}
+
+#[cfg(test)]
+mod tests;

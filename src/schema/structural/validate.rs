@@ -1,0 +1,423 @@
+//! Validation as kube-openapi does it: every keyword, in its order and its words.
+//!
+//! Where upstream looks at members in random order, they are looked at sorted by name.
+
+use super::check::Check;
+use super::junctors::junctors;
+use super::numbers::Quantity;
+use super::outcome::{Kind, Outcome, shown, sorted_json};
+use super::place::Place;
+use super::view::View;
+use super::{Additional, SchemaNode, Structural, ValueType};
+use crate::causes::{CauseReason, Causes};
+use crate::gotext::quote;
+use crate::tree::{Map, Number, Text, Value, work};
+
+/// How often a schema may be held to a value of one object. Upstream does all it is asked to do, for minutes if it must.
+const STEPS_MAX: u64 = 20_000_000;
+
+impl Structural {
+    /// What is wrong with a new object.
+    pub fn validate(&self, object: &Map) -> Causes {
+        self.validate_within(object, STEPS_MAX)
+    }
+
+    pub(super) fn validate_within(&self, object: &Map, steps: u64) -> Causes {
+        let mut walk = Walk { steps_left: steps, ..Walk::default() };
+        let mut found = Outcome::default();
+        walk.value(&self.root, View::Object(object), &Place::ROOT, &mut found);
+        walk.end(found, "")
+    }
+}
+
+impl SchemaNode {
+    /// What is wrong with a default that stands at a path.
+    pub(super) fn validate_default(&self, value: &Value, path: &str) -> Causes {
+        let mut walk = Walk { reading: Reading::Structural, ..Walk::default() };
+        let mut found = Outcome::default();
+        walk.value(self, value.into(), &Place::ROOT, &mut found);
+        walk.end(found, path)
+    }
+
+    /// The types that values may have, as errors list them.
+    fn type_names(&self, reading: Reading) -> Option<&'static str> {
+        Some(match self.value_type {
+            _ if self.int_or_string && reading == Reading::Declared => "integer,string",
+            ValueType::Any => return None,
+            ValueType::Object => "object",
+            ValueType::Array => "array",
+            ValueType::Integer => "integer",
+            ValueType::Number => "number",
+            ValueType::String => "string",
+            ValueType::Boolean => "boolean",
+        })
+    }
+
+    /// The format that values are held to.
+    fn checked_format(&self, reading: Reading) -> &str {
+        if self.known_format.is_some() || reading == Reading::Structural { &self.format } else { "" }
+    }
+}
+
+/// What a schema's words mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As upstream reads those of a definition, for objects.
+    Declared,
+    /// As it reads them once they are structural, for the defaults in them: what may be an integer or a string may be
+    /// anything, and formats that nobody knows are formats.
+    Structural,
+}
+
+/// The types of a schema.
+#[derive(Clone, Copy)]
+pub struct Expected {
+    names: Option<&'static str>,
+}
+
+impl Expected {
+    pub fn has(self, name: &str) -> bool {
+        match self.names {
+            Some("integer,string") => matches!(name, "integer" | "string"),
+            names => names == Some(name),
+        }
+    }
+}
+
+/// Whether rules are not evaluated of an object with such an error.
+pub fn blocks_rules(reason: CauseReason) -> bool {
+    use CauseReason::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(reason, Required | NotSupported | TooLong | TooMany | TypeInvalid)
+}
+
+/// A walk over a value, and the steps that are left to it.
+pub struct Walk {
+    steps_left: u64,
+    reading: Reading,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { steps_left: STEPS_MAX, reading: Reading::Declared }
+    }
+}
+
+impl Walk {
+    /// Whether there are steps left: no object may ask for endless work.
+    pub fn goes_on(&mut self) -> bool {
+        work::count(1);
+        let goes_on = self.steps_left > 0;
+        self.steps_left = self.steps_left.saturating_sub(1);
+        goes_on
+    }
+
+    /// The causes, the first of them that not all was looked at.
+    pub fn end(&self, found: Outcome, path: &str) -> Causes {
+        let mut all = Outcome::default();
+        if self.steps_left == 0 {
+            let text = "the object asks for too many checks by its schema, and not all were made";
+            all.add_unplaced(|| text.to_owned());
+        }
+        all.merge(found);
+        all.into_causes(path)
+    }
+
+    /// Holds a value to a schema.
+    pub fn value(&mut self, schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+        if !self.goes_on() {
+            return;
+        }
+        if let View::Null = value {
+            return null(schema, self.reading, at, found);
+        }
+        self.before_members(schema, value, at, found);
+        match value {
+            View::Array(items) => {
+                if let Some(of_item) = &schema.items {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(of_item, item.into(), &at.item(index), found);
+                    }
+                }
+            }
+            View::Object(members) => {
+                object_size(schema, members, at, found);
+                each_member(schema, members, &mut |of_member, name, member, step| {
+                    self.value(of_member, member.into(), &step.from(at, name), found);
+                });
+            }
+            _ => {}
+        }
+        after_members(schema, value, at, found);
+    }
+
+    /// What upstream looks at before members and items: the type, junctors, and what a scalar has to be.
+    pub fn before_members(
+        &mut self,
+        schema: &SchemaNode,
+        value: View<'_>,
+        at: &Place<'_>,
+        found: &mut Outcome,
+    ) {
+        check_type(schema, self.reading, value, at, found);
+        junctors(self, schema, value, at, found);
+        match value {
+            View::String(text) => string(schema, text, at, found),
+            View::Number(number) => {
+                found.matched += 2;
+                Quantity::from(number).check(schema, at, found);
+            }
+            View::Object(_) => enumerated(schema, value, at, found),
+            View::Null | View::Bool(_) | View::Array(_) => {}
+        }
+    }
+}
+
+/// Whether a member is one that the schema names, or a key of a map.
+#[derive(Clone, Copy)]
+pub enum MemberStep {
+    Property,
+    Key,
+}
+
+impl MemberStep {
+    pub fn from<'p>(self, at: &'p Place<'p>, name: &'p str) -> Place<'p> {
+        match self {
+            Self::Property => at.property(name),
+            Self::Key => at.key(name),
+        }
+    }
+}
+
+/// Visits the members that have a schema: first the keys of a map, then properties.
+pub fn each_member<'s, 'v>(
+    schema: &'s SchemaNode,
+    members: &'v Map,
+    visit: &mut impl FnMut(&'s SchemaNode, &'v str, &'v Value, MemberStep),
+) {
+    if let Some(of_key) = schema.additional.schema() {
+        for (key, value) in sorted(members) {
+            if !schema.properties.contains(key) {
+                visit(of_key, key, value, MemberStep::Key);
+            }
+        }
+    }
+    if schema.properties.len() <= members.len() {
+        for (name, property) in schema.properties.iter() {
+            if let Some((name, value)) = members.get_key_value(name) {
+                visit(property, name, value, MemberStep::Property);
+            }
+        }
+    } else {
+        for (name, value) in sorted(members) {
+            if let Some(property) = schema.properties.get(name) {
+                visit(property, name, value, MemberStep::Property);
+            }
+        }
+    }
+}
+
+fn sorted(members: &Map) -> Vec<(&Text, &Value)> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    sorted
+}
+
+/// What upstream looks at after members and items.
+pub fn after_members(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    match value {
+        View::Array(items) => {
+            items_count(schema, items.len(), at, found);
+            enumerated(schema, value, at, found);
+        }
+        View::Object(members) => required(schema, members, at, found),
+        _ => enumerated(schema, value, at, found),
+    }
+    found.matched += 1;
+}
+
+/// Upstream asks of a null only whether it may be one, and whether it is enumerated, which none is.
+fn null(schema: &SchemaNode, reading: Reading, at: &Place<'_>, found: &mut Outcome) {
+    match schema.type_names(reading) {
+        Some(names) if !schema.nullable => type_error(names, "null", at, found),
+        _ => found.matched += 1,
+    }
+    check_enum(schema, View::Null, at, found);
+}
+
+fn type_error(want: &str, is: &str, at: &Place<'_>, found: &mut Outcome) {
+    let text = |place: &str| format!("{place} in body must be of type {want}: {}", quote(is));
+    found.add(Kind::TypeInvalid, at, || quote(is), text);
+}
+
+fn check_type(schema: &SchemaNode, reading: Reading, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    let format = schema.checked_format(reading);
+    let names = schema.type_names(reading);
+    let expected = Expected { names };
+    if names.is_none() && format.is_empty() {
+        return;
+    }
+    found.matched += 1;
+    let (is, of_format) = match value {
+        View::Null => ("null", ""),
+        View::Bool(_) => ("boolean", ""),
+        View::String(_) => ("string", ""),
+        View::Array(_) => ("array", ""),
+        View::Object(_) => ("object", ""),
+        View::Number(number) => Quantity::from(number).type_and_format(),
+    };
+    let takes_numbers = expected.has("integer") || expected.has("number");
+    let fits = expected.has(is)
+        || match value {
+            View::Number(number) => Quantity::from(number).fits(expected),
+            _ => false,
+        };
+    let is_text_or_list = matches!(value, View::String(_) | View::Array(_));
+    if !format.is_empty() && !is_text_or_list && !fits && of_format != format {
+        return type_error(format, of_format, at, found);
+    }
+    // A format stands for the type of texts, and upstream takes lists for texts here.
+    let passes = !takes_numbers && !format.is_empty() && is_text_or_list;
+    if !passes && !fits {
+        return type_error(names.unwrap_or_default(), is, at, found);
+    }
+    found.matched += 1;
+}
+
+fn string(schema: &SchemaNode, text: &str, at: &Place<'_>, found: &mut Outcome) {
+    found.matched += 1;
+    let fails = schema.checks.iter().find_map(|check| string_check(check, text));
+    if let Some(failure) = fails {
+        let words = |place: &str| format!("{place} in body {}", failure.words);
+        found.add(failure.kind, at, || quote(text), words);
+    }
+    let Some(format) = schema.known_format.filter(|format| format.is_of_texts()) else { return };
+    found.matched += 1;
+    if !format.takes(text) {
+        let words =
+            |place: &str| format!("{place} in body must be of type {}: {}", schema.format, quote(text));
+        found.add(Kind::TypeInvalid, at, || quote(text), words);
+    }
+}
+
+struct StringFailure {
+    kind: Kind,
+    words: String,
+}
+
+/// Of length and pattern the first failure counts.
+fn string_check(check: &Check, text: &str) -> Option<StringFailure> {
+    let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    match check {
+        Check::MaxLength(max) if text.len() as i64 > *max && length() > *max => {
+            let words = format!("should be at most {max} chars long");
+            Some(StringFailure { kind: Kind::TooLong(*max), words })
+        }
+        Check::MinLength(min) if length() < *min => {
+            Some(StringFailure { kind: Kind::Invalid, words: format!("should be at least {min} chars long") })
+        }
+        Check::Pattern(pattern) => {
+            let words = match pattern.is_match(text) {
+                Ok(true) => return None,
+                Ok(false) => format!("should match '{}'", pattern.text),
+                Err(why) => format!("should match '{}, but pattern is invalid: {why}'", pattern.text),
+            };
+            Some(StringFailure { kind: Kind::Invalid, words })
+        }
+        _ => None,
+    }
+}
+
+fn items_count(schema: &SchemaNode, count: usize, at: &Place<'_>, found: &mut Outcome) {
+    let size = i64::try_from(count).unwrap_or(i64::MAX);
+    for check in &schema.checks {
+        match check {
+            Check::MinItems(min) if size < *min => {
+                let text = |place: &str| format!("{place} in body should have at least {min} items");
+                found.add(Kind::Invalid, at, || size.to_string(), text);
+            }
+            Check::MaxItems(max) if size > *max => {
+                let text = |place: &str| format!("{place} in body should have at most {max} items");
+                found.add(Kind::TooMany(*max), at, || size.to_string(), text);
+            }
+            _ => {}
+        }
+    }
+    found.matched += 2;
+}
+
+/// How many members there are, and whether there may be keys that the schema does not name.
+pub fn object_size(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &mut Outcome) {
+    let size = i64::try_from(members.len()).unwrap_or(i64::MAX);
+    for check in &schema.checks {
+        match check {
+            Check::MinProperties(min) if size < *min => {
+                let text = |place: &str| format!("{place} in body should have at least {min} properties");
+                found.add(Kind::Invalid, at, || size.to_string(), text);
+            }
+            Check::MaxProperties(max) if size > *max => {
+                let text = |place: &str| format!("{place} in body should have at most {max} properties");
+                found.add(Kind::TooMany(*max), at, || size.to_string(), text);
+            }
+            _ => {}
+        }
+    }
+    if schema.additional == Additional::Allowed(false) {
+        for (key, _) in sorted(members).into_iter().filter(|(key, _)| !schema.properties.contains(key)) {
+            let text = |place: &str| format!("{place}.{key} in body is a forbidden property");
+            found.add(Kind::Invalid, at, || quote(key), text);
+        }
+    }
+}
+
+fn required(schema: &SchemaNode, members: &Map, at: &Place<'_>, found: &mut Outcome) {
+    for check in &schema.checks {
+        let Check::Required(names) = check else { continue };
+        for name in names.iter().filter(|name| !members.contains_key(name)) {
+            let text = |place: &str| format!("{place} in body is required");
+            found.add(Kind::Required, &at.key(name), String::new, text);
+        }
+    }
+    found.matched += 1;
+}
+
+fn enumerated(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    found.matched += 1;
+    check_enum(schema, value, at, found);
+}
+
+fn check_enum(schema: &SchemaNode, value: View<'_>, at: &Place<'_>, found: &mut Outcome) {
+    for check in &schema.checks {
+        let Check::Enum(members) = check else { continue };
+        if members.iter().any(|member| is_member(value, member)) {
+            continue;
+        }
+        let listed = || {
+            let names = members.iter().map(|member| match member {
+                Value::String(text) => quote(text),
+                other => quote(&sorted_json(other)),
+            });
+            format!("supported values: {}", names.collect::<Vec<_>>().join(", "))
+        };
+        let text = |place: &str| format!("{place} in body should be one of\0{}", listed());
+        found.add(Kind::NotSupported, at, || shown(&value.to_value()), text);
+    }
+}
+
+/// Upstream converts the value to the type of the member first, as Go converts.
+fn is_member(value: View<'_>, member: &Value) -> bool {
+    match (value, member) {
+        (View::Null, _) => false,
+        (View::Number(number), Value::Number(member)) => {
+            Quantity::from(number).equals(Quantity::from(member))
+        }
+        (View::Number(number), Value::String(member)) => is_code_point(number, member),
+        (value, member) => value.is(member),
+    }
+}
+
+/// In Go an integer converts to the text of the character with that number.
+fn is_code_point(number: &Number, text: &str) -> bool {
+    let Quantity::Integer(code) = Quantity::from(number) else { return false };
+    let c = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+    text.strip_prefix(c) == Some("")
+}
