@@ -255,7 +255,10 @@ fn inner(value: &Value<'_>) -> Result<String, String> {
                     Value::String(_) => inner(&key)?,
                     Value::Bool(_) | Value::Int(_) | Value::Uint(_) => string(&key)?,
                     _ => {
-                        return Err(format!("no formatting function for map key of type {}", key.type_name()));
+                        return Err(format!(
+                            "no formatting function for map key of type {}",
+                            key.type_name()
+                        ));
                     }
                 };
                 let found = map.find(&key, 0).map_err(|why| why.message().to_owned())?;

@@ -122,7 +122,9 @@ impl Walk {
         let before = OldItems::new(before, node.list_keys.as_ref());
         items.iter().enumerate().all(|(at, item)| {
             let old = before.get(item);
-            self.within(&format!("[{at}]"), |walk| walk.node(inner, item, old, how.element(item, old)))
+            self.within(&format!("[{at}]"), |walk| {
+                walk.node(inner, item, old, how.element(item, old, &inner.decl))
+            })
         })
     }
 
@@ -139,8 +141,9 @@ impl Walk {
             members.sort_by(|one, other| one.0.cmp(other.0));
             for (name, value) in members {
                 let step = format!("[{name}]");
-                let go_on =
-                    self.within(&step, |walk| walk.node(inner, value, old_of(name), how.member(name)));
+                let go_on = self.within(&step, |walk| {
+                    walk.node(inner, value, old_of(name), how.member(name, &inner.decl))
+                });
                 if !go_on {
                     return false;
                 }
@@ -149,7 +152,7 @@ impl Walk {
         node.properties.iter().all(|(name, inner)| {
             let Some(value) = object.get(name.as_str()) else { return true };
             let step = if self.path.is_empty() { name.to_string() } else { format!(".{name}") };
-            self.within(&step, |walk| walk.node(inner, value, old_of(name), how.member(name)))
+            self.within(&step, |walk| walk.node(inner, value, old_of(name), how.member(name, &inner.decl)))
         })
     }
 
