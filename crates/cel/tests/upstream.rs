@@ -15,8 +15,6 @@ struct Expected {
     #[serde(default)]
     w: String,
     #[serde(default)]
-    s: u64,
-    #[serde(default)]
     t: String,
     #[serde(default)]
     v: Vec<Outcome>,
