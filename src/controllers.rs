@@ -6,6 +6,7 @@
 //! ([`leader`]).
 
 mod bootstrap;
+mod create;
 mod definitions;
 mod events;
 mod garbage;

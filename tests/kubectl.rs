@@ -6,6 +6,8 @@ mod support;
 mod apply;
 #[path = "kubectl/cluster.rs"]
 mod cluster;
+#[path = "kubectl/custom.rs"]
+mod custom;
 #[path = "kubectl/delete.rs"]
 mod delete;
 #[path = "kubectl/helm.rs"]
@@ -52,6 +54,7 @@ with_each_kubectl! {
     wait: watches, waits;
     server: discovers, proxies;
     cluster: drains, taints, debugs, decides_on_certificates, scales_by_itself, explains_and_gets_every_kind;
+    custom: defines_and_uses_custom_resources;
     imperative: creates_imperatively, asks_who_it_is_and_what_it_may;
 }
 

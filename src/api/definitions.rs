@@ -26,7 +26,9 @@ use super::{Api, Target};
 use crate::cache::State;
 use crate::kinds::custom::ServedVersion;
 use crate::revision::Revision;
+use crate::schema::builtin;
 use crate::schema::names::{GroupResource, Gvr};
+use crate::schema::structural::Schemas;
 use crate::storage::{Expect, Key, Requirement, ResourceId};
 
 const DEFINITIONS: Gvr = Gvr::fixed("apiextensions.k8s.io/v1", "customresourcedefinitions");
@@ -45,6 +47,7 @@ pub struct Definitions {
     /// The newest change of a definition that the served generation shows.
     reached: AtomicU64,
     known: Mutex<Known>,
+    schemas: Schemas,
     numbers: AtomicU32,
 }
 
@@ -72,6 +75,7 @@ impl Definitions {
             names,
             reached: AtomicU64::new(0),
             known: Mutex::default(),
+            schemas: Schemas::new(builtin::types()),
             numbers: AtomicU32::new(1),
         }
     }
@@ -129,7 +133,8 @@ impl Api {
             return Ok(());
         }
         let Some(resource) = definitions.resource else { return Ok(()) };
-        let update = known.update(resource, &state.objects(resource), || definitions.number());
+        let update =
+            known.update(resource, &state.objects(resource), &definitions.schemas, || definitions.number());
         if update.changes_what_is_served {
             self.serve_custom(update.served()).await?;
         }

@@ -3,6 +3,7 @@
 //! Pure: a definition is read when it is new or has changed, and never changes afterwards.
 
 mod digest;
+mod rules;
 mod served;
 mod source;
 
@@ -15,8 +16,7 @@ use crate::kinds::behavior::declared::Declared;
 use crate::schema::kind::{Kind, Shape};
 use crate::schema::names::{GroupResource, GroupVersion, Gvk};
 use crate::schema::resource::{ResourceDefinition, Scope};
-use crate::schema::structural::{NotStructural, Structural};
-use crate::schema::types::Types;
+use crate::schema::structural::{NotStructural, Schemas};
 use crate::tree::{Map, Text, Value};
 
 use source::Source;
@@ -91,7 +91,7 @@ impl CustomDefinition {
     /// Reads a definition; `number` gives each version its own.
     pub fn read(
         source: &Arc<Object>,
-        types: &Arc<Types>,
+        schemas: &Schemas,
         mut number: impl FnMut() -> u32,
     ) -> Result<Self, Unserved> {
         let object = &source.to_map()?;
@@ -105,7 +105,7 @@ impl CustomDefinition {
         let empty = Map::new();
         let spec = fields::object(object, "spec").unwrap_or(&empty);
         let version = |entry: &Map| {
-            let kind = CustomVersion::kind(group, &names.kind, entry, types)?;
+            let kind = CustomVersion::kind(group, &names.kind, entry, schemas)?;
             Ok(CustomVersion::read(spec, entry, kind, number()))
         };
         let versions: Vec<_> = versions.map(version).collect::<Result<_, Unserved>>()?;
@@ -169,11 +169,11 @@ impl CustomVersion {
         }
     }
 
-    fn kind(group: &str, kind: &Text, entry: &Map, types: &Arc<Types>) -> Result<Kind, Unserved> {
+    fn kind(group: &str, kind: &Text, entry: &Map, schemas: &Schemas) -> Result<Kind, Unserved> {
         let name = fields::text(entry, &["name"]);
         let gvk = Gvk { group_version: GroupVersion::new(group, name), kind: kind.clone() };
         let schema = fields::at(entry, &["schema", "openAPIV3Schema"]).and_then(Value::as_object);
-        let structural = schema.map(|schema| Structural::read(schema, types)).transpose();
+        let structural = schema.map(|schema| schemas.read(schema)).transpose();
         let structural = structural.map_err(|why| Unserved::Schema { version: name.into(), why })?;
         let shape = structural.map_or(Shape::Opaque, |schema| Shape::Structural(Arc::new(schema)));
         Ok(Kind { gvk, shape })

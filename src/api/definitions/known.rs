@@ -11,7 +11,7 @@ use crate::cache::{Objects, Range};
 use crate::codec::object::Object;
 use crate::kinds::custom::{CustomDefinition, Digest, Unserved};
 use crate::revision::Revision;
-use crate::schema::builtin;
+use crate::schema::structural::Schemas;
 use crate::storage::{Key, ResourceId};
 
 /// The definitions by name.
@@ -39,12 +39,18 @@ pub struct Update {
 
 impl Known {
     /// Looks at what has changed.
-    pub fn update(&self, resource: ResourceId, objects: &Objects, mut number: impl FnMut() -> u32) -> Update {
+    pub fn update(
+        &self,
+        resource: ResourceId,
+        objects: &Objects,
+        schemas: &Schemas,
+        mut number: impl FnMut() -> u32,
+    ) -> Update {
         let mut update = Update { next: self.clone(), confirmed: Vec::new(), changes_what_is_served: false };
         for object in objects.range(&Range::of(None)) {
             let known = self.0.get(object.name());
             if known.is_none_or(|known| known.revision != object.revision()) {
-                update.look_at(resource, object, known, &mut number);
+                update.look_at(resource, object, known, (schemas, &mut number));
             }
         }
         if update.next.0.len() > objects.len() {
@@ -60,7 +66,7 @@ impl Update {
         resource: ResourceId,
         object: &Arc<Object>,
         known: Option<&Definition>,
-        number: &mut dyn FnMut() -> u32,
+        (schemas, number): (&Schemas, &mut dyn FnMut() -> u32),
     ) {
         let revision = object.revision();
         let digest = object.json().ok().and_then(Digest::of);
@@ -81,7 +87,7 @@ impl Update {
         let same_form =
             known.filter(|known| known.digest.zip(digest).is_some_and(|(a, b)| a.has_form_of(&b)));
         let replaced = same_form.and_then(|known| known.served.first()).map(|custom| custom.replaced.clone());
-        let served = served(object, &stored, replaced.unwrap_or_default(), number);
+        let served = served(object, &stored, replaced.unwrap_or_default(), (schemas, number));
         self.changes_what_is_served |=
             !served.is_empty() || known.is_some_and(|known| !known.served.is_empty());
         self.next.0.insert(object.name().into(), Definition { revision, digest, stored, served });
@@ -114,9 +120,9 @@ fn served(
     object: &Arc<Object>,
     stored: &Arc<StoredDefinition>,
     replaced: Arc<CancellationToken>,
-    number: &mut dyn FnMut() -> u32,
+    (schemas, number): (&Schemas, &mut dyn FnMut() -> u32),
 ) -> Vec<Custom> {
-    match CustomDefinition::read(object, &builtin::types(), number) {
+    match CustomDefinition::read(object, schemas, number) {
         Ok(definition) => {
             let served = Arc::new(definition).served().into_iter();
             let custom = |version| Custom { version, stored: stored.clone(), replaced: replaced.clone() };

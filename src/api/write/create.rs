@@ -58,7 +58,10 @@ pub(super) fn causes(resource: &Resource, object: &ObjectMap) -> Result<Causes, 
     let metadata = metadata(object).unwrap_or(&empty);
     let mut causes =
         meta::create::validate(metadata, resource.definition.scope, resource.behavior.strategy.names);
-    causes.append(resource.behavior.rules.create(object)?);
-    causes.extend(resource.behavior.scale_causes(Part::Main, object));
+    let scale = resource.behavior.scale_causes(Part::Main, object);
+    match &resource.custom {
+        Some(custom) => causes.append(custom.version.version().create_causes(object, scale)),
+        None => causes.append(resource.behavior.rules.create(object)?),
+    }
     Ok(causes)
 }

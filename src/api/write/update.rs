@@ -60,6 +60,11 @@ pub(super) fn causes(
     let empty = ObjectMap::new();
     let (own, stored) = (metadata(new).unwrap_or(&empty), metadata(old).unwrap_or(&empty));
     let mut causes = meta::update::validate(own, stored, resource.definition.scope);
+    if let Some(custom) = &resource.custom {
+        let scale = resource.behavior.scale_causes(part, new);
+        causes.append(custom.version.version().update_causes(part, new, old, scale));
+        return Ok(causes);
+    }
     causes.append(match part {
         Part::Main | Part::Scale => resource.behavior.rules.update(new, old),
         Part::Status => resource.behavior.rules.status(new, old),
@@ -67,7 +72,6 @@ pub(super) fn causes(
         Part::Approval => Ok(Causes::default()),
     }?);
     causes.extend(resource.behavior.strategy.part_causes(part, new, old));
-    causes.extend(resource.behavior.scale_causes(part, new));
     Ok(causes)
 }
 

@@ -33,7 +33,8 @@ fn stored(change: impl FnOnce(&mut Value)) -> Arc<Object> {
 
 fn read(object: &Arc<Object>) -> Result<Arc<CustomDefinition>, Unserved> {
     let mut numbers = 1..;
-    CustomDefinition::read(object, &builtin::types(), || numbers.next().unwrap_or(0)).map(Arc::new)
+    CustomDefinition::read(object, &Schemas::new(builtin::types()), || numbers.next().unwrap_or(0))
+        .map(Arc::new)
 }
 
 #[test]
