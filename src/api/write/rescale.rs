@@ -42,6 +42,8 @@ impl Owners {
         for field in ["resourceVersion", "uid"] {
             match metadata(scale).and_then(|metadata| metadata.get(field)).cloned() {
                 Some(wanted) => metadata_mut(&mut parent).insert(field, wanted),
+                // A Scale without a precondition changes the custom resource that was found.
+                None if target.resource.behavior.scale.is_some() => continue,
                 None => metadata_mut(&mut parent).shift_remove(field),
             };
         }

@@ -11,6 +11,7 @@ on_both_databases! {
     cr40_cr41_discovery_tells_of_custom_resources,
     cr42_deprecated_versions_warn,
     cr79_cr80_cr81_status_and_generation,
+    cr82_scales_of_custom_resources,
     cr83_cr84_tables_have_the_declared_columns,
     cr85_selectable_fields,
     cr94_cr95_documents_follow_the_definition,
@@ -128,6 +129,43 @@ async fn cr79_cr80_cr81_status_and_generation(setup: Setup) {
     assert_eq!(generation(scaled), 2);
     server.patch(format!("{path}/scale"), &json!({"spec": {"replicas": 3}})).await.ok();
     assert_eq!(generation(server.get(&path).await), 3);
+}
+
+async fn cr82_scales_of_custom_resources(setup: Setup) {
+    let server = setup.start().await;
+    with(&server, &widgets()).await;
+    server.post(WIDGETS, &widget("w", json!({"color": "red"}))).await.expect(201);
+    let path = format!("{WIDGETS}/w/scale");
+    let missing = server.get(&path).await;
+    assert_eq!(
+        (missing.status, missing.failure()["message"].as_str().unwrap_or_default()),
+        (500, "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist")
+    );
+    let empty = server.patch(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!(
+        (empty.status, empty.failure()["message"].as_str().unwrap_or_default()),
+        (400, "the spec replicas field \".spec.replicas\" cannot be empty")
+    );
+    let scale = |replicas: i64| {
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w", "namespace": "d"},
+            "spec": {"replicas": replicas}})
+    };
+    let scaled = server.put(&path, &scale(5)).await.ok();
+    assert_eq!((&scaled["kind"], &scaled["spec"]["replicas"]), (&json!("Scale"), &json!(5)));
+    assert_eq!(server.get(format!("{WIDGETS}/w")).await.ok()["spec"]["replicas"], 5);
+    let refused = server.put(&path, &scale(-1)).await;
+    let message = refused.failure()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        refused.status == 422
+            && message.contains(".spec.replicas: Invalid value: -1: should be a non-negative integer"),
+        "{message}"
+    );
+    let too_many = change(&server, format!("{WIDGETS}/w"), |object| {
+        object["spec"]["replicas"] = 3_000_000_000i64.into();
+    });
+    let message = too_many.await.failure()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("should be less than or equal to 2147483647"), "{message}");
+    assert_eq!(server.patch(&path, &json!({"spec": {"replicas": 6}})).await.ok()["spec"]["replicas"], 6);
 }
 
 async fn table(server: &TestServer) -> Value {
