@@ -31,7 +31,7 @@ use crate::metrics::Metrics;
 use crate::user::User;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
-use connections::{Connections, ConnectionEntry};
+use connections::{ConnectionEntry, Connections};
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

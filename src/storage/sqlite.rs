@@ -6,7 +6,6 @@
 mod anchor;
 mod batch;
 mod checkpoint;
-mod write_connection;
 mod error;
 mod failure;
 mod files;
@@ -18,6 +17,7 @@ mod stale;
 mod tests;
 mod transfer;
 mod upkeep;
+mod write_connection;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use sqlx::sqlite::{
 };
 
 use self::anchor::Anchor;
-use self::write_connection::{WriteConnection, Opened};
 use self::error::unavailable;
 use self::failure::Failure;
 use self::files::Files;
+use self::write_connection::{Opened, WriteConnection};
 use super::judge::judge_under;
 use super::migrations;
 use super::{

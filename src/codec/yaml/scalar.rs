@@ -20,7 +20,9 @@ const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y
 pub(super) fn put(out: &mut String, text: &str, place: ScalarPosition) {
     match place {
         _ if reads_as_another_type(text) => double_quoted(out, text),
-        ScalarPosition::Value { indent } if text.contains('\n') && fits_in_a_block(text) => block(out, text, indent),
+        ScalarPosition::Value { indent } if text.contains('\n') && fits_in_a_block(text) => {
+            block(out, text, indent)
+        }
         _ if !printable(text) || text.contains('\n') => double_quoted(out, text),
         _ if is_plain(text) => out.push_str(text),
         _ => {

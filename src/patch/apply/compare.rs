@@ -269,7 +269,9 @@ impl<'a> Walk<'a> {
             ([_, _, ..], after) => {
                 NodeChanges { removed: true, ..self.node(list.element, None, after.first().copied()) }
             }
-            (before, _) => NodeChanges { added: true, ..self.node(list.element, before.first().copied(), None) },
+            (before, _) => {
+                NodeChanges { added: true, ..self.node(list.element, before.first().copied(), None) }
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
-use super::write_connection::HandedOver;
 use super::error::unavailable;
+use super::write_connection::HandedOver;
 use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;

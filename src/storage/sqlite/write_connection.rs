@@ -239,7 +239,11 @@ impl<'a> WriteTurn<'a> {
         let Self { writer, mut slot, connection } = self;
         slot.connection = Some(connection);
         slot.filling.reached(frames);
-        Committed { progress: &writer.progress, log: slot.log.clone(), mark: writer.progress.committed(revision) }
+        Committed {
+            progress: &writer.progress,
+            log: slot.log.clone(),
+            mark: writer.progress.committed(revision),
+        }
     }
 
     /// Like [`WriteTurn::done`], but asks SQLite for the number of frames.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnectOptions;
 
-use super::{Environment, UrlParts, TlsTarget, Transport};
+use super::{Environment, TlsTarget, Transport, UrlParts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
