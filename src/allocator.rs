@@ -1,4 +1,4 @@
-//! mimalloc, with requests rounded so that it serves them fast.
+//! mimalloc, with requests rounded to sizes that it serves fast.
 
 #![allow(unsafe_code)]
 
@@ -6,41 +6,41 @@ use std::alloc::{GlobalAlloc, Layout};
 
 use mimalloc::MiMalloc;
 
-/// The table of a small map is 52 bytes, to be aligned to 16. mimalloc's blocks for that are of 56, of which every other
-/// one is aligned, so that it takes a larger one and leaves a part of it empty, on a slow path. In blocks of a multiple
-/// of the alignment all are aligned.
+/// Rounds sizes to multiples of their alignment. The table of a small map, for example, has 52 bytes aligned to 16.
+/// mimalloc's size class for that has blocks of 56 bytes, of which only every other one is aligned, so it would use a
+/// larger block on a slow path. Blocks whose size is a multiple of the alignment are all aligned.
 pub struct Allocator;
 
-/// Returns to the system what this thread has freed, and what others have. mimalloc does so later, when somebody frees
-/// more, which may be long on a server that has nothing to do.
+/// Returns freed memory of all threads to the system. mimalloc alone does that only on later frees, which may not come
+/// for long on an idle server.
 pub fn give_back() {
-    // SAFETY: it takes no pointers, and any thread may call it at any time.
+    // SAFETY: the function takes no pointers, and may be called by any thread at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
-// SAFETY: every call goes on to mimalloc, which needs no layout to free; more than was asked for is as good.
+// SAFETY: every call is passed on to mimalloc, which needs no layout to free; a larger block than requested is allowed.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.alloc(layout.pad_to_align()) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.alloc_zeroed(layout.pad_to_align()) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.realloc(pointer, layout, size) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! Who is asking, and may they. Knows nothing of SQL or of HTTP bodies.
+//! Authentication and authorization. This module knows nothing of SQL or of HTTP bodies.
 
 pub mod authn;
 pub mod authorizer;

@@ -1,18 +1,18 @@
-//! What is wrong with an object, as much of it as an answer tells.
+//! The problems of an object, limited to what an answer can contain.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// The causes that are kept, and the bytes of their texts after which no more are kept. Upstream tells all; an object of
-/// 3 MiB may have hundreds of thousands.
+/// How many causes are kept, and after how many bytes of text no more are. Upstream reports all; an object of 3 MiB may
+/// have hundreds of thousands.
 pub const KEPT_MAX: usize = 256;
 
 const BYTES_MAX: usize = 256 * 1024;
 
-/// Longer texts of one cause are cut: most of them show the value that is wrong.
+/// Longer texts of a cause are cut; most of the length is the wrong value.
 const TEXT_MAX: usize = 64 * 1024;
 
-/// Causes in the order in which they were found. All are counted, only the first are kept.
+/// Causes in the order in which they were found. Only the first ones are kept, but all are counted.
 #[derive(Debug, Default)]
 pub struct Causes {
     kept: Vec<Cause>,
@@ -25,7 +25,7 @@ impl Causes {
         self.add(|| cause);
     }
 
-    /// As [`Causes::push`], of a cause that is made only if it is kept.
+    /// Like [`Causes::push`], but makes the cause only if it is kept.
     pub fn add(&mut self, cause: impl FnOnce() -> Cause) {
         if self.is_full() {
             self.untold += 1;
@@ -38,7 +38,7 @@ impl Causes {
         self.kept.push(cause);
     }
 
-    /// The same cause so many times.
+    /// Adds the same cause several times.
     pub fn add_times(&mut self, times: usize, cause: impl Fn() -> Cause) {
         for kept in 0..times {
             if self.is_full() {
@@ -49,7 +49,7 @@ impl Causes {
         }
     }
 
-    /// Whether no more are kept.
+    /// Whether no more causes are kept.
     pub fn is_full(&self) -> bool {
         self.kept.len() >= KEPT_MAX || self.bytes >= BYTES_MAX
     }
@@ -59,7 +59,7 @@ impl Causes {
         self.untold += others.untold;
     }
 
-    /// As [`Causes::append`], of causes whose fields are those of an object at a path.
+    /// Like [`Causes::append`], for causes of an object at this path in the whole object.
     pub fn append_within(&mut self, mut others: Self, path: &str) {
         if !path.is_empty() {
             others.kept.iter_mut().for_each(|cause| cause.field.insert_str(0, &format!("{path}.")));
@@ -67,12 +67,12 @@ impl Causes {
         self.append(others);
     }
 
-    /// Sorts those that are kept.
+    /// Sorts the kept causes.
     pub fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&Cause) -> K) {
         self.kept.sort_by_cached_key(key);
     }
 
-    /// How many there were, told or not.
+    /// The number of causes, kept or not.
     pub fn len(&self) -> usize {
         self.kept.len() + self.untold
     }
@@ -81,7 +81,7 @@ impl Causes {
         self.kept.is_empty()
     }
 
-    /// The causes, and behind them how many more there were.
+    /// The kept causes, followed by one that tells how many more there were.
     pub fn into_vec(mut self) -> Vec<Cause> {
         if self.untold > 0 {
             self.kept.push(Cause::new(CauseReason::TooMany, "", format!("and {} more errors", self.untold)));
@@ -104,7 +104,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// One entry of `details.causes`; the message already holds the class text (`Required value: …`).
+/// One entry of `details.causes`. The message includes the text of its class (`Required value: …`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub reason: CauseReason,
@@ -157,7 +157,7 @@ impl Cause {
         Self::new(CauseReason::Required, field, with_detail("Required value", detail))
     }
 
-    /// `value` is printed as it stands: quote strings, spell other values as JSON.
+    /// `value` is printed unchanged: callers must quote strings and spell other values as JSON.
     pub fn invalid(field: impl Into<String>, value: impl fmt::Display, detail: &str) -> Self {
         Self::new(CauseReason::Invalid, field, with_detail(&format!("Invalid value: {value}"), detail))
     }
@@ -166,7 +166,7 @@ impl Cause {
         Self::new(CauseReason::Forbidden, field, with_detail("Forbidden", detail))
     }
 
-    /// `supported` in the order in which upstream lists it.
+    /// `supported` must be in the order in which upstream lists the values.
     pub fn not_supported(field: impl Into<String>, value: impl fmt::Display, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|v| format!("\"{v}\"")).collect();
         let detail = format!("supported values: {}", list.join(", "));
@@ -177,18 +177,18 @@ impl Cause {
         )
     }
 
-    /// `limit` in bytes.
+    /// `limit` is in bytes.
     pub fn too_long(field: impl Into<String>, limit: usize) -> Self {
         let detail = format!("may not be more than {limit} bytes");
         Self::new(CauseReason::TooLong, field, with_detail("Too long", &detail))
     }
 
-    /// `value` as for [`Cause::invalid`].
+    /// `value` is printed unchanged, like in [`Cause::invalid`].
     pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new(CauseReason::Duplicate, field, format!("Duplicate value: {value}"))
     }
 
-    /// A cause with its whole message.
+    /// A cause with a complete message.
     pub fn new(reason: CauseReason, field: impl Into<String>, message: String) -> Self {
         Self { reason, field: field.into(), message }
     }
@@ -198,11 +198,11 @@ fn with_detail(class: &str, detail: &str) -> String {
     if detail.is_empty() { class.to_owned() } else { format!("{class}: {detail}") }
 }
 
-/// One cause stands bare, several as `[a, b]`; equal texts appear once (upstream's aggregate error).
+/// Upstream's aggregate error: one cause alone, several as `[a, b]`, without duplicate texts.
 pub fn aggregate(causes: &[Cause]) -> String {
     let mut seen = HashSet::with_capacity(causes.len());
     let texts = causes.iter().map(|cause| match (cause.reason, &*cause.field) {
-        // Of all fields: how many more errors there are.
+        // This cause concerns no field: it tells how many more errors there are.
         (CauseReason::TooMany, "") => cause.message.clone(),
         (_, field) => format!("{field}: {}", cause.message),
     });

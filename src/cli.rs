@@ -32,7 +32,7 @@ use self::error::Error;
 use self::serve::Banner;
 use crate::server::config::Config;
 
-/// The whole program: parses `arguments`, runs what they ask for, and says in one line why it could not.
+/// The whole program: parses `arguments`, runs the subcommand, and reports a failure in one line.
 ///
 /// `give_back` returns freed memory to the system.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> ExitCode {
@@ -46,7 +46,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> E
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result<(), Error> {
-    // Whatever this process makes is its owner's alone, unless it says otherwise: keys, tokens, every Secret.
+    // Files of this process are accessible only by their owner unless it says otherwise: they contain keys, tokens and
+    // Secrets.
     umask(Mode::RWXG | Mode::RWXO);
     let cli = match Cli::try_parse_from(as_called(arguments)) {
         Ok(cli) => cli,
@@ -94,7 +95,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>, give_back: fn()) -> Result
     }
 }
 
-/// A program called by another's name stands in for that one: `kube-apiserver ...` is `rowplane kube-apiserver ...`.
+/// The arguments, with the subcommand inserted if the program was called by another program's name: `kube-apiserver
+/// ...` means `rowplane kube-apiserver ...`.
 fn as_called(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
@@ -108,7 +110,7 @@ fn as_called(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 fn serve(config: Config, banner: Banner, give_back: fn()) -> Result<(), Error> {
     let runtime = runtime(give_back)?;
     let served = runtime.block_on(serve::serve(config, banner));
-    // What has not ended in its grace is not waited for.
+    // Tasks that did not end within the grace period are not waited for.
     runtime.shutdown_background();
     served
 }
@@ -117,8 +119,8 @@ fn print(text: &str) -> Result<(), Error> {
     std::io::stdout().lock().write_all(text.as_bytes()).map_err(Error::Output)
 }
 
-/// How long a thread for work that blocks waits for more. What it leaves may be much, as documents of OpenAPI do; under
-/// load there is always more to do.
+/// How long an idle thread for blocking work is kept. Some work, such as making OpenAPI documents, leaves much memory
+/// to the thread; under load the thread does not become idle.
 const KEPT_ALIVE: Duration = Duration::from_secs(2);
 
 fn runtime(give_back: fn()) -> Result<tokio::runtime::Runtime, Error> {
@@ -135,7 +137,7 @@ fn single_threaded() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)
 }
 
-/// `--help` and `--version` come as errors that are none.
+/// clap reports `--help` and `--version` as errors, though they are none.
 fn is_answer(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }

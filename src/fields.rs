@@ -1,4 +1,4 @@
-//! Fields of dynamic objects, as pure rules read and replace them; wrong types count as absent.
+//! Reads and sets fields of dynamic objects. Values of the wrong type count as absent.
 
 use crate::tree::{Map, Text, Value};
 
@@ -9,8 +9,8 @@ pub fn object<'a>(parent: &'a ObjectMap, key: &str) -> Option<&'a ObjectMap> {
     parent.get(key).and_then(Value::as_object)
 }
 
-/// Whether two values are the same to the order of members, which needs no search. Most of what is compared is; where
-/// it is not, or what differs means the same, a comparison that knows what things mean has to tell.
+/// Whether two values are equal including the order of members, which is fast to find out. If they are not, they may
+/// still be equal in meaning, which a slower comparison must decide.
 pub fn identical(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -26,7 +26,7 @@ pub fn identical(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The object under `key`, made if there is none.
+/// The object in this member. Inserted if it is missing.
 pub fn object_mut<'a>(parent: &'a mut ObjectMap, key: &str) -> &'a mut ObjectMap {
     let value = parent.entry(key).or_insert(Value::Null);
     if !value.is_object() {
@@ -38,7 +38,7 @@ pub fn object_mut<'a>(parent: &'a mut ObjectMap, key: &str) -> &'a mut ObjectMap
     }
 }
 
-/// A text at a path; empty if absent.
+/// The text at a path; empty if absent.
 pub fn text<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a str {
     at(parent, path).and_then(Value::as_str).unwrap_or_default()
 }
@@ -52,7 +52,7 @@ pub fn items<'a>(parent: &'a ObjectMap, path: &[&str]) -> &'a [Value] {
     at(parent, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Puts back what the stored object has under `key`, if anything.
+/// Sets a member to the value that the stored object has; removes it if that has none.
 pub fn restore(new: &mut ObjectMap, old: &ObjectMap, key: &str) {
     match old.get(key).filter(|value| !value.is_null()) {
         Some(value) => new.insert(key, value.clone()),

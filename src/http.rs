@@ -1,4 +1,4 @@
-//! HTTP: routes, media types, streaming bodies, discovery, health. Knows nothing of SQL.
+//! HTTP: routes, media types, streaming bodies, discovery, health. This module knows nothing of SQL.
 
 pub mod app;
 mod body;

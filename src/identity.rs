@@ -1,4 +1,4 @@
-//! Which server this is among the replicas.
+//! The identity of this server among the replicas.
 
 mod instance;
 
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 
 pub use self::instance::Instance;
 
-/// Hashed beside the host's name, as upstream does: servers of another kind on one host have other identities.
+/// Hashed together with the host's name, as upstream does: other components on the same host get other identities.
 const COMPONENT: &str = "kube-apiserver";
 const HASHED_BYTES: usize = 16;
-/// A label's value has no more bytes.
+/// The longest value of a label, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// A server's name among the replicas: the same after a restart, and no other living server's.
+/// A server's name among the replicas. It stays the same after a restart, and no other living server has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerIdentity {
     id: String,
@@ -23,7 +23,7 @@ pub struct ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Of the server on the host of this name, of at most 65,535 bytes.
+    /// The identity of a server on the host with this name of at most 65,535 bytes.
     pub fn of_host(hostname: &str) -> Self {
         let mut hash = Sha256::new();
         for part in [hostname, COMPONENT] {
@@ -35,16 +35,16 @@ impl ServerIdentity {
         Self { id, hostname: hostname.to_owned() }
     }
 
-    /// The server with this addition to its host's name. A long name loses its end to stay a label's value.
+    /// The identity with a suffix to the host's name, which is shortened if the result would be too long for a label.
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let room = LONGEST_NAME.saturating_sub(suffix.len() + 1);
-        // A label's value is ASCII, so any byte may be the last.
+        // A valid label value is ASCII, so it can be cut after any byte.
         let kept = self.hostname.get(..room).unwrap_or(&self.hostname);
         let kept = kept.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
         Self::of_host(&format!("{kept}-{suffix}"))
     }
 
-    /// `apiserver-` and 26 characters: a DNS label.
+    /// `apiserver-` and 26 characters, which is a valid DNS label.
     pub fn id(&self) -> &str {
         &self.id
     }

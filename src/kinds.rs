@@ -1,8 +1,8 @@
-//! What the server knows about each built-in kind, in one place per kind: `kinds/<group>/<kind>.rs`, and a folder of the
-//! same name where that is long. The value `KIND` at its top is the table of contents.
+//! What the server knows about each built-in kind, in one place per kind: `kinds/<group>/<kind>.rs`, with a folder of
+//! the same name if the file would be long. The value `KIND` at the top of a file is its table of contents.
 //!
-//! A kind that is not in its group's list does not exist, and one that is in it is served: discovery, OpenAPI, storage and
-//! all verbs follow [`GROUPS`]. `behavior` holds what kinds are described with.
+//! Only the kinds in their group's list exist, and each of them is served: discovery, OpenAPI, storage and all verbs
+//! follow [`GROUPS`]. `behavior` contains the types with which kinds are described.
 
 pub mod admissionregistration;
 pub mod apiextensions;
@@ -16,6 +16,7 @@ pub mod batch;
 pub mod behavior;
 pub mod built_in;
 pub mod certificates;
+pub mod conversion_review;
 pub mod coordination;
 pub mod core;
 pub mod discovery;

@@ -34,13 +34,15 @@ pub mod protowire;
 pub mod random;
 pub mod revision;
 pub mod runtime;
+pub mod server_trust;
 pub mod tasks;
 pub mod user;
 pub mod wall_clock;
 pub mod warnings;
+pub mod webhook;
 
 #[cfg(test)]
 mod layers;
 
-pub use rowplane_values::{gotext, json, quantity, regexp, tree};
+pub use rowplane_values::{gotext, json, jsonpath, quantity, regexp, tree};
 pub use server::Server;

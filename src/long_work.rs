@@ -1,4 +1,4 @@
-//! Work that takes longer than other requests should wait for a thread of the runtime.
+//! Runs work that takes too long for a thread of the runtime.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,16 +11,17 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task;
 use tokio_util::sync::PollSemaphore;
 
-/// From how many bytes on an object is long work: reading, checking and writing so many takes some milliseconds.
+/// From this size in bytes on, processing an object is long work: reading, checking and writing it takes some
+/// milliseconds.
 pub const LONG: usize = 128 * 1024;
 
-/// Runs work that takes long, while another thread takes over the tasks that this one had.
+/// Runs long work. The other tasks of this thread move to another one.
 pub fn run<R>(work: impl FnOnce() -> R) -> R {
     let others = Handle::try_current().is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
     if others { task::block_in_place(work) } else { work() }
 }
 
-/// Who may do long work at a time: half of the processors, so that short requests get the rest.
+/// Limits concurrent long work to half of the processors, so that short requests get the rest.
 #[derive(Clone, Debug)]
 pub struct Lanes(Arc<Semaphore>);
 
@@ -32,17 +33,17 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Runs work on so many bytes: at once if that does not take long, else when a lane is free.
+    /// Runs work on this many bytes: at once if they are few, otherwise when a lane is free.
     pub async fn run<R>(&self, bytes: usize, work: impl FnOnce() -> R) -> R {
         if bytes < LONG {
             return work();
         }
-        // They are never closed.
+        // The semaphore is never closed.
         let _lane: Option<SemaphorePermit<'_>> = self.0.acquire().await.ok();
         run(work)
     }
 
-    /// A future whose steps take long from when `is_long` is set. No lane is held while it waits for something.
+    /// Drives a future whose polls take long once `is_long` is set. While the future waits, it holds no lane.
     pub async fn drive<F: Future>(&self, mut work: Pin<&mut F>, is_long: &AtomicBool) -> F::Output {
         let mut lanes: Option<PollSemaphore> = None;
         poll_fn(|cx| {
@@ -57,12 +58,13 @@ impl Lanes {
     }
 }
 
-/// Steps of a scan between two breaks: some milliseconds at most. A step is to look at an object without decoding it.
+/// How many steps a scan takes between two yields: some milliseconds at most. A step is a look at an object without
+/// decoding it.
 const TURN: usize = 4096;
-/// Bytes that are decoded in one step.
+/// How many bytes are decoded in one step.
 const BYTES: usize = 64;
 
-/// A scan's turn on a thread of the runtime, of which others want to have the next.
+/// A scan's turn on a thread of the runtime. After it, other tasks must run.
 #[derive(Debug)]
 pub struct Turn {
     left: usize,
@@ -75,20 +77,20 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Takes steps. Whether the turn is over.
+    /// Takes steps. Returns whether the turn is over.
     pub fn take(&mut self, steps: usize) -> bool {
         self.left = self.left.saturating_sub(steps);
         self.left == 0
     }
 
-    /// Lets others have theirs.
+    /// Lets other tasks run, and starts a new turn.
     pub async fn end(&mut self) {
         *self = Self::default();
         task::yield_now().await;
     }
 }
 
-/// Steps that decoding so many bytes takes.
+/// The number of steps that decoding this many bytes takes.
 pub fn decoding(bytes: usize) -> usize {
     16 + bytes / BYTES
 }

@@ -6,8 +6,8 @@ mod allocator;
 
 use allocator::Allocator;
 
-/// Serving allocates and frees small objects on many threads, at which the system's allocator is slow. Without huge pages
-/// (`no_thp`): they gain little, and an idle server takes half as much again with them.
+/// Serving allocates and frees small objects on many threads, which is slow with the system's allocator. Huge pages are
+/// off (`no_thp`): they gain little, and would make an idle server use half as much memory again.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 

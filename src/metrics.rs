@@ -1,7 +1,8 @@
-//! The metrics of one server: kube-apiserver's names where it has one, `rowplane_*` otherwise, and their text.
+//! The metrics of one server, in Prometheus' text format. They have kube-apiserver's names where it has such metrics,
+//! otherwise `rowplane_*`.
 //!
-//! Every server has a registry of its own, handed down in its [`Runtime`](crate::runtime::Runtime). Handles are asked for
-//! once per label set and then cost an atomic operation: [`Metrics::request`] is a lookup in a map, everything it returns
+//! Every server has its own registry, which its [`Runtime`](crate::runtime::Runtime) holds. Handles are created once
+//! per set of labels; using one costs an atomic operation. [`Metrics::request`] is a lookup in a map, using its result
 //! is not.
 
 mod process;
@@ -20,7 +21,7 @@ use crate::schema::names::Gvr;
 pub use request::{InFlight, LongRunning, RequestKind, RequestLabels, RequestMetrics, Scope};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
-/// Histograms keep every sample until somebody sorts them into buckets; this bounds how many.
+/// How often histograms are condensed: until then they keep every sample.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
@@ -66,7 +67,7 @@ pub struct Metrics {
     recorder: Arc<PrometheusRecorder>,
     handle: PrometheusHandle,
     requests: RwLock<HashMap<RequestLabels, Arc<RequestMetrics>>>,
-    /// Requests in flight. Gauges show them when somebody looks.
+    /// The numbers of requests in flight. Gauges get them when metrics are rendered.
     reading: Arc<AtomicUsize>,
     mutating: Arc<AtomicUsize>,
     resident_memory: Gauge,
@@ -85,20 +86,20 @@ impl Default for Metrics {
             recorder,
         };
         metrics.gauge("process_start_time_seconds", Vec::new()).set(process::seconds(SystemTime::now()));
-        // Alone, a server never has to catch up.
+        // A server without replicas is never behind, so the lag is set once.
         metrics.cache_lag().set(0.0);
         metrics
     }
 }
 
 impl Metrics {
-    /// Shows the document of `/version` as `kubernetes_build_info`.
+    /// Publishes the document of `/version` as `kubernetes_build_info`.
     pub fn set_build_info(&self, version: &crate::tree::Value) {
         self.gauge("kubernetes_build_info", build_labels(version)).set(1.0);
     }
 
-    /// The metrics of requests with these labels. Labels must come from what is served, never from what a
-    /// client wrote: every set of labels is kept for good.
+    /// The metrics of requests with these labels. Labels must come from the catalog of served resources, never from a
+    /// client's text, since every set of labels is kept for ever.
     pub fn request(&self, labels: &RequestLabels) -> Arc<RequestMetrics> {
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner).get(labels).cloned();
         known.unwrap_or_else(|| {
@@ -108,7 +109,7 @@ impl Metrics {
         })
     }
 
-    /// Counts a request as being worked on until the guard goes; not for long-running ones.
+    /// Counts a request as in flight until the guard is dropped. Not for long-running requests.
     pub fn in_flight(&self, kind: RequestKind) -> InFlight {
         InFlight::new(match kind {
             RequestKind::ReadOnly => &self.reading,
@@ -116,7 +117,7 @@ impl Metrics {
         })
     }
 
-    /// The counter of events sent to watchers of a resource; ask once per watch.
+    /// The counter of events sent to watchers of a resource. Call once per watch.
     pub fn watch_events(&self, resource: &Gvr) -> Counter {
         let labels = [
             ("group", resource.group().as_str()),
@@ -126,12 +127,12 @@ impl Metrics {
         self.counter("apiserver_watch_events_total", labels_of(&labels))
     }
 
-    /// What a limit has refused or ended.
+    /// Counts what a limit has refused or ended.
     pub fn limit_reached(&self, limit: &'static str) -> Counter {
         self.counter("rowplane_limit_reached_total", labels_of(&[("limit", limit)]))
     }
 
-    /// 1 while this server leads.
+    /// 1 while this server leads, otherwise 0.
     pub fn leader_status(&self, lease: &str) -> Gauge {
         self.gauge("leader_election_master_status", labels_of(&[("name", lease)]))
     }
@@ -140,12 +141,12 @@ impl Metrics {
         self.counter("rowplane_controller_panics_total", labels_of(&[("controller", controller)]))
     }
 
-    /// Objects that `by` could not read where they had to decide.
+    /// Counts objects that `by` could not read when it had to decide about them.
     pub fn unreadable_objects(&self, by: &str) -> Counter {
         self.counter("rowplane_unreadable_objects_total", labels_of(&[("by", by)]))
     }
 
-    /// Migrations of stored objects that have ended so.
+    /// Counts ended migrations of stored objects by their status.
     pub fn migrations(&self, resource: &str, status: &str) -> Counter {
         let labels = labels_of(&[("resource", resource), ("status", status)]);
         self.counter("storage_migrator_core_migrator_migrations_total", labels)
@@ -161,32 +162,32 @@ impl Metrics {
         self.gauge("storage_migrator_core_migrator_remaining_objects", labels)
     }
 
-    /// By how much the watch cache is behind the store.
+    /// How many revisions the watch cache is behind the store.
     pub fn cache_lag(&self) -> Gauge {
         self.gauge("rowplane_cache_lag_revisions", Vec::new())
     }
 
-    /// Changes that were missing in the table.
+    /// Counts changes that were missing in the table.
     pub fn cache_gaps(&self) -> Counter {
         self.counter("rowplane_cache_gaps_total", Vec::new())
     }
 
-    /// Questions to the store about its newest revision.
+    /// Counts queries of the store's newest revision.
     pub fn clock_questions(&self) -> Counter {
         self.counter("rowplane_clock_questions_total", Vec::new())
     }
 
-    /// By how much the compacted revision is behind the newest.
+    /// How many revisions the compacted revision is behind the newest one.
     pub fn compaction_lag(&self) -> Gauge {
         self.gauge("rowplane_compaction_lag_revisions", Vec::new())
     }
 
-    /// Compacted revisions whose rows are still there.
+    /// How many compacted revisions still have rows.
     pub fn compaction_backlog(&self) -> Gauge {
         self.gauge("rowplane_compaction_backlog_revisions", Vec::new())
     }
 
-    /// What the writer records of its commits.
+    /// The metrics that the writer records.
     pub fn commits(&self) -> CommitMetrics {
         let histogram = |name| self.recorder.register_histogram(&Key::from_static_name(name), &METADATA);
         CommitMetrics { size: histogram(COMMIT_SIZE), duration: histogram(COMMIT_SECONDS) }
@@ -206,7 +207,7 @@ impl Metrics {
         self.handle.render()
     }
 
-    /// Keeps the memory of unread histograms small; runs until it is dropped.
+    /// Condenses histograms regularly; runs until it is dropped.
     pub async fn run_upkeep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
         loop {

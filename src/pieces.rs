@@ -1,13 +1,14 @@
-//! Bytes copied in small pieces.
+//! Copies bytes in small pieces.
 //!
-//! On processors that ask for it (`fsrm`) glibc copies by `rep movsb` from 2113 bytes on, until the fix of its bug 30994.
-//! AMD's Zen 3 and 4 ask for it, and where the target stands at an odd address it takes them up to twenty times as long as
-//! vector instructions. Lists are copied twice on their way out, to anywhere: with HTTP/2 it was half of what they cost.
+//! On processors with the flag `fsrm`, glibc copies 2113 bytes and more with `rep movsb` (before the fix of its bug
+//! 30994). AMD's Zen 3 and 4 have the flag, but if the target's address is odd, they take up to twenty times as long as
+//! with vector instructions. Lists are copied twice on their way out, to any address: with HTTP/2 this was half of
+//! their cost.
 
-/// Too little for that.
+/// Small enough to avoid `rep movsb`.
 pub const PIECE: usize = 2048;
 
-/// As `extend_from_slice`.
+/// Like `extend_from_slice`.
 pub fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(bytes.len());
     for piece in bytes.chunks(PIECE) {

@@ -1,20 +1,20 @@
-//! Files that nobody but their owner may read: they hold every Secret there is.
+//! Files that only their owner may read, since they contain Secrets.
 
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Of a file that is made.
+/// The mode of new files.
 pub const MODE: u32 = 0o600;
-/// What a mode gives to others than the owner.
+/// The permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// Takes from everybody but its owner what they may do with a file of this program, if it is there.
+/// Removes other users' permissions from a file of this program, if it exists.
 pub fn narrow(path: &Path) {
     let wide = match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.permissions().mode() & 0o7777,
-        // Whoever opens it will say what it is.
+        // Opening it will report what it is.
         Ok(_) => return,
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         Err(error) => {
@@ -34,7 +34,7 @@ pub fn narrow(path: &Path) {
     }
 }
 
-/// A directory was made by somebody who may have had reasons, so it stays as it is.
+/// Warns about a directory that others can access. It is not changed, since its creator may have had reasons.
 pub fn warn_of_wide_directory(path: &Path) {
     if let Ok(metadata) = std::fs::metadata(path) {
         let mode = metadata.permissions().mode() & 0o7777;

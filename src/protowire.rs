@@ -1,11 +1,11 @@
-//! Protobuf's wire format: prost's primitives, with the errors of gogo's generated code (`generated.pb.go` of k8s.io/api),
-//! which clients are shown.
+//! Protobuf's wire format: prost's primitives with the error texts of gogo's generated code (`generated.pb.go` of
+//! k8s.io/api), which clients see.
 
 use prost::encoding::{WireType, decode_varint};
 
 pub mod write;
 
-/// What is wrong with the bytes.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("unexpected EOF")]
@@ -27,17 +27,17 @@ pub const START_GROUP: u8 = WireType::StartGroup as u8;
 pub const END_GROUP: u8 = WireType::EndGroup as u8;
 pub const FIXED32: u8 = WireType::ThirtyTwoBit as u8;
 
-/// What stands before a field's value.
+/// The tag before a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// As on the wire.
+    /// The number on the wire.
     pub raw: u64,
 }
 
 impl Tag {
     /// The field's number; zero and negative numbers are illegal.
     pub fn number(self) -> i32 {
-        // Cut to 32 bits, as upstream does.
+        // Upstream truncates to 32 bits.
         (self.raw >> 3) as i32
     }
 
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// How many bytes have not been read.
+    /// The number of unread bytes.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -75,7 +75,8 @@ impl<'a> Reader<'a> {
     }
 
     pub fn varint(&mut self) -> Result<u64, Error> {
-        // Most are one byte: looking at that first makes prost's reader the fastest that was measured (docs/adr/0010).
+        // Most tags have one byte. Testing that first makes prost's reader the fastest that was measured
+        // (docs/adr/0010).
         if let [byte @ ..0x80, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*byte));
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What gogo makes of bytes that prost refuses: bits that do not fit in 64 are lost, and more than ten bytes are an
+    /// Reads a varint that prost refuses, as gogo does: bits beyond 64 are dropped, and more than ten bytes are an
     /// error.
     #[cold]
     fn odd_varint(&mut self) -> Result<u64, Error> {
@@ -105,7 +106,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        // Upstream asks for the shift before it looks for another byte.
+        // Upstream checks for overflow before it looks for another byte.
         Err(if self.rest.len() >= 10 { Error::Overflow } else { Error::UnexpectedEof })
     }
 
@@ -115,7 +116,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*bytes))
     }
 
-    /// A length and as many bytes.
+    /// Reads a length and that many bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8], Error> {
         let length = self.varint()?;
         if length > i64::MAX as u64 {
@@ -125,7 +126,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// Steps over the value behind `tag`.
+    /// Skips the value behind `tag`.
     pub fn skip(&mut self, tag: Tag) -> Result<(), Error> {
         let mut depth = 0usize;
         let mut wire = tag.wire();

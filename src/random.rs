@@ -1,4 +1,4 @@
-//! Chance, handed down so that tests can repeat it. Keys and other secrets are not drawn from here.
+//! Random numbers, passed to the server so that tests can repeat them. Keys and other secrets do not come from here.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,17 +7,17 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt as _, SeedableRng as _};
 use uuid::{Builder, Uuid};
 
-/// Cheap to clone; clones draw from the same source. The default is the system's.
+/// A source of random numbers. Clones share it. The default is the system's.
 #[derive(Clone, Default)]
 pub struct Random(Option<Arc<Mutex<StdRng>>>);
 
 impl Random {
-    /// Draws the same numbers in every run, as long as they are asked for in the same order.
+    /// A source with the same numbers in every run, provided that they are drawn in the same order.
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
-    /// Lends the source for a moment.
+    /// Draws from the source.
     pub fn with<T>(&self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
         match &self.0 {
             None => draw(&mut rand::rng()),

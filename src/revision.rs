@@ -1,9 +1,9 @@
-//! The number every layer counts by.
+//! The number that orders all writes.
 
 use std::fmt;
 
-/// A point in the store's history: the number of the write that made it. Never 0 in a store that is open.
-/// On the wire it is a `resourceVersion`.
+/// A point in the store's history: the number of the write that led to it. Never 0 in an open store. Clients see it as
+/// `resourceVersion`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 

@@ -1,5 +1,5 @@
-//! What every part of a server is handed from its start, in place of globals: so that a process may hold any number of
-//! servers, and a test may own their time and their chance.
+//! What every part of a server gets instead of globals, so that a process may have any number of servers, and a test
+//! can control a server's time and random numbers.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::random::Random;
 use crate::tasks::Tasks;
 use crate::wall_clock::WallClock;
 
-/// Cheap to clone; clones are the same server's.
+/// Clones belong to the same server.
 #[derive(Clone, Debug, Default)]
 pub struct Runtime {
-    /// The time of day: what certificates are checked by.
+    /// The time of day, by which certificates are checked.
     pub clock: WallClock,
-    /// Names and ids of objects are drawn from it.
+    /// The source of names and ids of objects.
     pub random: Random,
     pub metrics: Arc<Metrics>,
-    /// What runs in the background, and how it ends the server when it cannot go on.
+    /// The background tasks, by which the server also learns that it cannot continue.
     pub tasks: Tasks,
 }
 
 impl Runtime {
-    /// The same, with a group of tasks that is stopped and waited for by itself.
+    /// The same runtime with a separate group of tasks, which is stopped and waited for by itself.
     pub fn group(&self) -> Self {
         Self { tasks: self.tasks.group(), ..self.clone() }
     }

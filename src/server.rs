@@ -45,23 +45,23 @@ use crate::user::User;
 pub use self::builder::Builder;
 pub use self::error::Error;
 
-/// A server that serves. Any number of them may live in one process. Dropping one stops everything that it has started,
+/// A running server. A process may have any number of them. Dropping a server stops everything that it has started,
 /// without waiting for requests; [`Server::stop`] lets them finish.
 #[must_use = "a server that is dropped is stopped"]
 pub struct Server {
     listening: Option<Listening>,
     routes: Routes,
-    /// Requests that came in process.
+    /// Counts in-process requests that have not been answered completely.
     under_way: TaskTracker,
     metrics: Arc<Metrics>,
     running: Running,
 }
 
-/// What a server has besides when it can be reached over the network.
+/// The parts of a server that can be reached over the network.
 struct Listening {
     address: SocketAddr,
     credentials: Credentials,
-    /// Holds the certificates, if nothing else does.
+    /// The directory of the certificates, if the settings name none.
     _data_dir: Option<Temporary>,
 }
 
@@ -85,7 +85,7 @@ impl Server {
         Builder::default()
     }
 
-    /// A client in the same process, for whom nothing is forbidden. With the `kube` crate:
+    /// A client in the same process to which everything is allowed. With the `kube` crate:
     /// `kube::Client::new(server.service(), "default")`.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
@@ -110,12 +110,12 @@ impl Server {
         InProcess::new(self.routes.clone(), user, self.under_way.clone())
     }
 
-    /// The address that is bound; `None` for a server without a port.
+    /// The bound address; `None` for a server without a port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.listening.as_ref().map(|listening| listening.address)
     }
 
-    /// By which clients on this machine reach the server.
+    /// The URL for clients on this machine; `None` for a server without a port.
     pub fn url(&self) -> Option<String> {
         self.address().map(client_url)
     }
@@ -135,28 +135,28 @@ impl Server {
         self.listening.as_ref()?.credentials.kubeconfig().map(|(text, _)| text)
     }
 
-    /// The file that holds the kubeconfig, if the settings name one.
+    /// The path of the kubeconfig, if the settings name one.
     pub fn kubeconfig_path(&self) -> Option<PathBuf> {
         self.listening.as_ref()?.credentials.kubeconfig()?.1
     }
 
-    /// What this server has counted, and no other of the process.
+    /// The metrics of this server; other servers of the process have their own.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Returns once the server cannot go on, and why; it has to be stopped then.
+    /// Returns once the server cannot continue, with the reason. It must be stopped then.
     pub async fn failed(&self) -> Failure {
         self.running.tasks.failed().await
     }
 
-    /// The same, for whoever stops the server meanwhile.
+    /// Like [`Server::failed`], for a task that does not own the server.
     pub fn failure(&self) -> impl Future<Output = Failure> + Send + 'static {
         let tasks = self.running.tasks.clone();
         async move { tasks.failed().await }
     }
 
-    /// Reads the files of certificates and tokens again, which happens every minute anyway.
+    /// Reads the files of certificates and tokens again. This also happens every minute.
     pub async fn reload_credentials(&self) {
         if let Some(listening) = &self.listening {
             listening.credentials.reload().await;
@@ -177,11 +177,11 @@ impl Server {
     }
 }
 
-/// What is stopped when the server goes.
+/// Everything that must be stopped with the server.
 struct Running {
     tasks: Tasks,
     ending: Ending,
-    /// Ends the application's tasks and closes the store; `None` once that has begun.
+    /// Ends the application's tasks and closes the store; `None` once that has started.
     application: Option<BoxFuture<'static, ()>>,
     runtime: Handle,
 }

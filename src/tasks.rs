@@ -1,7 +1,7 @@
 //! The background tasks of a server: each has an owner, a name and an end.
 //!
 //! A task that panics, or that ends while the server still needs it, is a [`Failure`] of the whole server. The first
-//! failure is kept; whoever runs the server waits for it ([`Tasks::failed`]) and ends the process.
+//! failure is kept; the owner of the server waits for it ([`Tasks::failed`]) and ends the process.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,22 +13,22 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Why a server cannot go on.
+/// Why a server cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("its task {task:?} panicked: {message}")]
     Panicked { task: &'static str, message: Arc<str> },
     #[error("its task {task:?} has ended")]
     Ended { task: &'static str },
-    /// What the database has stored cannot be relied on any more.
+    /// The contents of the database cannot be relied on any more.
     #[error("{0}")]
     Store(Arc<str>),
-    /// Another server has taken this one's name among the replicas.
+    /// Another server has taken this server's name among the replicas.
     #[error("{0}")]
     Identity(Arc<str>),
 }
 
-/// A group of tasks that are stopped and waited for together. Cheap to clone; clones are the same group.
+/// A group of tasks that are stopped and waited for together. Clones are the same group.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     running: TaskTracker,
@@ -41,12 +41,13 @@ impl Tasks {
         Self::default()
     }
 
-    /// Another group of the same server: it is stopped and waited for by itself, and its failures are the server's.
+    /// A new group of the same server. It is stopped and waited for by itself; its failures are failures of the server.
     pub fn group(&self) -> Self {
         Self { failure: self.failure.clone(), ..Self::default() }
     }
 
-    /// Runs what the server needs for as long as it lives. The task is dropped at an await once the group is stopped.
+    /// Runs a task that the server needs as long as it lives. Once the group is stopped, the task is dropped at its
+    /// next await.
     pub fn run(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
         self.run_to_end(name, async move {
@@ -54,7 +55,7 @@ impl Tasks {
         });
     }
 
-    /// Runs what the server needs for as long as it lives. The task ends by itself after the group is stopped.
+    /// Runs a task that the server needs as long as it lives. After the group is stopped, the task must end by itself.
     pub fn run_to_end(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let this = self.clone();
         self.spawn(name, async move {
@@ -65,7 +66,7 @@ impl Tasks {
         });
     }
 
-    /// Runs work that has an end of its own, and is waited for when the group is stopped.
+    /// Runs work that ends by itself. When the group is stopped, the work is waited for.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -78,17 +79,17 @@ impl Tasks {
         })
     }
 
-    /// Reports that the server cannot go on. The first report counts.
+    /// Reports that the server cannot continue. Only the first report counts.
     pub fn fail(&self, why: Failure) {
         fail(&self.failure, why);
     }
 
-    /// Returns once the server cannot go on.
+    /// Returns once the server cannot continue.
     pub async fn failed(&self) -> Failure {
         let mut failure = self.failure.subscribe();
         match failure.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
             Ok(Some(why)) => why,
-            // The sender is here, so there is always somebody who could report.
+            // `self` holds the sender, so it cannot have been dropped.
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
@@ -108,7 +109,7 @@ impl Tasks {
         self.stop.is_cancelled()
     }
 
-    /// Returns once the group has been asked to end and all of its tasks have.
+    /// Returns once the group has been asked to end and all of its tasks have ended.
     pub async fn ended(&self) {
         self.running.wait().await;
     }
@@ -131,7 +132,7 @@ fn fail(failure: &watch::Sender<Option<Failure>>, why: Failure) {
     });
 }
 
-/// What a panic says; most say a text.
+/// The message of a panic, if it is a text, as most are.
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

@@ -1,16 +1,16 @@
-//! Who makes a change.
+//! Users: who makes a request.
 
 use std::collections::BTreeMap;
 
-/// The group whose members may do everything; it stands above every authorizer.
+/// The group whose members may do everything; they bypass every authorizer.
 pub const MASTERS: &str = "system:masters";
-/// The group of everybody who proved an identity.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
-/// The common name in the admin's certificate, as kubeadm's.
+/// The common name in the admin's certificate; the same as kubeadm's.
 pub const ADMIN: &str = "kubernetes-admin";
 
-/// Who makes a request, as upstream's `user.Info` and as `SelfSubjectReview` shows it.
+/// The user of a request, like upstream's `user.Info`, and in the form of `SelfSubjectReview`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     pub name: String,
@@ -20,7 +20,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user of a request to an open path that showed no credentials.
+    /// The user of a request without credentials to an open path.
     pub fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
@@ -34,7 +34,7 @@ impl User {
         Self { name: "system:apiserver".to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() }
     }
 
-    /// Who may do everything, as the admin's certificate names him.
+    /// The admin of the admin's certificate, who may do everything.
     pub fn admin() -> Self {
         let admin = Self { name: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], ..Self::default() };
         admin.authenticated()
@@ -44,7 +44,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Joins `system:authenticated`, once.
+    /// Adds `system:authenticated`, unless the user is in it already.
     pub(crate) fn authenticated(mut self) -> Self {
         if !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());

@@ -1,10 +1,10 @@
-//! The time of day, handed down so that tests may have their own.
+//! The time of day, passed to the server so that tests can set it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Cheap to clone; clones are the same clock.
+/// A clock. Clones are the same clock.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 

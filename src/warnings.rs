@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Warnings for the client, each text once, in their order. They are sent with errors too.
+/// Warnings for the client, without duplicates, in order. They are also sent with errors.
 #[derive(Debug)]
 pub struct Warnings(Option<Mutex<Texts>>);
 
@@ -15,21 +15,21 @@ impl Default for Warnings {
 #[derive(Debug, Default)]
 struct Texts {
     list: Vec<String>,
-    /// Characters that would be sent of them.
+    /// The number of characters that would be sent.
     length: usize,
-    /// How many were added, though mostly not for the first time.
+    /// How many warnings were added, including duplicates.
     added: usize,
 }
 
-/// Characters of all texts after which no more are kept. Upstream sends 4096, and of each text, where there are more, no
-/// more than 256.
+/// After this many characters no more warnings are kept. Upstream sends 4096; if there are more, it cuts each text to
+/// 256.
 const FULL: usize = 2 * 4096;
-/// After so many nobody looks for more, even if most were told before.
+/// After this many additions no more warnings are looked for, even if most were duplicates.
 const MOST_ADDED: usize = 10_000;
 const MOST_OF_A_TEXT: usize = 256;
 
 impl Warnings {
-    /// Warnings that nobody reads.
+    /// Warnings that are dropped.
     pub const UNREAD: Self = Self(None);
 
     pub fn add(&self, text: impl Into<String>) {
@@ -42,12 +42,12 @@ impl Warnings {
         }
     }
 
-    /// Whether there are as many as will be sent, or as many as anybody looks for.
+    /// Whether no more warnings will be sent or looked for.
     pub fn is_full(&self) -> bool {
         self.lock().is_none_or(|texts| texts.length >= FULL || texts.added >= MOST_ADDED)
     }
 
-    /// All of them, and none is left.
+    /// Takes all warnings out.
     pub fn take(&self) -> Vec<String> {
         self.lock().map(|mut texts| std::mem::take(&mut *texts).list).unwrap_or_default()
     }

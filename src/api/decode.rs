@@ -27,6 +27,10 @@ use claims::{Misfit, claim};
 /// How many bytes of a body error messages show.
 const SUMMARY: usize = 30;
 
+/// What upstream says of the Go type that holds custom resources.
+const NO_PROTOBUF: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and \
+                           cannot be encoded to a protobuf message";
+
 /// A body and its media type.
 pub struct Encoded {
     pub media: MediaType,
@@ -180,6 +184,9 @@ fn protobuf_object(kind: &Kind, body: &[u8]) -> Result<ObjectMap, Error> {
     let envelope = Envelope::parse(body).map_err(|why| unrecognized(kind, body, why.to_string()))?;
     let claimed = envelope.gvk_or(&kind.gvk).map_err(|why| unrecognized(kind, body, why.to_string()))?;
     check_claims(kind, &claimed)?;
+    if kind.go().is_none() {
+        return Err(mismatch(&claimed, kind, NO_PROTOBUF));
+    }
     let members = protobuf::decode_closed(kind, envelope.raw)
         .map_err(|why| mismatch(&kind.gvk, kind, &why.to_string()))?;
     Ok(with_claims(&kind.gvk, members))

@@ -10,6 +10,7 @@ use crate::auth::authorizer::Forbidden;
 use crate::causes::{Cause, aggregate};
 use crate::codec::object::{Undecodable, Unencodable};
 use crate::kinds::behavior::rules::Unchecked;
+use crate::kinds::behavior::scale::WrongType;
 use crate::patch::PatchError;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::storage;
@@ -172,6 +173,12 @@ impl From<Forbidden> for Error {
             Forbidden::Resource { resource, name, reason } => Self::Forbidden { resource, name, reason },
             Forbidden::Path(message) => Self::ForbiddenPath(message),
         }
+    }
+}
+
+impl From<WrongType> for Error {
+    fn from(error: WrongType) -> Self {
+        Self::Unclassified(error.to_string())
     }
 }
 

@@ -34,9 +34,10 @@ impl Api {
         let patch = Patch::parse(kind, body, strictness)?;
         let propose = &mut |found: Option<&Current>| {
             let current = found.ok_or_else(|| target.not_found())?;
-            let scale = scale::of(&current.object);
+            let scale = scale::to_change(target.resource, &current.object)?;
             let mut patched = patch.decode(&scale, scale::kind(target.resource)?, strictness)?;
             check_place(target, &mut patched)?;
+            scale::check_changed(target.resource, &patched)?;
             Ok(updated(request, patched))
         };
         self.rescale(request, propose).await
@@ -48,7 +49,8 @@ impl Api {
         let propose = &mut |found: Option<&Current>| {
             let parent = &found.ok_or_else(|| target.not_found())?.object;
             configuration::check(&config, &scale::GVK)?;
-            let scales = (&scale::of(parent), &config);
+            let live = scale::to_change(target.resource, parent)?;
+            let scales = (&live, &config);
             let (manager, conflicts) = (options.manager(), options.conflicts);
             let applied = ownership::scale::apply(target.resource, parent, scales, manager, conflicts)
                 .map_err(|refusal| match refusal {
@@ -58,6 +60,7 @@ impl Api {
             configuration::judge(problem.as_deref(), request.strictness())?;
             let mut scale = applied.object;
             check_place(target, &mut scale)?;
+            scale::check_changed(target.resource, &scale)?;
             Ok(Proposal::Scale(Rescale { scale, owners: Owners::Applied(applied.managers.encode()) }))
         };
         self.rescale(request, propose).await
@@ -67,9 +70,10 @@ impl Api {
     async fn rescale(&self, request: &Request<'_>, propose: &mut Propose<'_>) -> Result<Modified, Error> {
         let write = Write { uid: UidRule::Precondition, ..Write::change(request, Part::Scale, None) };
         let Modified { answer, outcome } = self.modify(write, propose).await?;
+        let resource = request.target.resource;
         let scale = match answer {
-            Answer::Stored(parent) => scale::of(&request.target.resource.decode(&parent)?),
-            Answer::Unstored(parent) => scale::of(&parent),
+            Answer::Stored(parent) => scale::of(resource, &resource.decode(&parent)?)?,
+            Answer::Unstored(parent) => scale::of(resource, &parent)?,
         };
         Ok(Modified { answer: Answer::Unstored(scale), outcome })
     }

@@ -1,12 +1,14 @@
 //! The `scale` subresource: the number of replicas, in the same form for all kinds.
 //!
-//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`). The caller checks
+//! For built-in kinds (upstream's `pkg/registry/apps/*/storage/storage.go`, `scaleFrom…`), and for custom resources, whose
+//! definitions name the paths (apiextensions-apiserver `pkg/registry/customresource/etcd.go`). The caller checks
 //! preconditions on revision and uid, and stores the parent.
 
 use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, fields};
 use crate::causes::Cause;
+use crate::kinds::behavior::scale::{ScalePaths, WrongType};
 use crate::schema::kind::Kind;
 use crate::schema::names::{GroupKind, Gvk};
 use crate::tree::{Value, json};
@@ -22,27 +24,96 @@ pub fn kind(resource: &Resource) -> Result<&Kind, Error> {
 /// The number that upstream's defaults give to a parent without replicas.
 const DEFAULT_REPLICAS: i64 = 1;
 
-/// The `autoscaling/v1 Scale` of a parent. A zero in the spec is left out, as `encoding/json` does.
-pub fn of(parent: &ObjectMap) -> ObjectMap {
+/// What stands for replicas that a custom resource does not say, while a Scale of it is changed: upstream's least integer.
+const UNSAID: i64 = i32::MIN as i64;
+
+/// The replicas and the selector of a parent.
+struct Replicas {
+    /// `None` where a custom resource says nothing.
+    wanted: Option<i64>,
+    counted: i64,
+    selector: String,
+}
+
+/// The Scale that a GET answers.
+pub fn read(resource: &Resource, parent: &ObjectMap) -> Result<ObjectMap, Error> {
+    let replicas = replicas(resource, parent)?;
+    match &resource.behavior.scale {
+        Some(paths) if replicas.wanted.is_none() => {
+            let path = &paths.spec_replicas.declared;
+            Err(Error::Internal(format!("the spec replicas field \"{path}\" does not exist")))
+        }
+        _ => Ok(scale(parent, replicas.wanted.unwrap_or_default(), replicas)),
+    }
+}
+
+/// The Scale of a parent that was written, or that plugins look at.
+pub fn of(resource: &Resource, parent: &ObjectMap) -> Result<ObjectMap, Error> {
+    let replicas = replicas(resource, parent)?;
+    Ok(scale(parent, replicas.wanted.unwrap_or_default(), replicas))
+}
+
+/// The Scale that a patch changes.
+pub fn to_change(resource: &Resource, parent: &ObjectMap) -> Result<ObjectMap, Error> {
+    let replicas = replicas(resource, parent)?;
+    Ok(scale(parent, replicas.wanted.unwrap_or(UNSAID), replicas))
+}
+
+/// 400 for a changed Scale that still says nothing of replicas.
+pub fn check_changed(resource: &Resource, scale: &ObjectMap) -> Result<(), Error> {
+    let Some(paths) = &resource.behavior.scale else { return Ok(()) };
+    match fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64) {
+        Some(UNSAID) => {
+            let path = &paths.spec_replicas.declared;
+            Err(Error::BadRequest(format!("the spec replicas field \"{path}\" cannot be empty")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replicas(resource: &Resource, parent: &ObjectMap) -> Result<Replicas, Error> {
+    match &resource.behavior.scale {
+        None => Ok(built_in_replicas(parent)),
+        Some(paths) => Ok(declared_replicas(paths, parent)?),
+    }
+}
+
+fn built_in_replicas(parent: &ObjectMap) -> Replicas {
+    let number = |path: &[&str]| fields::at(parent, path).and_then(Value::as_i64);
+    Replicas {
+        wanted: Some(number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS)),
+        counted: number(&["status", "replicas"]).unwrap_or(0),
+        selector: selector_text(parent),
+    }
+}
+
+/// Numbers are those of 32 bits that upstream cuts them to.
+fn declared_replicas(paths: &ScalePaths, parent: &ObjectMap) -> Result<Replicas, WrongType> {
+    let cut = |number: i64| i64::from(number as i32);
+    let selector = paths.selector.as_ref().map(|path| path.text(parent)).transpose()?.flatten();
+    Ok(Replicas {
+        wanted: paths.spec_replicas.integer(parent)?.map(cut),
+        counted: cut(paths.status_replicas.integer(parent)?.unwrap_or_default()),
+        selector: selector.unwrap_or_default().to_owned(),
+    })
+}
+
+/// A zero in the spec is left out, as `encoding/json` does.
+fn scale(parent: &ObjectMap, wanted: i64, replicas: Replicas) -> ObjectMap {
     let mut metadata = ObjectMap::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = fields::at(parent, &["metadata", field]) {
             metadata.insert(field, value.clone());
         }
     }
-    let number = |path: &[&str]| fields::at(parent, path).and_then(Value::as_i64);
     let mut spec = ObjectMap::new();
-    match number(&["spec", "replicas"]).unwrap_or(DEFAULT_REPLICAS) {
-        0 => {}
-        replicas => {
-            spec.insert("replicas", replicas.into());
-        }
+    if wanted != 0 {
+        spec.insert("replicas", wanted.into());
     }
     let mut status = ObjectMap::new();
-    status.insert("replicas", number(&["status", "replicas"]).unwrap_or(0).into());
-    let selector = selector_text(parent);
-    if !selector.is_empty() {
-        status.insert("selector", selector.into());
+    status.insert("replicas", replicas.counted.into());
+    if !replicas.selector.is_empty() {
+        status.insert("selector", replicas.selector.into());
     }
     let scale = json!({
         "kind": "Scale",
@@ -57,8 +128,15 @@ pub fn of(parent: &ObjectMap) -> ObjectMap {
     }
 }
 
-/// Sets the parent's replicas to those of `scale`; 422 if the number is negative. A missing number means zero.
-pub fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
+/// Sets the parent's replicas to those of a Scale. A missing number means zero.
+pub fn put(resource: &Resource, parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
+    let Some(paths) = &resource.behavior.scale else { return apply(parent, scale, name) };
+    let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
+    Ok(paths.spec_replicas.set(parent, replicas.into())?)
+}
+
+/// 422 if the number is negative.
+fn apply(parent: &mut ObjectMap, scale: &ObjectMap, name: &str) -> Result<(), Error> {
     let replicas = fields::at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";
@@ -113,6 +191,11 @@ fn expression(expression: &ObjectMap) -> Option<(&str, String)> {
 mod tests {
     use super::*;
 
+    fn built_in(parent: &ObjectMap) -> ObjectMap {
+        let replicas = built_in_replicas(parent);
+        scale(parent, replicas.wanted.unwrap_or_default(), replicas)
+    }
+
     fn object(value: Value) -> ObjectMap {
         value.as_object().unwrap().clone()
     }
@@ -141,13 +224,13 @@ mod tests {
             "spec": {"replicas": 3},
             "status": {"replicas": 2, "selector": "a in (1),b=c,c notin (x,y),d,!z"},
         });
-        assert_eq!(Value::Object(of(&object(parent))), want);
+        assert_eq!(Value::Object(built_in(&object(parent))), want);
     }
 
     #[test]
     fn of_little() {
         let parts = |parent: Value| {
-            let scale = of(&object(parent));
+            let scale = built_in(&object(parent));
             (scale["spec"].clone(), scale["status"].clone())
         };
         let controller = json!({"spec": {"replicas": 0, "selector": {"b": "2", "a": "1"}}});

@@ -228,7 +228,9 @@ impl Api {
         let (request, now) = (write.request, now());
         let (object, naming) = write.begin(self, object, found, &now)?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
-        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(&found.object));
+        let resource = request.target.resource;
+        let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));
+        let old_scale = old_scale.transpose()?;
         let old = old_scale.as_ref().or(found.map(|found| &found.object));
         let mut attempt = Attempt::new(self, request, operation, old).with(object);
         attempt.target = write.target(naming.as_ref());
@@ -245,7 +247,7 @@ impl Api {
         }
         let parent;
         (attempt.object, parent) = match is_scale {
-            true => (Some(scale::of(&object)), Some(object)),
+            true => (Some(scale::of(resource, &object)?), Some(object)),
             false => (Some(object), None),
         };
         write.admit(&attempt).await?;
@@ -253,7 +255,7 @@ impl Api {
         let mut requires = attempt.requires;
         requires.extend_from_slice(write.relies_on);
         let next = match found {
-            Some(found) => update::next(request.target.resource, object, &found.object),
+            Some(found) => update::next(resource, object, &found.object),
             None => Next::Put(object),
         };
         Ok(Ready { next, requires, naming, advised: true })

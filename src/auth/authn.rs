@@ -1,4 +1,4 @@
-//! Authentication: a verified client certificate first, then a bearer token, as upstream's union does.
+//! Authentication: by a verified client certificate, otherwise by a bearer token, like upstream's union.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
 use super::token_file::Tokens;
 use crate::user::User;
 
-/// The extra field in which upstream says which credential was used.
+/// The extra field that names the credential that was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Paths that need no credentials: upstream's `system:public-info-viewer`. Single checks such as
-/// `/readyz/ping` are not among them, because they tell why they fail.
+/// Paths that need no credentials: upstream's `system:public-info-viewer`. Single checks such as `/readyz/ping` are not
+/// among them, since they tell why they fail.
 const OPEN_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// Whether `path` is served without credentials.
@@ -23,14 +23,14 @@ pub fn is_open_path(path: &str) -> bool {
     OPEN_PATHS.contains(&path)
 }
 
-/// Credentials that name nobody.
+/// The credentials are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Unauthorized")]
 pub struct Unauthorized;
 
-/// Turns credentials into a [`User`].
+/// Finds the [`User`] of credentials.
 ///
-/// Cheap to clone; clones know the same credentials.
+/// Cheap to clone; clones share their credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Authenticator {
     tokens: Arc<ArcSwap<Tokens>>,
@@ -41,7 +41,7 @@ impl Authenticator {
         Self { tokens: Arc::new(ArcSwap::from_pointee(tokens)) }
     }
 
-    /// From the next request on these tokens are known, and no others. Whether that is a change.
+    /// Replaces all tokens from the next request on. Returns whether they have changed.
     pub fn replace_tokens(&self, tokens: Tokens) -> bool {
         let changed = **self.tokens.load() != tokens;
         if changed {
@@ -50,9 +50,9 @@ impl Authenticator {
         changed
     }
 
-    /// `certificate` is who the client's certificate names, `authorization` the header of the request.
-    /// `Ok(None)` means that there were no credentials at all: refuse unless [`is_open_path`].
-    /// A token that nobody has is refused everywhere, as upstream does.
+    /// `certificate` is the user of the client's certificate, `authorization` the request's header. `Ok(None)` means
+    /// that there are no credentials: refuse the request unless [`is_open_path`]. An unknown token is refused on every
+    /// path, as upstream does.
     pub fn authenticate(
         &self,
         certificate: Option<Arc<User>>,
@@ -68,7 +68,7 @@ impl Authenticator {
     }
 }
 
-/// The token of `Bearer <token>`; other schemes are none of ours, as if the header were absent.
+/// The token of `Bearer <token>`. Other schemes are ignored, as if the header were absent.
 fn bearer_token(header: &[u8]) -> Option<&str> {
     let header = std::str::from_utf8(header).ok()?.trim();
     let mut parts = header.splitn(3, ' ');
@@ -77,8 +77,8 @@ fn bearer_token(header: &[u8]) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The user that a certificate names: common name and organizations. The caller has verified it.
-/// `None` when it is not a certificate or names nobody.
+/// The user that a certificate names by its common name and organizations. The caller has verified the certificate.
+/// `None` if it is malformed or names nobody.
 pub fn user_of_certificate(der: &[u8]) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let subject = certificate.subject();
@@ -88,7 +88,7 @@ pub fn user_of_certificate(der: &[u8]) -> Option<User> {
     Some(User { name: name.to_owned(), uid: String::new(), groups, extra }.authenticated())
 }
 
-/// Go keeps the last of several common names.
+/// Of several common names, Go uses the last one.
 fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
     subject.iter_common_name().last()?.as_str().ok()
 }

@@ -1,41 +1,42 @@
-//! Authorization: what a request wants to do, who decides, and how a refusal reads.
+//! Authorization: the attributes of a request, who decides, and the text of a refusal.
 
 use crate::gotext::quote;
 use crate::schema::names::GroupResource;
 use crate::user::{MASTERS, User};
 
-/// What a request wants to do. Of requests outside the resource API only `user`, `verb` and `path` count;
-/// `resource` is empty there.
+/// The attributes of a request. Outside the resource API, only `user`, `verb` and `path` are used, and `resource` is
+/// empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     pub user: &'a User,
-    /// An API verb, or the HTTP method in lower case outside the resource API.
+    /// A verb of the API; outside the resource API, the HTTP method in lower case.
     pub verb: &'a str,
     /// Empty for the core group.
     pub group: &'a str,
     pub version: &'a str,
     pub resource: &'a str,
     pub subresource: &'a str,
-    /// Empty at the cluster scope.
+    /// Empty for the cluster scope.
     pub namespace: &'a str,
     pub name: &'a str,
     pub path: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// Of a request outside the resource API, such as `/metrics`.
+    /// A request outside the resource API, such as `/metrics`.
     pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
         let (group, version, resource) = ("", "", "");
         Self { user, verb, group, version, resource, subresource: "", namespace: "", name: "", path }
     }
 
-    /// The same in a namespace. A request to a namespace itself is made in it, as upstream's request info has it.
+    /// The attributes for a namespace. A request for a Namespace object counts as made in that namespace, as in
+    /// upstream's request info.
     pub fn within(self, namespace: &'a str) -> Self {
         let is_namespace = self.group.is_empty() && self.resource == "namespaces" && !self.name.is_empty();
         Self { namespace: if is_namespace { self.name } else { namespace }, ..self }
     }
 
-    /// Upstream's `responsewriters.Forbidden`; `reason` is what the authorizer adds, often nothing.
+    /// Upstream's `responsewriters.Forbidden`. `reason` comes from the authorizer and is often empty.
     pub fn forbidden(&self, reason: &str) -> Forbidden {
         let what = if self.resource.is_empty() { self.path_denial() } else { self.resource_denial() };
         let what = without_markup(&what);
@@ -65,12 +66,12 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Upstream's errors never look like HTML, for the sake of browsers that guess.
+/// Escapes text, since upstream's errors never look like HTML to browsers that guess.
 fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A request that an [`Authorizer`] denies, in upstream's words.
+/// A request that an [`Authorizer`] has denied, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
     /// `reason` follows `… is forbidden: `.
@@ -81,21 +82,21 @@ pub enum Forbidden {
     Path(String),
 }
 
-/// What an [`Authorizer`] says.
+/// The decision of an [`Authorizer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Allow,
-    /// `reason` goes to the client; may be empty.
+    /// `reason` is sent to the client, and may be empty.
     Deny {
         reason: String,
     },
 }
 
-/// Decides from what it holds in memory: it is asked on every request and must not wait.
+/// Decides by what it has in memory: it is called for every request and must not wait.
 pub trait Authorizer: Send + Sync {
     fn decide(&self, attributes: &Attributes<'_>) -> Decision;
 
-    /// [`Self::decide`] as a result, with upstream's 403.
+    /// Like [`Self::decide`], with upstream's 403 as the error.
     fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Forbidden> {
         match self.decide(attributes) {
             Decision::Allow => Ok(()),
@@ -104,9 +105,9 @@ pub trait Authorizer: Send + Sync {
     }
 }
 
-/// Members of `system:masters` may do everything, everybody else nothing.
+/// Members of `system:masters` may do everything, all others nothing.
 ///
-/// RBAC's place: an `auth::rbac` authorizer will be asked after this one has not allowed.
+/// RBAC will be an authorizer that is asked if this one has not allowed the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MastersOnly;
 
@@ -120,7 +121,7 @@ impl Authorizer for MastersOnly {
     }
 }
 
-/// Everybody who has shown a credential may do everything. (Who has shown none gets no further than the open paths.)
+/// Every authenticated user may do everything. (Others can only reach the open paths.)
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
 

@@ -1,9 +1,9 @@
-//! The certificates of a data directory, in `<data-dir>/pki`: a CA, a serving certificate and an admin's
-//! client certificate, made on first start and kept.
+//! The certificates of a data directory, in `<data-dir>/pki`: a CA, a serving certificate and an admin's client
+//! certificate, created on first start and kept.
 //!
-//! Keys are made once and never replaced, so that processes that share the directory agree on them;
-//! certificates follow from the keys and are issued again when they no longer fit. Flags put other files in their place,
-//! and what nothing is signed by or trusted for is not made.
+//! Keys are created once and never replaced, so that processes that share the directory agree on them; certificates are
+//! derived from the keys and issued again when they no longer fit. Flags replace some of the files. A certificate that
+//! is not needed then is not created.
 
 mod files;
 mod issue;
@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use kubeconfig::{Kubeconfig, client_url};
 
-/// What went wrong, and with which file.
+/// What failed, and with which file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read {}: {source}", path.display())]
@@ -38,7 +38,7 @@ pub enum Error {
     Issue { path: PathBuf, reason: String },
 }
 
-/// By which names and addresses the server can be reached, beyond the well-known ones.
+/// Names and addresses of the server beyond the well-known ones.
 #[derive(Clone, Debug)]
 pub struct ServingNames {
     pub bind_address: IpAddr,
@@ -47,17 +47,17 @@ pub struct ServingNames {
     pub extra: Vec<String>,
 }
 
-/// Files that stand in for the ones of the data directory, by kube-apiserver's flags.
+/// Files that replace those of the data directory, by kube-apiserver's flags.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--client-ca-file`: the only CAs whose client certificates are accepted. Our own is trusted only if its certificate
-    /// is in the file too, and only then there is an admin.
+    /// `--client-ca-file`: the only CAs whose client certificates are accepted. The directory's own CA is trusted only
+    /// if this file contains it, and only then there is an admin.
     pub client_ca_file: Option<PathBuf>,
     /// `--tls-cert-file` and `--tls-private-key-file`.
     pub serving: Option<(PathBuf, PathBuf)>,
 }
 
-/// Where a server's certificates come from.
+/// The sources of a server's certificates.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub dir: PathBuf,
@@ -65,7 +65,7 @@ pub struct Sources {
     pub overrides: Overrides,
 }
 
-/// What the server shows to its clients.
+/// The certificate with which the server authenticates itself.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Serving {
     pub chain: Vec<CertificateDer<'static>>,
@@ -73,14 +73,14 @@ pub struct Serving {
     pem: String,
 }
 
-/// A client that may do everything.
+/// The credentials of a client that may do everything.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Admin {
-    /// PEM.
+    /// In PEM.
     pub certificate: String,
-    /// PEM.
+    /// In PEM.
     pub key: String,
-    /// PEM by which the client can verify the serving certificate.
+    /// In PEM: the certificates by which the client can verify the server.
     pub server_authority: String,
 }
 
@@ -88,14 +88,14 @@ pub struct Admin {
 #[derive(Debug)]
 pub struct Pki {
     pub serving: Serving,
-    /// Who may sign client certificates.
+    /// The CAs whose client certificates are accepted.
     pub client_roots: Vec<CertificateDer<'static>>,
-    /// `None` if our own CA is not among these.
+    /// `None` if the directory's own CA is not among the client CAs.
     pub admin: Option<Admin>,
 }
 
 impl Sources {
-    /// Loads what is in the directory and makes what is missing or no longer fits.
+    /// Loads the certificates of the directory, and issues those that are missing or no longer fit.
     pub fn ensure(&self, now: SystemTime) -> Result<Pki, Error> {
         if self.has_own_ca()? {
             files::create_dir(&self.dir)?;
@@ -105,7 +105,7 @@ impl Sources {
         Ok(Pki { client_roots: self.client_roots(now)?, admin: self.admin(&serving, now)?, serving })
     }
 
-    /// The serving certificate of now; ours is issued again some time before its end.
+    /// The present serving certificate. The server's own one is renewed some time before it expires.
     pub fn serving(&self, now: SystemTime) -> Result<Serving, Error> {
         if let Some((certificate, key)) = &self.overrides.serving {
             return Serving::load(certificate, key);
@@ -115,7 +115,7 @@ impl Sources {
         Serving::load(&self.dir.join("apiserver.crt"), &self.dir.join("apiserver.key"))
     }
 
-    /// The CAs of now that vouch for clients.
+    /// The CAs of client certificates at present.
     pub fn client_roots(&self, now: SystemTime) -> Result<Vec<CertificateDer<'static>>, Error> {
         match &self.overrides.client_ca_file {
             Some(file) => certificates(file, &files::read(file)?),
@@ -123,20 +123,20 @@ impl Sources {
         }
     }
 
-    /// The admin of now, if our own CA is trusted; the certificate is issued again some time before its end.
+    /// The present admin, if the directory's own CA is trusted. The certificate is renewed some time before it expires.
     pub fn admin(&self, serving: &Serving, now: SystemTime) -> Result<Option<Admin>, Error> {
         if !self.trusts_own_ca()? {
             return Ok(None);
         }
         let ca = issue::Ca::load(&self.dir, now)?;
         let leaf = ca.leaf(&self.dir, "admin", &issue::Profile::Admin, now)?;
-        // A foreign chain may end in its CA, and Go accepts a server whose own certificate is trusted.
+        // A foreign chain may end with its CA, and Go accepts a server whose own certificate is trusted.
         let foreign = self.overrides.serving.as_ref().map(|_| serving.pem.as_str());
         let server_authority = [ca.pem.trim_end(), foreign.unwrap_or_default().trim_end(), ""].join("\n");
         Ok(Some(Admin { certificate: leaf.certificate, key: leaf.key, server_authority }))
     }
 
-    /// Whether anything is signed by our own CA, whose key need not lie about otherwise.
+    /// Whether the own CA signs anything; otherwise its key need not exist.
     fn has_own_ca(&self) -> Result<bool, Error> {
         Ok(self.overrides.serving.is_none() || self.trusts_own_ca()?)
     }
@@ -167,7 +167,7 @@ impl Serving {
     }
 }
 
-/// Every certificate of a PEM file; at least one.
+/// All certificates of a PEM file, which must contain at least one.
 fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bad = |reason: String| Error::BadCertificate { path: path.to_owned(), reason };
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();

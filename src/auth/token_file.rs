@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::user::User;
 
-/// The users by their token.
+/// The users by their tokens.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     users: HashMap<String, Arc<User>>,
 }
 
-/// A token file that cannot be used. Its text never holds a token.
+/// Why a token file cannot be used. The text never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read token file {}: {source}", path.display())]
@@ -23,7 +23,7 @@ pub enum Error {
     Parse { path: PathBuf, source: ParseError },
 }
 
-/// What is wrong with which line, counted from 1.
+/// The problem of a line; lines are counted from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ParseError {
@@ -54,7 +54,7 @@ impl Tokens {
         Self::parse(&text).map_err(|source| Error::Parse { path: path.to_owned(), source })
     }
 
-    /// Stricter than upstream, which warns about empty and repeated tokens and goes on.
+    /// Stricter than upstream, which only warns about empty and repeated tokens.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut users = HashMap::new();
         let mut records = Records::new(text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -92,8 +92,8 @@ fn split_groups(list: &str) -> Vec<String> {
     list.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect()
 }
 
-/// A reader of CSV by the rules of Go's `encoding/csv`: blank lines are skipped, `""` in a quoted field
-/// is a quote, and quoted fields may hold commas and line ends.
+/// A CSV reader with the rules of Go's `encoding/csv`: blank lines are skipped, `""` in a quoted field is a quote, and
+/// quoted fields may contain commas and line ends.
 struct Records<'a> {
     chars: Peekable<Chars<'a>>,
     line: usize,

@@ -1,4 +1,4 @@
-//! What tells people that a server is ready, and where.
+//! The message that a server is ready, for people.
 
 use std::io::Write as _;
 
@@ -6,9 +6,9 @@ use crate::http::discovery::version;
 use crate::server::Server;
 use crate::server::datastore::Datastore;
 
-/// Prints where the server is and how kubectl finds it.
+/// Prints the server's URL, and how kubectl reaches it.
 pub fn print(server: &Server, store: &Datastore) {
-    // Whoever started the server may have closed its standard output; that is no reason to end.
+    // The standard output may be closed, which is no reason to end.
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{}", banner(server, store)).and_then(|()| out.flush());
 }
@@ -29,7 +29,7 @@ fn banner(server: &Server, store: &Datastore) -> String {
     )
 }
 
-/// Quoted where a shell would otherwise take it apart.
+/// Quotes a text if a shell would split or expand it.
 fn for_shell(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! What the flags of `rowplane serve` come to.
+//! The result of parsing the flags of `rowplane serve`.
 
 use clap::ValueEnum;
 

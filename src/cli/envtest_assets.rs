@@ -1,4 +1,4 @@
-//! `rowplane envtest-assets DIR`: a directory in which test environments find kube-apiserver, etcd and kubectl.
+//! `rowplane envtest-assets DIR`: fills a directory in which test environments find kube-apiserver, etcd and kubectl.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 
-/// Names by which this program is another's stand-in.
+/// Names of programs that this program can replace.
 pub const STAND_INS: [&str; 2] = ["kube-apiserver", "etcd"];
 const KUBECTL: &str = "kubectl";
 
-/// Fills the directory, and says what it did and how it is used.
+/// Fills the directory, and prints what it did and how to use it.
 pub fn fill(dir: &Path) -> Result<(), Error> {
     let failed = |source| Error::Assets { path: dir.to_owned(), source };
     std::fs::create_dir_all(dir).map_err(failed)?;
@@ -29,7 +29,7 @@ pub fn fill(dir: &Path) -> Result<(), Error> {
     writeln!(out, "{missing}export KUBEBUILDER_ASSETS={}", dir.display()).map_err(Error::Output)
 }
 
-/// A link, in place of what an earlier call has put there.
+/// Creates a link, replacing one of an earlier call.
 fn put(dir: &Path, name: &str, program: &Path) -> io::Result<()> {
     let link = dir.join(name);
     if link.symlink_metadata().is_ok_and(|found| found.is_symlink()) {

@@ -11,14 +11,14 @@ use crate::tasks::Failure;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A flag, or the environment variable for one.
+    /// An error in a flag, or in the environment variable of a flag.
     #[error("{0}")]
     Usage(String),
     #[error("{0} is already in use; choose another with --bind-address and --secure-port")]
     PortTaken(SocketAddr),
     #[error("the host's name {0:?} cannot be this server's: {1}; give another with --hostname-override")]
     Hostname(String, String),
-    /// What kube-apiserver and etcd refuse with 1.
+    /// Errors for which kube-apiserver and etcd exit with 1.
     #[error("{0}")]
     Refused(String),
     #[error("a store in memory is its server's alone")]
@@ -46,14 +46,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// clap's message without its hints and usage, which take many lines.
+    /// clap's message without hints and usage, which take many lines.
     pub(super) fn usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim();
         Error::Usage(message.strip_prefix("error: ").unwrap_or(message).to_owned())
     }
 
-    /// 2 for a command line that cannot be understood, as clap does; 1 for everything else.
+    /// 2 for a malformed command line, as clap does; 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
@@ -61,14 +61,14 @@ impl Error {
         }
     }
 
-    /// The message, with line ends that came from elsewhere folded away.
+    /// The message on one line: line ends in texts of other programs become blanks.
     pub fn one_line(&self) -> String {
         one_line(&self.to_string())
     }
 }
 
 impl From<server::Error> for Error {
-    /// Names the flags that would help.
+    /// Converts errors whose messages should name a flag.
     fn from(error: server::Error) -> Self {
         match error {
             server::Error::PortTaken(address) => Error::PortTaken(address),

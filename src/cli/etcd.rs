@@ -1,5 +1,5 @@
-//! `etcd`: a stand-in for whoever starts one beside kube-apiserver, as test environments do. It answers health checks on
-//! the addresses it is told, and keeps nothing (`docs/spec/cluster.md`, 4.3).
+//! `etcd`: a stand-in for programs that start an etcd beside kube-apiserver, as test environments do. It answers health
+//! checks on the given addresses, and stores nothing (`docs/spec/cluster.md`, 4.3).
 
 use std::net::SocketAddr;
 
@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use super::error::Error;
 use super::signals::Signals;
 
-/// The etcd whose place is taken.
+/// The version of etcd that this program claims to be.
 const VERSION: &str = "3.6.0";
-/// Where an etcd listens that is not told.
+/// The default address.
 const LISTEN: &str = "http://localhost:2379";
 const HELP: &str = "rowplane's stand-in for etcd: it answers health checks and keeps nothing.
 
@@ -30,14 +30,14 @@ These do not, and test environments look for them here:
   --unsafe-no-fsync 'false'
 ";
 
-/// What the command line asks for.
+/// The action that a command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     Serve(Vec<Uri>),
     Print(String),
 }
 
-/// Reads `--x=y`, `--x y` and `-x y`; of all flags one counts.
+/// Parses `--x=y`, `--x y` and `-x y`. All flags but one are ignored.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Asked, Error> {
     let mut urls = LISTEN.to_owned();
     let mut arguments = arguments.into_iter().peekable();
@@ -60,7 +60,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Asked, Error
     Ok(Asked::Serve(urls.split(',').map(parse).collect::<Result<_, _>>()?))
 }
 
-/// Answers until a signal ends it.
+/// Answers requests until a signal arrives.
 pub async fn serve(urls: Vec<Uri>) -> Result<(), Error> {
     let mut signals = Signals::catch().map_err(Error::Signals)?;
     let mut serving = JoinSet::new();
@@ -68,7 +68,7 @@ pub async fn serve(urls: Vec<Uri>) -> Result<(), Error> {
         let listener = bind(&url).await?;
         serving.spawn(async move { axum::serve(listener, router()).await });
     }
-    // Whatever is under way is nobody's loss.
+    // Running requests need not finish.
     signals.next().await;
     Ok(())
 }
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(parse_all(arguments).unwrap(), Asked::Serve(vec![url.clone()]));
         }
         let Asked::Print(help) = parse_all(&["--help"]).unwrap() else { panic!("help") };
-        // What envtest looks for.
+        // envtest searches the help for this flag.
         assert!(help.lines().any(|line| line.trim_start().starts_with("--unsafe-no-fsync")));
         assert!(parse_all(&["--listen-client-urls=unix://x"]).is_err());
     }

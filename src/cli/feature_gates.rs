@@ -1,13 +1,13 @@
-//! `--feature-gates`: upstream's names for what can be switched off.
+//! `--feature-gates`: features with upstream's names that can be switched off.
 
 use crate::gotext;
 
 /// The features that can be switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// Every server holds a lease in kube-system.
+    /// Whether every server holds a lease in kube-system.
     pub api_server_identity: bool,
-    /// Every server registers its storage versions before it writes; takes an identity.
+    /// Whether every server registers its storage versions before it writes; this needs an identity.
     pub storage_version_api: bool,
 }
 
@@ -31,7 +31,7 @@ impl FeatureGates {
         }
     }
 
-    /// `A=true,B=false`; what is not named keeps its default.
+    /// Parses `A=true,B=false`. Other features keep their defaults.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut gates = Self::default();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {

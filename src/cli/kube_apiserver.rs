@@ -1,7 +1,9 @@
-//! kube-apiserver's command line: rowplane in its place, in tests above all (`docs/spec/cluster.md`, 3.3 and 4.2).
+//! kube-apiserver's command line, with which rowplane takes its place, mainly in tests (`docs/spec/cluster.md`, 3.3 and
+//! 4.2).
 //!
-//! The flags become those of `rowplane serve`, whose own are taken too. A flag that has no effect here is taken and named
-//! in the log; one that asks for what rowplane would not do, and which its user relies upon, is refused.
+//! The flags are translated into those of `rowplane serve`, which are accepted, too. A flag without an effect is
+//! accepted and named in the log; a flag is refused if it asks for something that rowplane would not do and that its
+//! user relies on.
 
 mod command_line;
 mod flags;
@@ -20,7 +22,7 @@ use crate::gotext;
 use crate::http::discovery::version;
 use crate::server::config::Authorization;
 
-/// What upstream's plugins do is done by these, whether they are named or not.
+/// Plugins that always run here, whether they are named or not.
 const BUILT_IN_PLUGINS: [&str; 10] = [
     "DefaultIngressClass",
     "DefaultStorageClass",
@@ -63,20 +65,20 @@ const OTHER_PLUGINS: [&str; 27] = [
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
-/// The features of upstream 1.36 (`test/compatibility_lifecycle/reference`) and of the libraries of 1.37, a line each.
+/// The features of upstream 1.36 (`test/compatibility_lifecycle/reference`) and of the libraries of 1.37, one per line.
 const UPSTREAM_FEATURES: &str = include_str!("kube_apiserver/feature_gates.txt");
 const CERT_DIR: &str = "/var/run/kubernetes";
 const BIND_ADDRESS: &str = "0.0.0.0";
 const DATASTORE: &str = "memory:";
 
-/// What the command line comes to.
+/// The result of parsing a command line.
 pub enum Outcome {
-    /// With what the log has to say of the flags.
+    /// The configuration, and notes about flags for the log.
     Run(Box<ServeConfig>, Vec<String>),
     Print(String),
 }
 
-/// What a command line means; the program's name is not among the arguments.
+/// Parses a command line without the program's name.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Outcome, Error> {
     let own = serve_flags();
     let form = |name: &str| match known(name) {
@@ -103,7 +105,7 @@ fn known(name: &str) -> Option<&'static Flag> {
     FLAGS.get(at)
 }
 
-/// The flags on their way to those of `rowplane serve`.
+/// A translation of flags into those of `rowplane serve`.
 struct Translation<'a> {
     values: &'a Values,
     serve: Vec<String>,
@@ -130,14 +132,14 @@ impl<'a> Translation<'a> {
             }
             Some((_, Effect::Serve(target))) => self.serve.push(format!("--{target}={last}")),
             Some((_, Effect::None(reason))) => self.notes.push(format!("--{name} ({reason})")),
-            // An empty value asks for nothing.
+            // An empty value requests nothing.
             Some((_, Effect::Refused)) if last.is_empty() => {}
             Some((_, Effect::Refused)) => self.problems.push(format!("--{name} is not supported yet")),
             Some((form, Effect::Own)) => self.look_at(name, form, last),
         }
     }
 
-    /// Flags of which some values can be followed, and some cannot.
+    /// Handles flags of which only some values are supported.
     fn look_at(&mut self, name: &str, form: Form, last: &str) {
         let list = if form == Form::List { self.list(name) } else { Vec::new() };
         match (name, last) {
@@ -161,7 +163,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Features that upstream has and that are no switch here are as they are.
+    /// Switches rowplane's own features. Features of upstream's that cannot be switched here are ignored and noted.
     fn switch_features(&mut self, pairs: &[&str]) {
         let is_upstreams = |name: &str| UPSTREAM_FEATURES.lines().any(|known| known == name);
         let (mut own, mut ignored) = (Vec::new(), Vec::new());
@@ -209,7 +211,7 @@ impl<'a> Translation<'a> {
         self.values.get(name)?.last().map(String::as_str)
     }
 
-    /// kube-apiserver's default, unless the flag or its variable is set.
+    /// Sets kube-apiserver's default, unless the flag or its environment variable is set.
     fn set_default(&mut self, name: &str, value: &str) {
         let variable = format!("ROWPLANE_{}", name.replace('-', "_").to_uppercase());
         if self.last(name).is_none() && std::env::var_os(variable).is_none() {
@@ -238,7 +240,7 @@ impl<'a> Translation<'a> {
         Authorization::Masters
     }
 
-    /// The files of service accounts are not used, but a path that is wrong is told as the reference tells it.
+    /// The files of service accounts are not used, but a wrong path gets upstream's error.
     fn check_files(&mut self) {
         for flag in ["service-account-key-file", "service-account-signing-key-file"] {
             for path in self.values.get(flag).into_iter().flatten() {
@@ -276,13 +278,13 @@ impl<'a> Translation<'a> {
     }
 }
 
-/// The serving certificate of a `--cert-dir` that has one.
+/// The serving certificate in `--cert-dir`, if there is one.
 fn serving_pair(cert_dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let pair = (cert_dir.join("apiserver.crt"), cert_dir.join("apiserver.key"));
     (pair.0.exists() && pair.1.exists()).then_some(pair)
 }
 
-/// Every flag that is accepted, each at the start of a line: test environments look for them there.
+/// All accepted flags, each at the start of a line: test environments look for them there.
 fn help(own: &[String]) -> String {
     let known = FLAGS.iter().map(|flag| (flag.name, flag.form));
     let own = own.iter().filter(|name| self::known(name).is_none()).map(|name| (name.as_str(), Form::Scalar));

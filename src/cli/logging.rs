@@ -1,4 +1,4 @@
-//! Logs go to standard error, so that standard output holds nothing but what was asked for.
+//! Logs go to standard error, so that standard output contains only what was requested.
 
 use std::io::IsTerminal as _;
 
@@ -19,7 +19,7 @@ pub(super) fn init(config: LogConfig) {
     }
 }
 
-/// Other crates' details drown ours, so they are shown from one level later.
+/// Other crates' details would hide ours, so they are logged from a higher level on.
 fn filter(verbosity: u8) -> EnvFilter {
     EnvFilter::new(match verbosity {
         0..=3 => "warn,rowplane=info",

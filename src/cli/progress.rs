@@ -1,4 +1,4 @@
-//! How far long work is: a bar on a terminal, a line every few seconds elsewhere. Both go to standard error.
+//! Shows the progress of long work: a bar on a terminal, otherwise a line every few seconds. Both go to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio::task::JoinHandle;
 
 use crate::storage::transfer::{Meter, Step};
 
-/// Between two lines. Work that is done sooner says nothing.
+/// The time between two lines. Shorter work prints nothing.
 const LINES: Duration = Duration::from_secs(3);
 const FRAMES: Duration = Duration::from_millis(100);
-/// A bar has so many steps, whatever is counted.
+/// The number of steps of a bar, whatever is counted.
 const WHOLE: u64 = 1000;
 
-/// Shows a meter for as long as it lives.
+/// Shows a meter until it is dropped.
 pub struct Progress {
     meter: Arc<Meter>,
     shower: JoinHandle<()>,
@@ -66,7 +66,7 @@ async fn draw(meter: Arc<Meter>, bar: ProgressBar) {
 async fn print(meter: Arc<Meter>, what: &'static str) {
     loop {
         tokio::time::sleep(LINES).await;
-        // Whoever started the work may have closed its standard error; that is no reason to end.
+        // The standard error may be closed, which is no reason to end.
         let _ = writeln!(io::stderr(), "{}", line(what, &meter));
     }
 }
@@ -114,7 +114,7 @@ mod tests {
         meter.expect(Length::Objects(3000));
         (0..1000).for_each(|_| meter.add(&object));
         assert_eq!(line("backup", &meter), "backup: 33 %, 1,000 objects");
-        // 1 tag, 8 lengths, and what they are the lengths of.
+        // One tag, eight lengths, and the fields themselves.
         meter.expect(Length::Bytes(2000 * (1 + 8 * 4 + 4 + 2 + 1 + 8 + 2 + 100)));
         meter.step(Step::Indexing);
         assert_eq!(line("restore", &meter), "restore: 50 %, 1,000 objects, building the index");

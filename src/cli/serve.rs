@@ -1,4 +1,4 @@
-//! `rowplane serve`: a server until a signal ends it.
+//! `rowplane serve`: runs a server until a signal arrives.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::server::start::{Application, BuildError, Environment};
 use crate::server::{Server, application, open_files};
 use crate::tasks::Failure;
 
-/// How long a server that cannot go on may take to end.
+/// How long a server that has failed may take to end.
 const ABANDONED: Duration = Duration::from_secs(5);
 
-/// What is printed once the server is ready.
+/// Whether to print a message once the server is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Banner {
     Print,
     Omit,
 }
 
-/// Runs a server until a signal ends it.
+/// Runs a server until a signal arrives.
 pub async fn serve(config: Config, banner: Banner) -> Result<(), Error> {
     serve_with(config, banner, application::build).await
 }
 
-/// The same, for an application that is built in another way.
+/// Like [`serve`], for an application that `build` makes.
 pub async fn serve_with<B>(config: Config, banner: Banner, build: B) -> Result<(), Error>
 where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
@@ -35,7 +35,7 @@ where
     let store = config.datastore.clone();
     let server = tokio::select! {
         started = Server::builder().config(config).start_with(build) => started?,
-        // Nothing has been promised to anybody yet.
+        // The server has not promised anything to anybody yet.
         _ = signals.next() => return Ok(()),
     };
     if banner == Banner::Print {
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// Ends a server that cannot go on: what can still be answered is, for a short while.
+/// Ends a server that has failed. Running requests may finish within a short time.
 async fn abandon(server: Server, failure: Failure) -> Result<(), Error> {
     if tokio::time::timeout(ABANDONED, server.stop()).await.is_err() {
         tracing::warn!("not everything has ended in time");

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Both signals that ask a server to go; caught from creation on.
+/// The signals that ask a server to end, caught from creation on.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,

@@ -1,4 +1,4 @@
-//! `rowplane status`: which objects a store holds, in which encodings, and what its servers encode in.
+//! `rowplane status`: the objects in a store, their encodings, and the encodings of the registered servers.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -17,17 +17,17 @@ use crate::storage::transfer::{Length, StoredObject};
 
 const HEAD: [&str; 5] = ["RESOURCE", "OBJECTS", "STORED VERSIONS", "COMMON ENCODING VERSION", "SERVERS"];
 
-/// Between two looks at the migrations; servers report as often.
+/// The time between two checks of the migrations; servers report as often.
 const LOOKS: Duration = Duration::from_secs(1);
 
-/// Whether to wait for the migrations that have not ended.
+/// Whether to wait for running migrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitMigrations {
     Yes,
     No,
 }
 
-/// Reads a store that servers may be running on.
+/// Reads a store while servers may be running on it.
 pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<Inventory, Error> {
     if wait == WaitMigrations::Yes {
         wait_for_migrations(datastore).await?;
@@ -39,7 +39,7 @@ pub async fn inventory(datastore: &Datastore, wait: WaitMigrations) -> Result<In
     })
 }
 
-/// Returns once no migration runs or waits for its turn. Shows how far those are that it has waited for.
+/// Returns once no migration is running or waiting. Shows the progress of those for which it waits.
 async fn wait_for_migrations(datastore: &Datastore) -> Result<(), Error> {
     let shown = Progress::show("migrations");
     let mut waited_for = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the command line comes to, and how it is refused.
+//! The result of parsing command lines, and their errors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +89,7 @@ fn refusals_are_one_line_and_name_the_flag() {
     }
 }
 
-/// A server whose application stops by setting this.
+/// A server whose application sets the flag when it is stopped.
 async fn serve_until_failure(fail: impl FnOnce(&crate::tasks::Tasks, std::path::PathBuf)) -> (Error, bool) {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = format!("--data-dir={}", directory.path().display());

@@ -1,5 +1,5 @@
-//! `rowplane backup`, `rowplane restore` and `rowplane migrate`: a whole store into a file, out of one, and from one
-//! database into another.
+//! `rowplane backup`, `rowplane restore` and `rowplane migrate`: move a whole store into a file, out of one, or into
+//! another database.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -16,18 +16,18 @@ use crate::storage::sqlite::Sqlite;
 use crate::storage::transfer::{Counts, Export, Meter};
 use crate::storage::{Backend as _, backup as format};
 
-/// What is read from a file, or written to it, at a time.
+/// The size of the buffer for reading and writing files.
 const FILE_BUFFER: usize = 1 << 20;
 
-/// What has been moved.
+/// The result of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Whose state it is.
+    /// The revision of the state that was moved.
     pub revision: Revision,
     pub objects: Counts,
 }
 
-/// Writes the newest state of a store to a file, which is there under its name only once it is whole and durable.
+/// Writes the newest state of a store to a file. The file gets its name only once it is complete and durable.
 pub async fn backup(datastore: &Datastore, path: &Path) -> Result<Summary, Error> {
     let shown = Progress::show("backup");
     let export = export(datastore).await?;
@@ -40,7 +40,7 @@ pub async fn backup(datastore: &Datastore, path: &Path) -> Result<Summary, Error
     Ok(Summary { revision, objects })
 }
 
-/// Fills a new store from a file. If anything is wrong with the file, the store stays empty.
+/// Fills a new store from a file. If the file is damaged, the store stays empty.
 pub async fn restore(path: &Path, datastore: &Datastore) -> Result<Summary, Error> {
     let failed = |source| Error::BackupFile { path: path.to_owned(), source };
     let open = || File::open(path).map_err(failed);
@@ -51,14 +51,14 @@ pub async fn restore(path: &Path, datastore: &Datastore) -> Result<Summary, Erro
     match import(export, datastore, shown.meter()).await {
         Ok(summary) => Ok(summary),
         Err(error) => {
-            // A damaged file is called so, whatever the database has made of it.
+            // If the file is damaged, that is the error to report, whatever error the database has raised.
             format::check(BufReader::with_capacity(FILE_BUFFER, open()?))?;
             Err(error)
         }
     }
 }
 
-/// Fills a new store with the newest state of another.
+/// Fills a new store with the newest state of another one.
 pub async fn migrate(from: &Datastore, to: &Datastore) -> Result<Summary, Error> {
     let shown = Progress::show("migrate");
     import(export(from).await?, to, shown.meter()).await
@@ -96,7 +96,7 @@ async fn import(export: Export, datastore: &Datastore, meter: &Meter) -> Result<
 }
 
 impl Summary {
-    /// A line per resource.
+    /// Prints a line per resource.
     pub fn print(&self) -> Result<(), Error> {
         let mut out = io::stdout().lock();
         let mut text = String::new();
@@ -109,7 +109,8 @@ impl Summary {
     }
 }
 
-/// A file under another name; removed if it is not published. It holds secrets, so only its owner may read it.
+/// A file under a temporary name, removed unless it is published. Only its owner may read it, since it contains
+/// secrets.
 struct Partial {
     file: File,
     path: PathBuf,
@@ -134,7 +135,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After a rename there is nothing left to remove.
+        // After publication the temporary name no longer exists.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! What requests share: the application behind the listener.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::auth::authorizer::Authorizer;
 use crate::long_work::Lanes;
 use crate::metrics::Metrics;
 
-/// Everything a request may need.
+/// Everything that a request may need.
 pub struct App {
     pub api: Arc<Api>,
     pub gate: Gate,
@@ -29,23 +29,23 @@ pub struct App {
     pub lanes: Lanes,
 }
 
-/// What decides who may come in, also while the server starts.
+/// Authenticates and authorizes requests, also while the server starts.
 pub struct Door {
     pub authenticator: Authenticator,
     pub authorizer: Arc<dyn Authorizer>,
-    /// The share of requests of HTTP/2 after which a connection is told to go, so that replicas behind one address get
-    /// their share of connections.
+    /// The share of HTTP/2 requests after which the connection is told to close, so that clients behind one address
+    /// spread over all replicas.
     pub goaway_chance: f64,
-    /// Cancelled when the server begins to drain.
+    /// Cancelled when the server starts to drain.
     pub shutdown: CancellationToken,
 }
 
-/// What a request may cost.
+/// Limits of a single request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes.
+    /// In bytes.
     pub request_body: usize,
-    /// For all requests but watches.
+    /// The limit for all requests except watches.
     pub request_time: Duration,
     pub in_flight: InFlightLimits,
 }

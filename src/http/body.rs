@@ -1,7 +1,7 @@
-//! Streaming bodies: lists and watches. Their memory does not grow with what they carry.
+//! Streaming bodies of lists and watches, whose memory does not grow with the number of objects.
 //!
-//! None of it holds a thread of the runtime for long: what takes more than a copy is made a few objects at a time, or
-//! on a thread of its own.
+//! No step holds a thread of the runtime for long: work beyond copying is done for a few objects at a time, or on a
+//! thread of its own.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,21 +27,22 @@ use crate::metrics::LongRunning;
 use crate::protowire::write::{append_bytes, size_of_bytes};
 use crate::tree::Value;
 
-/// Small objects are copied into chunks of about this many bytes: fewer, larger writes (measured: 64 to 256 KB).
+/// Small objects are joined to chunks of about this many bytes, for fewer and larger writes (measured: 64 to 256 KB).
 const CHUNK: usize = 128 << 10;
 
-/// Messages, rows and the like made before other requests get their turn on this thread: each takes some ten
+/// How many messages, rows and the like are made before other requests get the thread: each takes about ten
 /// microseconds.
 const MADE_AT_ONCE: usize = 64;
 
-/// Objects of up to so many bytes are indented, or written as YAML, where they are: that takes a few milliseconds.
+/// Objects of up to this many bytes are indented, or written as YAML, on the runtime's thread, which takes a few
+/// milliseconds. Larger ones get a thread of their own.
 const PRINTED_AT_ONCE: usize = 256 << 10;
 
-/// One object as the whole answer.
+/// The body of an answer with one object.
 pub async fn object(encoder: Encoder, answer: Answer, printing: &Printing) -> Result<Vec<u8>, Error> {
     let long = match &answer {
         Answer::Stored(object) => object.size() > PRINTED_AT_ONCE,
-        // Nobody knows.
+        // The size is unknown.
         Answer::Unstored(_) => true,
     };
     if long && (encoder.pretty || encoder.media == MediaType::Yaml || encoder.makes_items()) {
@@ -50,7 +51,7 @@ pub async fn object(encoder: Encoder, answer: Answer, printing: &Printing) -> Re
     encoder.answer(&answer)
 }
 
-/// A list as a body. Fails if the first items cannot be had; a later failure breaks the body off, which the client
+/// The body of a list. Fails if the first items cannot be read; a later failure aborts the body, which the client
 /// notices.
 pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Result<Body, Error> {
     if encoder.media == MediaType::Protobuf {
@@ -83,23 +84,23 @@ pub async fn list(encoder: Encoder, mut list: List, printing: &Printing) -> Resu
 struct ListWriter {
     encoder: Encoder,
     out: Vec<u8>,
-    /// Items that are there and not written.
+    /// Items that have been read but not written.
     pending: std::vec::IntoIter<Arc<Object>>,
     written: usize,
 }
 
 impl ListWriter {
-    /// `out` is what stands before the items.
+    /// `out` contains the text before the first item.
     fn new(encoder: Encoder, out: Vec<u8>) -> Self {
         Self { encoder, out, pending: Vec::new().into_iter(), written: 0 }
     }
 
-    /// What has been written since the last time.
+    /// Takes the bytes that were written since the last call.
     fn take(&mut self) -> Bytes {
         std::mem::replace(&mut self.out, Vec::with_capacity(CHUNK + CHUNK / 4)).into()
     }
 
-    /// Writes items until there are `enough` bytes. Returns true after the last one.
+    /// Writes items until there are `enough` bytes. Returns true after the last item.
     async fn fill(&mut self, items: &mut Items, enough: usize) -> Result<bool, Error> {
         while self.out.len() < enough {
             if let Some(object) = self.pending.next() {
@@ -130,7 +131,8 @@ impl ListWriter {
     }
 }
 
-/// For people, for YAML, and for the one kind whose rows have an order of their own.
+/// Reads the whole list first: needed for indented JSON, for YAML, and for the one kind whose rows have an order of
+/// their own.
 async fn whole_list(encoder: Encoder, mut list: List, printing: &Printing) -> Result<Body, Error> {
     let (mut objects, mut size) = (Vec::new(), 0);
     while let Some(chunk) = list.items.next().await {
@@ -169,8 +171,8 @@ fn print_list(encoder: Encoder, head: Vec<u8>, mut objects: Vec<Arc<Object>>) ->
     encode(&value, media, pretty)
 }
 
-/// A list in protobuf says first how long it is: a sum where the messages are there, else they are made before the
-/// first byte is sent. What is held meanwhile are references to what all lists share.
+/// The body of a protobuf list. Its length comes first, so all messages are made before the first byte is sent;
+/// messages of stored objects exist already, or are made and shared, so that only references are held meanwhile.
 async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> {
     let head = encoder.protobuf_list_head(&list)?;
     let (mut items, mut length, mut made, mut turn) = (Vec::new(), 0, 0, Turn::default());
@@ -178,7 +180,7 @@ async fn protobuf_list(encoder: Encoder, mut list: List) -> Result<Body, Error> 
         for object in objects? {
             made += usize::from(object.made_size() == 0);
             let item = encoder.protobuf_item(object)?;
-            // Now, as later the object has to be fetched from memory again.
+            // Done now, while the object is in the processor's cache.
             length += size_of_bytes(head.items_number, item.bytes().len());
             items.push(item);
             if turn.take(1) || made == MADE_AT_ONCE {
@@ -204,7 +206,7 @@ struct ProtobufWriter {
 }
 
 impl ProtobufWriter {
-    /// The next chunk; the last one ends the list.
+    /// The next chunk. The last one contains the end of the list.
     fn fill(&mut self) -> Bytes {
         while self.out.len() < CHUNK
             && let Some(item) = self.items.next()
@@ -218,7 +220,7 @@ impl ProtobufWriter {
     }
 }
 
-/// A watch as a body; `counter` counts the events sent, and `active` lives as long as the watch does.
+/// The body of a watch. `counter` counts the events that are sent; `active` lives as long as the watch.
 pub fn watch(encoder: Encoder, watch: Watch, counter: Counter, active: LongRunning) -> Body {
     let state = WatchWriter {
         encoder,
@@ -251,7 +253,7 @@ impl WatchWriter {
             self.pending = self.watch.as_mut()?.next().await?.into_iter();
         }
         let first = self.next_frame()?;
-        // The frame of one event is shared by all watchers, and large ones are not worth copying.
+        // Sent alone without a copy: all watchers share an event's frame, and large frames are not worth joining.
         if self.pending.len() == 0 || first.len() >= CHUNK {
             return Some(first);
         }

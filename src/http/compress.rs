@@ -1,5 +1,6 @@
-//! gzip for large answers, by upstream's rule (apiserver `deferredResponseWriter`): the client takes gzip and the
-//! body has more than 128 KiB. Lists are compressed as they are written; of watches those that begin with a list.
+//! gzip for large answers, by upstream's rule (apiserver `deferredResponseWriter`): the client accepts gzip and the
+//! body has more than 128 KiB. Lists are compressed while they are streamed. Of watches, only those that start with a
+//! list are compressed.
 
 use std::io::{self, Write};
 
@@ -12,14 +13,14 @@ use flate2::write::GzEncoder;
 use futures_util::{StreamExt, stream};
 use http_body::Body as _;
 
-/// The largest body that is sent as it is.
+/// The largest body that is not compressed.
 const THRESHOLD: u64 = 128 << 10;
 
-/// Bytes compressed before other requests get their turn on this thread: about a millisecond's work.
+/// How many bytes are compressed before other requests get the thread: about a millisecond's work.
 const AT_ONCE: usize = 128 << 10;
 
-/// Compresses the body of an answer to a request with these headers if it is large enough. A body that does not say
-/// how long it is, is: lists are streamed only behind a first chunk of the threshold's size.
+/// Compresses the body of an answer to a request with these headers, if the body is large enough. A body of unknown
+/// length counts as large: lists are streamed only if their first chunk exceeds the threshold.
 pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
     let large = response.body().size_hint().exact().is_none_or(|length| length > THRESHOLD);
     if !large || !names_gzip(request) || response.headers().contains_key(header::CONTENT_ENCODING) {
@@ -31,8 +32,8 @@ pub fn compress(request: &HeaderMap, mut response: Response) -> Response {
     response
 }
 
-/// Compresses the stream of a watch, of whatever size. Each chunk is a member of its own, so that nothing is held while
-/// a watch waits (KEP-3157, feature gate `WatchListCompression`).
+/// Compresses the stream of a watch, whatever its size. Each chunk becomes a gzip member of its own, so that no data is
+/// held back while the watch waits (KEP-3157, feature gate `WatchListCompression`).
 pub fn compress_stream(request: &HeaderMap, mut response: Response) -> Response {
     if !names_gzip(request) {
         return response;
@@ -52,7 +53,7 @@ async fn member(chunk: &[u8]) -> io::Result<Bytes> {
         }
         encoder.write_all(piece)?;
     }
-    // Go's reader hands over what ends in the last block only when it has seen the head of the next member.
+    // Go's reader returns the data of a member's last block only when it has seen the start of the next member.
     encoder.flush()?;
     encoder.finish().map(Bytes::from)
 }
@@ -64,7 +65,7 @@ fn mark(response: &mut Response) {
     headers.remove(header::CONTENT_LENGTH);
 }
 
-/// Upstream looks for the bare word among the encodings: it understands neither `*` nor a weight.
+/// Whether the header contains the bare word `gzip`. Upstream understands neither `*` nor weights.
 fn names_gzip(request: &HeaderMap) -> bool {
     let accepted = request.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().split(',').any(|element| element.trim() == "gzip")
@@ -76,10 +77,10 @@ fn gzip(body: Body) -> Body {
     Body::from_stream(stream::unfold(Some(packing), step))
 }
 
-/// What is left to do.
+/// A body that is being compressed.
 struct Packing {
     body: BodyDataStream,
-    /// Of the last chunk.
+    /// The rest of the last chunk.
     rest: Bytes,
     encoder: GzEncoder<Vec<u8>>,
 }
@@ -101,7 +102,7 @@ impl Packing {
     }
 }
 
-/// Reads until there are compressed bytes to send; `None` once the end of the member is written.
+/// Reads until there are compressed bytes to send; `None` after the end of the member.
 async fn step(state: Option<Packing>) -> Option<(io::Result<Bytes>, Option<Packing>)> {
     let mut packing = state?;
     loop {
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(&events, b"an event");
     }
 
-    /// However long the body is: others get their turn after each piece.
+    /// Other tasks run after each piece, however long the body is.
     #[tokio::test]
     async fn compressing_gives_way() {
         const PIECES: usize = 64;

@@ -1,22 +1,22 @@
-//! Conditional requests for documents, decided as Go's `http.ServeContent` decides them: a client that has the document
-//! already is not sent it again. Ranges are not served: a request for one gets the whole document, as HTTP allows.
+//! Conditional requests for documents, evaluated like Go's `http.ServeContent`: a client that has the present document
+//! does not get it again. Ranges are not supported: a request for a range gets the whole document, as HTTP allows.
 
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderName, header};
 
-/// What names one state of a document.
+/// The validators of a document's present state.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators<'a> {
-    /// With its quotes.
+    /// Including its quotes.
     pub etag: &'a str,
     pub modified: SystemTime,
 }
 
-/// What the conditions of a request for a document come to.
+/// The result of evaluating the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The document is sent.
+    /// The document must be sent.
     Send,
     /// The client has this document already.
     NotModified,
@@ -43,12 +43,12 @@ pub fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Verdict {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// A weak tag matches nothing.
+    /// Weak tags match nothing.
     Strong,
     Weak,
 }
 
-/// Whether a list of tags, or `*`, names this one. A tag may hold commas.
+/// Whether a list of tags, or `*`, contains this tag. Tags may contain commas.
 fn lists(tags: &str, etag: &str, comparison: Comparison) -> bool {
     let mut rest = tags;
     loop {
@@ -74,12 +74,12 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty())
 }
 
-/// A date in any of HTTP's three forms; what is none counts as absent.
+/// A date in one of HTTP's three forms. A malformed date counts as absent.
 fn date(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     httpdate::parse_http_date(text(headers, name)?).ok().map(seconds)
 }
 
-/// Dates in headers have no fraction.
+/// Seconds since the epoch: dates in headers have no fraction.
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }

@@ -9,22 +9,22 @@ use crate::tree::Value;
 #[derive(Clone, Debug)]
 pub struct Document {
     pub body: Bytes,
-    /// SHA-512 of the JSON form in upper-case hex, as it stands in `?hash=` of OpenAPI v3.
+    /// The SHA-512 of the JSON form in upper-case hex, as in `?hash=` of OpenAPI v3.
     pub hash: String,
 }
 
 impl Document {
-    /// As the object encoder writes it: compact, with a newline.
+    /// A document in the form of the object encoder: compact, with a newline.
     pub fn compact(value: &Value) -> Self {
         Self::new(format!("{value}\n"))
     }
 
-    /// As upstream's hand-written handlers write it: two spaces, no newline.
+    /// A document in the form of upstream's hand-written handlers: indented by two blanks, without a newline.
     pub fn indented(value: &Value) -> Self {
         Self::new(format!("{value:#}"))
     }
 
-    /// The document for people, without the newline.
+    /// The indented document, without a newline.
     pub fn indented_body(&self) -> Bytes {
         match serde_json::from_slice::<Value>(&self.body) {
             Ok(value) => format!("{value:#}").into(),
@@ -32,7 +32,7 @@ impl Document {
         }
     }
 
-    fn new(text: String) -> Self {
+    pub fn new(text: String) -> Self {
         Self { hash: hash(&text), body: text.into() }
     }
 

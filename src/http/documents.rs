@@ -21,21 +21,21 @@ use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::codec::media_type::MediaType;
 
-/// How long clients may keep a document that is named by its hash.
+/// How long clients may cache a document whose URL contains its hash.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A document as JSON.
+/// A JSON document without caching headers.
 pub fn plain(document: &Document) -> Response {
     response::json(StatusCode::OK, document.body.clone())
 }
 
-/// A legacy discovery document.
+/// A legacy discovery document, in the encoding that the client accepts.
 pub fn legacy(document: &Encodings, request: &Parts) -> Result<Response, Error> {
     let negotiated = negotiate::negotiate(accept(&request.headers), PLAIN)?;
     Ok(in_encoding(document, &negotiated, request))
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`, which upstream's router looks at first.
+/// `/api/v1` and `/apis/<group>/<version>`, for which upstream's router also checks the Accept header.
 pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Error> {
     negotiate::check_route(accept(&request.headers), ROUTE_TYPES)?;
     legacy(document, request)
@@ -43,15 +43,15 @@ pub fn resources(document: &Encodings, request: &Parts) -> Result<Response, Erro
 
 fn in_encoding(document: &Encodings, negotiated: &Negotiated, request: &Parts) -> Response {
     let body = match negotiated.media {
-        MediaType::Protobuf => document.protobuf.clone(),
-        MediaType::Json if negotiated.pretty || pretty(request) => document.json.indented_body(),
-        MediaType::Json => document.json.body.clone(),
-        MediaType::Yaml => document.yaml.clone(),
+        MediaType::Protobuf => document.protobuf(),
+        MediaType::Json if negotiated.pretty || pretty(request) => document.json().indented_body(),
+        MediaType::Json => document.json().body.clone(),
+        MediaType::Yaml => document.yaml(),
     };
     response::encoded(StatusCode::OK, negotiated.media, body)
 }
 
-/// `/api` and `/apis`: aggregated where the client asks for it, else the legacy document.
+/// `/api` and `/apis`: the aggregated document if the client accepts it, otherwise the legacy document.
 pub fn discovery(discovery: &Discovery, request: &Parts) -> Result<Response, Error> {
     let headers = &request.headers;
     let negotiated = negotiate::negotiate(accept(headers), DISCOVERY)?;
@@ -60,7 +60,7 @@ pub fn discovery(discovery: &Discovery, request: &Parts) -> Result<Response, Err
     }
     let document = &discovery.aggregated;
     // One for all encodings: they say the same, and caches look at `Vary`.
-    let etag = document.json.etag();
+    let etag = document.json().etag();
     let unchanged =
         headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
     let mut response = if unchanged {
@@ -88,7 +88,7 @@ pub fn openapi_v2(openapi: &OpenApi, headers: &HeaderMap) -> Response {
 }
 
 fn openapi_v2_in(openapi: &OpenApi, form: Form, headers: &HeaderMap) -> Response {
-    // Whatever is not taken as it is kept must be unpacked, so this is the cheaper answer.
+    // The document is stored compressed, so sending it without unpacking is cheaper.
     let encoding = if takes_gzip(headers) { Encoding::Gzip } else { Encoding::Identity };
     let content_type = match form {
         Form::Json => openapi::CONTENT_TYPE,
@@ -97,7 +97,7 @@ fn openapi_v2_in(openapi: &OpenApi, form: Form, headers: &HeaderMap) -> Response
     kept(openapi.v2(form), content_type, headers, encoding)
 }
 
-/// `/openapi/v3` (empty `path`) and `/openapi/v3/<path>`.
+/// `/openapi/v3` (with an empty `path`) and `/openapi/v3/<path>`.
 pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &HeaderMap) -> Response {
     if path.is_empty() {
         let (index, modified) = openapi.v3_index();
@@ -110,7 +110,7 @@ pub fn openapi_v3(openapi: &OpenApi, path: &str, query: &Query, headers: &Header
         return empty(StatusCode::NOT_FOUND);
     };
     if negotiate::names_nothing(liked(headers)) {
-        // Upstream's handler looks for something to refuse, and finds nothing.
+        // Upstream's handler answers with an empty 200 if the Accept header contains no media range.
         return empty(StatusCode::OK);
     }
     let mut response = match form {
@@ -140,24 +140,24 @@ fn openapi_v3_in(path: &str, form: Form, document: Kept<'_>, query: &Query, head
     response
 }
 
-/// The form that the client likes best of those a document has.
+/// The form of a document that the client prefers.
 fn openapi_form(names: &Names, headers: &HeaderMap) -> Option<Form> {
     negotiate::preferred(liked(headers), names)
 }
 
-/// The `Accept` header of a request for a document of OpenAPI; without one, everything is.
+/// The `Accept` header of a request for an OpenAPI document; without one, every form is accepted.
 fn liked(headers: &HeaderMap) -> &str {
     accept(headers).filter(|accept| !accept.is_empty()).unwrap_or("*/*")
 }
 
-/// How a body is sent.
+/// The content encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Identity,
     Gzip,
 }
 
-/// Some element of `Accept-Encoding` is gzip, and not refused by its weight.
+/// Whether `Accept-Encoding` contains gzip with a weight other than 0.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.unwrap_or_default().split(',').any(|element| {
@@ -183,7 +183,7 @@ fn kept(kept: Kept<'_>, content_type: &str, headers: &HeaderMap, encoding: Encod
     response
 }
 
-/// What is said of a document beside its bytes.
+/// The headers of a document.
 #[derive(Clone, Copy)]
 struct Served<'a> {
     etag: &'a str,
@@ -191,7 +191,7 @@ struct Served<'a> {
     content_type: &'a str,
 }
 
-/// A document, or what else its conditions lead to.
+/// The document, or the answer that the request's conditions demand.
 fn conditional(
     Served { etag, modified, content_type }: Served<'_>,
     headers: &HeaderMap,
@@ -222,7 +222,7 @@ fn empty(status: StatusCode) -> Response {
     response
 }
 
-/// Values that are no header are our own mistake and leave the header out.
+/// Sets a header. A malformed value would be a mistake in this program; the header is then left out.
 fn set(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

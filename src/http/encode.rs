@@ -1,6 +1,7 @@
-//! How objects of one answer are written: as they are, as metadata only, or as a Table.
+//! Encodes the objects of an answer: unchanged, as metadata only, or as a Table.
 //!
-//! What is asked for most, stored JSON as it is, is copied and never parsed; its protobuf form is made once.
+//! The most frequent form, stored JSON without changes, is copied and never parsed. The protobuf form of an object is
+//! made only once.
 
 mod protobuf;
 
@@ -24,14 +25,14 @@ use crate::codec::media_type::MediaType;
 use crate::codec::object::{Object, Undecodable};
 use crate::codec::yaml;
 use crate::json::text::{write_indented, write_json};
-use crate::kinds::behavior::columns::{EmptyRows, Printer};
+use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::pieces;
 use crate::revision::Revision;
 use crate::tree::{Value, json};
 
 pub use protobuf::{Item, enveloped};
 
-/// The form that was negotiated for objects of a resource.
+/// The negotiated form of the answer's objects.
 pub struct Encoder {
     resource: Arc<Resource>,
     form: Form,
@@ -42,11 +43,11 @@ pub struct Encoder {
 enum Form {
     Object,
     Metadata(MetaVersion),
-    Table { printer: &'static Printer, version: MetaVersion, include: IncludeObject },
+    Table { printer: TablePrinter, version: MetaVersion, include: IncludeObject },
 }
 
 impl Encoder {
-    /// `include` is the query parameter `includeObject`, which only Tables read.
+    /// `include` is the query parameter `includeObject`, which only Tables use.
     pub fn new(
         resource: Arc<Resource>,
         negotiated: &Negotiated,
@@ -59,7 +60,7 @@ impl Encoder {
                 Transform::PartialObjectMetadata(version) | Transform::PartialObjectMetadataList(version),
             ) => Form::Metadata(version),
             Some(Transform::Table(version)) => {
-                let printer = resource.behavior.columns;
+                let printer = resource.behavior.columns.clone();
                 Form::Table { printer, version, include: IncludeObject::parse(include)? }
             }
         };
@@ -70,7 +71,7 @@ impl Encoder {
         Ok(encoder)
     }
 
-    /// One object as the whole answer.
+    /// The whole answer with one object.
     pub fn answer(&self, answer: &Answer) -> Result<Vec<u8>, Error> {
         match answer {
             Answer::Stored(object) => self.object(object),
@@ -80,7 +81,7 @@ impl Encoder {
         }
     }
 
-    /// One stored object as the whole answer.
+    /// The whole answer with one stored object.
     pub fn object(&self, object: &Object) -> Result<Vec<u8>, Error> {
         if self.media == MediaType::Protobuf {
             return self.protobuf_object(object);
@@ -95,12 +96,12 @@ impl Encoder {
         encode(&self.formed(self.decode(object)?), self.media, self.pretty)
     }
 
-    /// Everything before the first item of a list in JSON.
+    /// The text of a JSON list before its first item.
     pub fn list_head(&self, list: &List) -> Vec<u8> {
         let head = self.list_value(list);
         let mut out = Vec::with_capacity(512);
         write_json(&mut out, &head);
-        // The empty list at the end is opened again; a Table without rows says null there for some kinds.
+        // The empty list at the end is opened again. For some kinds, a Table without rows has null instead.
         let cut = [&b"[]}"[..], b"null}"].into_iter().find_map(|end| out.strip_suffix(end).map(<[u8]>::len));
         out.truncate(cut.unwrap_or(out.len()));
         out
@@ -125,15 +126,15 @@ impl Encoder {
         }
     }
 
-    /// What stands for the items of a list that has none.
+    /// The end of a list without items, in place of the items.
     pub fn empty_items(&self) -> &'static [u8] {
         match &self.form {
-            Form::Table { printer, .. } if printer.empty == EmptyRows::Null => b"null}\n",
+            Form::Table { printer, .. } if printer.empty() == EmptyRows::Null => b"null}\n",
             _ => b"[]}\n",
         }
     }
 
-    /// One item of a list.
+    /// Writes one item of a list.
     pub fn item(&self, out: &mut Vec<u8>, object: &Object) -> Result<(), Error> {
         match &self.form {
             Form::Object if self.resource.serves_as_stored(object) => {
@@ -155,20 +156,20 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether items are made of objects that have to be decoded.
+    /// Whether the items differ from the stored objects, so that these must be decoded.
     pub fn makes_items(&self) -> bool {
         !matches!(self.form, Form::Object)
     }
 
-    /// The order of items, where it is not the list's own.
+    /// The order of the items, if it differs from that of the list.
     pub fn order(&self) -> Option<fn(&Value, &Value) -> std::cmp::Ordering> {
         match &self.form {
-            Form::Table { printer, .. } => printer.order,
+            Form::Table { printer, .. } => printer.order(),
             _ => None,
         }
     }
 
-    /// The frame of a watch event. Columns are told in the first event only.
+    /// The frame of a watch event. Only the first event contains a Table's columns.
     pub fn event(&self, event: &WatchEvent, columns: Columns) -> Result<Bytes, Error> {
         if self.media == MediaType::Protobuf {
             return self.protobuf_event(event);
@@ -200,7 +201,7 @@ impl Encoder {
         matches!(self.form, Form::Object) && self.resource.serves_as_stored(object)
     }
 
-    /// Frames of stored objects are shared by all watchers.
+    /// Whether the frame contains the stored object unchanged, so that all watchers can share it.
     fn is_verbatim_event(&self, event: &Event, kind: EventType) -> bool {
         let object = if kind == EventType::Deleted { &event.previous } else { &event.current };
         object.as_ref().is_some_and(|object| self.is_verbatim(object))
@@ -236,7 +237,7 @@ impl Encoder {
     }
 }
 
-/// A value that names its kind, as the whole of an answer.
+/// Encodes a whole answer, whose value must contain its kind.
 pub fn encode(value: &Value, media: MediaType, pretty: bool) -> Result<Vec<u8>, Error> {
     match media {
         MediaType::Protobuf => enveloped(value),
@@ -276,7 +277,7 @@ fn json_frame(kind: EventType, object: &Object) -> Result<Bytes, Undecodable> {
     Ok(raw_frame(kind.as_str(), object.json()?))
 }
 
-/// `{"type":…,"object":…}` and a line end.
+/// The frame `{"type":…,"object":…}` with a line end.
 fn raw_frame(kind: &str, json: &[u8]) -> Bytes {
     let mut frame = Vec::with_capacity(json.len() + 40);
     frame.extend_from_slice(b"{\"type\":\"");

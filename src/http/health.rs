@@ -22,9 +22,9 @@ use crate::gotext::quote;
 pub enum Endpoint {
     /// Deprecated upstream, and still asked for by load balancers.
     Healthz,
-    /// Restart the process if this fails.
+    /// If this fails, the process should be restarted.
     Livez,
-    /// Send no requests while this fails.
+    /// While this fails, no requests should be sent to the server.
     Readyz,
 }
 
@@ -46,7 +46,7 @@ impl Endpoint {
 
 type CheckFn = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
-/// When a shared check was run, and what came of it.
+/// The time and result of a shared check's last run.
 type LastResult = Option<(Instant, Result<(), String>)>;
 
 struct Check {
@@ -55,13 +55,13 @@ struct Check {
     run: Box<CheckFn>,
 }
 
-/// The named checks of a server, run in the order in which they were added.
+/// The named checks of a server, in the order in which they run.
 pub struct HealthChecks {
     checks: Vec<Check>,
 }
 
 impl Default for HealthChecks {
-    /// With upstream's `ping`, which passes as long as anybody answers.
+    /// Contains upstream's check `ping`, which always passes.
     fn default() -> Self {
         let mut checks = Self { checks: Vec::new() };
         checks.add("ping", &Endpoint::ALL, || async { Ok(()) });
@@ -70,7 +70,7 @@ impl Default for HealthChecks {
 }
 
 impl HealthChecks {
-    /// `check` says why it fails: to the log, and to whoever asks for this check alone.
+    /// Adds a check. Its error is logged, and sent to clients that request this single check.
     pub fn add<F, R>(&mut self, name: &str, endpoints: &[Endpoint], check: F)
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -80,8 +80,8 @@ impl HealthChecks {
         self.checks.push(Check { name: name.to_owned(), endpoints: endpoints.to_vec(), run });
     }
 
-    /// As [`Self::add`], for a check that costs something: its answer counts for a `period`, and all who ask while it is
-    /// on its way wait for that one. The endpoints are open to everybody.
+    /// Like [`Self::add`], for an expensive check: its result is used for a `period`, and callers that arrive while it
+    /// runs share the result. The endpoints can be called by anybody.
     pub fn add_shared<F, R>(&mut self, name: &str, endpoints: &[Endpoint], period: Duration, check: F)
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -105,7 +105,7 @@ impl HealthChecks {
         });
     }
 
-    /// Adds upstream's check of a post-start hook, which fails until the hook has been finished.
+    /// Adds upstream's check of a post-start hook, which fails until the hook is finished.
     pub fn add_post_start_hook(&mut self, name: &str) -> PostStartHook {
         let hook = PostStartHook::default();
         let finished = hook.clone();
@@ -116,7 +116,7 @@ impl HealthChecks {
         hook
     }
 
-    /// Answers `/readyz`, `/readyz/<check>` and their like; `None` is a path that does not exist.
+    /// Answers `/readyz`, `/readyz/<check>` and the like; `None` if the path does not exist.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Answer> {
         let path = path.strip_prefix('/')?;
         let (endpoint, check) = match path.split_once('/') {
@@ -173,7 +173,7 @@ impl fmt::Debug for HealthChecks {
     }
 }
 
-/// Something that has to be done after the start before the server is healthy. Clones are the same hook.
+/// A task that must be finished before the server is healthy. Clones are the same hook.
 #[derive(Clone, Debug, Default)]
 pub struct PostStartHook(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! Requests that come without a connection: from the program that the server is embedded in, straight to the routes.
+//! Requests without a connection: from the program in which the server is embedded, directly to the routes.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -20,10 +20,10 @@ use super::server::delivery::Terms;
 use super::server::{Routes, panicked};
 use crate::user::User;
 
-/// A client of a server in the same process: a [`tower::Service`] whose requests are made by one user.
+/// A client of a server in the same process: a [`tower::Service`] that makes its requests as one user.
 ///
-/// Cheap to clone. Once the server has stopped, its requests are answered with 503. Paths are those of the API; whatever
-/// host a request names is ignored.
+/// Cheap to clone. After the server has stopped, its requests are answered with 503. Paths are those of the API; the
+/// host in a request's URI is ignored.
 #[derive(Clone)]
 pub struct InProcess {
     routes: Routes,
@@ -31,12 +31,12 @@ pub struct InProcess {
     under_way: TaskTracker,
 }
 
-/// Who makes a request that came in process; among its extensions.
+/// The user of an in-process request, stored in the request's extensions.
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<User>);
 
 impl InProcess {
-    /// `under_way` counts the requests whose answers are not sent to their end.
+    /// `under_way` counts requests that have not been answered completely.
     pub fn new(routes: Routes, user: User, under_way: TaskTracker) -> Self {
         Self { routes, caller: Caller(Arc::new(user.authenticated())), under_way }
     }
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// A body that keeps what its request counts as until it is read or dropped.
+/// A body that counts as a running request until it is read completely or dropped.
 struct Held {
     body: Body,
     _terms: Option<Terms>,

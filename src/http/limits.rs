@@ -1,5 +1,5 @@
-//! What all requests together may cost: how many are worked on, how many bytes of bodies are held, how many long answers
-//! are printed at once.
+//! Limits of all requests together: how many run at the same time, how many bytes of bodies are held, and how many long
+//! answers are printed concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,17 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::api::error::Error;
 use crate::metrics::{InFlight, RequestKind};
 
-/// Bodies up to this length are held without asking: the number of requests in flight bounds them well enough.
+/// Bodies up to this length are not counted; the number of requests in flight is limit enough for them.
 const SMALL_BODY: u64 = 16 << 10;
-/// What bodies are accounted in.
+/// The unit in which bodies are counted.
 const UNIT: u64 = 1 << 10;
-/// A request waits this part of its time for others' bodies, as upstream's wait in line for their turn.
+/// The part of its time for which a request waits for room for its body, as upstream's requests wait in a queue.
 const WAIT: u32 = 4;
 
-/// Requests that are worked on at once, long-running ones apart; 0 is no limit.
+/// How many requests may run at the same time, without long-running ones; 0 means no limit.
 ///
-/// kube-apiserver lets members of `system:masters` pass. Here nobody else may do anything, so they do not pass.
+/// kube-apiserver exempts members of `system:masters`. Here they are the only users that may do anything, so they are
+/// not exempt.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlightLimits {
     pub reading: usize,
@@ -27,7 +28,7 @@ pub struct InFlightLimits {
 }
 
 impl InFlightLimits {
-    /// Whether a request is one too many.
+    /// Whether the request exceeds the limit.
     pub fn are_reached(&self, kind: RequestKind, request: &InFlight) -> bool {
         let limit = match kind {
             RequestKind::ReadOnly => self.reading,
@@ -37,30 +38,30 @@ impl InFlightLimits {
     }
 }
 
-/// Bytes of request bodies that are held at once.
+/// How many bytes of request bodies may be held at the same time.
 #[derive(Debug)]
 pub struct BodyBudget {
     units: Semaphore,
     all: u32,
-    /// Of one body.
+    /// The largest size of one body.
     largest: u64,
     wait: Duration,
-    /// Bodies that waited in vain.
+    /// Counts bodies that waited in vain.
     refused: Counter,
 }
 
 impl BodyBudget {
-    /// `largest` is the longest body that is read, `request_time` what a request may take.
+    /// `largest` is the longest body that is read, `request_time` the longest duration of a request.
     pub fn new(bytes: usize, largest: usize, request_time: Duration, refused: Counter) -> Self {
         let all = u32::try_from((bytes as u64).div_ceil(UNIT)).unwrap_or(u32::MAX).max(1);
         let units = Semaphore::new(all as usize);
         Self { units, all, largest: largest as u64, wait: request_time / WAIT, refused }
     }
 
-    /// Reserves room for a body of this length before it is read; held until the request is answered. Whoever does not
-    /// get it waits in line.
+    /// Reserves room for a body of this length before it is read, until the request is answered. If there is not enough
+    /// room, waits for it.
     pub async fn reserve(&self, length: Option<u64>) -> Result<Option<SemaphorePermit<'_>>, Error> {
-        // One that does not say how long it is may become as long as any.
+        // A body of unknown length may have any length.
         let length = length.unwrap_or(self.largest).min(self.largest);
         if length <= SMALL_BODY {
             return Ok(None);
@@ -77,7 +78,7 @@ impl BodyBudget {
     }
 }
 
-/// Runs what would hold a thread of the runtime for long on threads of its own, as many at once as there are processors.
+/// Runs work that takes long on threads of its own, as many at a time as there are processors.
 #[derive(Clone, Debug)]
 pub struct Printing(Arc<Semaphore>);
 
@@ -95,7 +96,7 @@ impl Printing {
     ) -> Result<T, Error> {
         let turn = self.0.clone().acquire_owned().await.map_err(|_| Error::shutting_down())?;
         let printed = tokio::task::spawn_blocking(move || {
-            // Also when nobody waits any more.
+            // The permit is held until the work ends, even if nobody waits for it any more.
             let _turn = turn;
             print()
         });

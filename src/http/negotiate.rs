@@ -1,4 +1,4 @@
-//! Media types: what the client accepts, what it sends.
+//! Media types: those that the client accepts, and those that it sends.
 
 mod accept;
 mod content;
@@ -10,7 +10,7 @@ use accept::{Clause, clauses};
 
 pub use content::{PatchTarget, body_type, patch_kind};
 
-/// Another form in which an object may be asked for.
+/// Another form in which an object can be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     Table(MetaVersion),
@@ -20,7 +20,7 @@ pub enum Transform {
     ApiGroupDiscoveryList,
 }
 
-/// The version of `meta.k8s.io` in which a transform is answered.
+/// The version of `meta.k8s.io` in which a transformed object is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaVersion {
     V1,
@@ -43,11 +43,11 @@ pub enum Shape {
     List,
 }
 
-/// A media type of an endpoint, with the forms it can be had in.
+/// A media type of an endpoint, with the forms in which it is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     pub media: MediaType,
-    /// The object as it is.
+    /// Whether the object is available without a transform.
     pub plain: bool,
     pub metadata: bool,
     pub table: bool,
@@ -55,18 +55,18 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Objects as they are, nothing else: errors, legacy discovery.
+    /// Only untransformed objects: for errors and legacy discovery.
     pub const fn plain(media: MediaType) -> Self {
         Self { media, plain: true, metadata: false, table: false, discovery: false }
     }
 
-    /// GET, LIST, WATCH and writes of a resource.
+    /// For GET, LIST, WATCH and writes of a resource.
     pub const fn resource(media: MediaType) -> Self {
         let table = !matches!(media, MediaType::Protobuf);
         Self { metadata: true, table, ..Self::plain(media) }
     }
 
-    /// `/api` and `/apis`.
+    /// For `/api` and `/apis`.
     pub const fn discovery(media: MediaType) -> Self {
         Self { discovery: true, ..Self::plain(media) }
     }
@@ -83,17 +83,23 @@ impl Offer {
     }
 }
 
-/// The offers of resources, errors and discovery.
+/// The media types of resources.
 pub const RESOURCE: &[Offer] = &[
     Offer::resource(MediaType::Json),
     Offer::resource(MediaType::Yaml),
     Offer::resource(MediaType::Protobuf),
 ];
-/// As [`RESOURCE`], where upstream's storage makes no tables.
+/// Like [`RESOURCE`], for resources whose storage makes no Tables upstream.
 pub const WITHOUT_TABLE: &[Offer] = &[
     Offer { table: false, ..Offer::resource(MediaType::Json) },
     Offer { table: false, ..Offer::resource(MediaType::Yaml) },
     Offer::resource(MediaType::Protobuf),
+];
+/// Custom resources, of which only metadata has a protobuf form.
+pub const CUSTOM: &[Offer] = &[
+    Offer::resource(MediaType::Json),
+    Offer::resource(MediaType::Yaml),
+    Offer { plain: false, ..Offer::resource(MediaType::Protobuf) },
 ];
 pub const PLAIN: &[Offer] =
     &[Offer::plain(MediaType::Json), Offer::plain(MediaType::Yaml), Offer::plain(MediaType::Protobuf)];
@@ -103,7 +109,7 @@ pub const DISCOVERY: &[Offer] = &[
     Offer::discovery(MediaType::Protobuf),
 ];
 
-/// What the router in front of built-in kinds lets pass, see [`check_route`].
+/// The types that the router in front of built-in kinds accepts, see [`check_route`].
 pub const ROUTE_TYPES: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 pub const WATCH_ROUTE_TYPES: &[&str] = &[
@@ -114,16 +120,16 @@ pub const WATCH_ROUTE_TYPES: &[&str] = &[
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
-/// How to answer.
+/// The chosen form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     pub media: MediaType,
     pub transform: Option<Transform>,
-    /// Asked for by `;pretty=1`; see also [`wants_pretty`]. Never for watch events.
+    /// Requested by `;pretty=1`; see also [`wants_pretty`]. Never set for watch events.
     pub pretty: bool,
 }
 
-/// Picks the form of an answer. `accept` is the first Accept header; 406 if nothing fits.
+/// Chooses the form of an answer. `accept` is the first Accept header; 406 if nothing fits.
 pub fn negotiate(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, Error> {
     select(accept, offers).ok_or_else(|| {
         let types: Vec<&str> = offers.iter().map(|offer| offer.media.as_str()).collect();
@@ -131,7 +137,8 @@ pub fn negotiate(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, E
     })
 }
 
-/// Picks the form of a watch: a type without a stream form is no choice, even behind it stands one that has it.
+/// Chooses the form of a watch. If the preferred type cannot be streamed, the request fails even if it also accepts one
+/// that can.
 pub fn negotiate_stream(accept: Option<&str>, offers: &[Offer]) -> Result<Negotiated, Error> {
     let chosen = negotiate(accept, offers)?;
     if chosen.media.stream_content_type().is_some() {
@@ -143,7 +150,7 @@ pub fn negotiate_stream(accept: Option<&str>, offers: &[Offer]) -> Result<Negoti
     Err(only(&types.join(", ")))
 }
 
-/// What the client likes best of what goes by these subtypes of `application`; parameters mean nothing here.
+/// The entry of `names`, by subtype of `application`, that the client prefers. Parameters are ignored.
 pub fn preferred<T: Copy>(accept: &str, names: &[(&str, T)]) -> Option<T> {
     let matching = |clause: &Clause<'_>| {
         names.iter().find(|(subtype, _)| clause.matches("application", subtype)).map(|(_, what)| *what)
@@ -151,13 +158,13 @@ pub fn preferred<T: Copy>(accept: &str, names: &[(&str, T)]) -> Option<T> {
     clauses(accept).iter().find_map(matching)
 }
 
-/// Whether a header has no media range in it.
+/// Whether a header contains no media range.
 pub fn names_nothing(accept: &str) -> bool {
     clauses(accept).is_empty()
 }
 
-/// Upstream's router looks at Accept before any handler of a built-in kind does: parameters cut off, one range must
-/// equal a type or be `*/*`; `application/*` is unknown to it. `types` in the order of the 406 text.
+/// Upstream's router checks Accept before any handler of a built-in kind does: without its parameters, one range must
+/// equal a type or be `*/*`; it does not know `application/*`. `types` are in the order of the 406's text.
 pub fn check_route(accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
     let Some(accept) = accept.filter(|accept| !accept.is_empty()) else { return Ok(()) };
     let ranges = || accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
@@ -169,7 +176,8 @@ pub fn check_route(accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
     Err(Error::NotAcceptable { message, by: Refuser::Router })
 }
 
-/// Whether a person reads the answer: query `pretty`, else a well-known User-Agent (apiserver `isPrettyPrint`).
+/// Whether the answer should be indented: by the query parameter `pretty`, otherwise for well-known User-Agents
+/// (apiserver `isPrettyPrint`).
 pub fn wants_pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
     match query.filter(|value| !value.is_empty()) {
         Some(value) => crate::gotext::parse_bool(value) == Some(true),
@@ -181,7 +189,7 @@ pub fn wants_pretty(query: Option<&str>, user_agent: Option<&str>) -> bool {
 }
 
 impl Negotiated {
-    /// 406 if the transform does not go with the shape of the object; `what` names the object's type.
+    /// 406 if the transform does not fit the shape of the object; `what` names the object's type.
     pub fn check_shape(&self, shape: Shape, what: impl FnOnce() -> String) -> Result<(), Error> {
         let (asked, is) = match (self.transform, shape) {
             (Some(Transform::PartialObjectMetadata(_)), Shape::List) => ("PartialObjectMetadata", "a list"),
@@ -224,7 +232,7 @@ fn accepted(clause: &Clause<'_>, offer: &Offer) -> Option<Negotiated> {
     fits.then_some(Negotiated { media: offer.media, transform, pretty })
 }
 
-/// `None` for a transform that nobody offers.
+/// The transform of a clause; the outer `None` means an unknown transform.
 fn transform(clause: &Clause<'_>) -> Option<Option<Transform>> {
     let names = ["g", "v", "as"].map(|name| clause.param(name));
     if names.iter().all(Option::is_none) {

@@ -2,17 +2,19 @@
 //!
 //! The operations are those of the definitions. Kinds without a type are objects that may hold anything. Documents are
 //! large and many servers are never asked for them, so each form is made when it is first asked for, and kept in gzip.
+//! Documents of group versions in which nothing has changed are the same in the next generation.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use serde::Serialize;
 
 use super::document::Document;
 use crate::schema::registry::Registry;
+use crate::schema::resource::Origin;
 
+mod custom;
 mod entries;
 mod gnostic;
 mod names;
@@ -28,6 +30,7 @@ mod v2;
 mod v3;
 mod wording;
 
+use custom::CustomVersion;
 use packed::Packed;
 use schemas::Library;
 use v2::Swagger;
@@ -69,12 +72,16 @@ pub const V2_VARY: &str = "Accept, Accept-Encoding";
 /// `Cache-Control` of a v3 document that was asked for with the right `?hash=`.
 pub const HASHED_CACHE_CONTROL: &str = "public, immutable";
 
-/// A new registry needs a new `OpenApi`.
+/// A new registry needs a new `OpenApi`, which takes over what is the same.
 #[derive(Debug)]
 pub struct OpenApi {
     registry: Arc<Registry>,
     v2: OnceLock<V2>,
-    v3: OnceLock<V3>,
+    /// Of everything built in, which is the same in all generations.
+    built_in: Arc<OnceLock<BuiltIn>>,
+    /// By path without leading slash: `apis/ex.io/v1`.
+    custom: BTreeMap<String, Arc<CustomVersion>>,
+    v3_index: OnceLock<(Document, SystemTime)>,
 }
 
 #[derive(Debug)]
@@ -84,8 +91,7 @@ struct V2 {
 }
 
 #[derive(Debug)]
-struct V3 {
-    index: Document,
+struct BuiltIn {
     modified: SystemTime,
     /// By path without leading slash: `api/v1`, `apis/apps/v1`.
     by_path: BTreeMap<String, Made>,
@@ -102,7 +108,8 @@ struct Made {
 /// A form of a document as it is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept<'a> {
-    /// SHA-512 of the JSON form in upper-case hex, whichever form this is.
+    /// Upper-case hex, the same for both forms. Of a document of built-in kinds it is the SHA-512 of the JSON, of one of
+    /// custom resources that of what it is made from.
     pub hash: &'a str,
     /// When the document was made.
     pub modified: SystemTime,
@@ -120,8 +127,7 @@ impl Kept<'_> {
 }
 
 impl Made {
-    fn new(document: &impl Serialize) -> Self {
-        let (json, hash) = Packed::json(document);
+    fn new(json: Packed, hash: String) -> Self {
         Self { hash, json, protobuf: OnceLock::new() }
     }
 
@@ -136,28 +142,49 @@ impl Made {
 }
 
 impl OpenApi {
-    pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, v2: OnceLock::new(), v3: OnceLock::new() }
+    pub fn new(registry: Arc<Registry>, before: Option<&Self>) -> Self {
+        let custom = registry.groups().iter().filter(|group| group.origin == Origin::Custom);
+        let custom = custom.flat_map(|group| &group.versions).map(|version| {
+            let path = version.path();
+            let known = before.and_then(|before| before.custom.get(&path));
+            let known = known.filter(|known| known.is_of(version)).cloned();
+            (path, known.unwrap_or_else(|| Arc::new(CustomVersion::new(version))))
+        });
+        Self {
+            custom: custom.collect(),
+            v2: OnceLock::new(),
+            built_in: before.map(|before| before.built_in.clone()).unwrap_or_default(),
+            v3_index: OnceLock::new(),
+            registry,
+        }
     }
 
     /// `/openapi/v2`.
     pub fn v2(&self, form: Form) -> Kept<'_> {
         let V2 { modified, document } = self.v2.get_or_init(|| {
-            let document = Made::new(&Swagger::new(&self.registry, &Library::load()));
-            V2 { modified: SystemTime::now(), document }
+            let (json, hash) = Packed::json(&Swagger::new(&self.registry, &Library::load()));
+            V2 { modified: SystemTime::now(), document: Made::new(json, hash) }
         });
         document.kept(form, *modified, gnostic::encode_v2)
     }
 
-    /// `/openapi/v3`, and when it was made.
+    /// `/openapi/v3`, and when it was made. No document of a custom resource has to be made for it.
     pub fn v3_index(&self) -> (&Document, SystemTime) {
-        let v3 = self.all_v3();
-        (&v3.index, v3.modified)
+        let (index, modified) = self.v3_index.get_or_init(|| {
+            let built_in = self.built_in().by_path.iter().map(|(path, made)| (path, &*made.hash));
+            let custom = self.custom.iter().map(|(path, version)| (path, &*version.hash));
+            let hashes: BTreeMap<&String, &str> = built_in.chain(custom).collect();
+            (Document::compact(&v3::index(hashes.into_iter())), SystemTime::now())
+        });
+        (index, *modified)
     }
 
     /// `/openapi/v3/<path>`, where `path` is for instance `api/v1`, `apis/<group>/<version>` or `version`.
     pub fn v3(&self, path: &str, form: Form) -> Option<Kept<'_>> {
-        let V3 { modified, by_path, .. } = self.all_v3();
+        if let Some(version) = self.custom.get(path) {
+            return Some(version.kept(form));
+        }
+        let BuiltIn { modified, by_path } = self.built_in();
         by_path.get(path).map(|document| document.kept(form, *modified, gnostic::encode_v3))
     }
 
@@ -166,15 +193,15 @@ impl OpenApi {
         format!("/openapi/v3/{path}?hash={hash}")
     }
 
-    fn all_v3(&self) -> &V3 {
-        self.v3.get_or_init(|| {
+    fn built_in(&self) -> &BuiltIn {
+        self.built_in.get_or_init(|| {
             let library = Library::load();
             let documents = v3::documents(&self.registry, &library);
-            let by_path: BTreeMap<String, Made> =
-                documents.map(|(path, document)| (path, Made::new(&document))).collect();
-            let hashes = by_path.iter().map(|(path, document)| (path, &document.hash));
-            let index = Document::compact(&v3::index(hashes));
-            V3 { index, modified: SystemTime::now(), by_path }
+            let made = |(path, document): (String, v3::Document<'_>)| {
+                let (json, hash) = Packed::json(&document);
+                (path, Made::new(json, hash))
+            };
+            BuiltIn { by_path: documents.map(made).collect(), modified: SystemTime::now() }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI of each generation of what is served.
+//! The discovery and OpenAPI documents of each generation of served resources.
 
 use std::sync::Arc;
 
@@ -14,37 +14,38 @@ use crate::api::error::Error;
 pub struct Publication {
     generation: u64,
     pub documents: Documents,
-    /// Made when it is first asked for.
+    /// Made on first use.
     pub openapi: Arc<OpenApi>,
 }
 
-/// The newest publication. The next one is made when somebody asks for a document of a newer generation.
+/// The newest publication. The next one is made when a document of a newer generation is requested.
 pub struct Publications {
-    /// `host:port`, which discovery recommends to clients.
+    /// `host:port` of the server, which discovery returns to clients.
     address: String,
     newest: ArcSwap<Publication>,
-    /// Held by whoever makes the next one.
+    /// Held while the next publication is made.
     turn: Mutex<()>,
 }
 
 impl Publication {
-    fn new(served: &Served, address: &str) -> Self {
+    /// What is the same as in the publication before is taken from there.
+    fn new(served: &Served, address: &str, before: Option<&Self>) -> Self {
         let registry = served.registry();
         Self {
             generation: served.generation,
-            documents: Documents::build(registry, address),
-            openapi: Arc::new(OpenApi::new(registry.clone())),
+            documents: Documents::build(registry, address, before.map(|before| &before.documents)),
+            openapi: Arc::new(OpenApi::new(registry.clone(), before.map(|before| &*before.openapi))),
         }
     }
 }
 
 impl Publications {
     pub fn new(served: &Served, address: String) -> Self {
-        let first = Publication::new(served, &address);
+        let first = Publication::new(served, &address, None);
         Self { address, newest: ArcSwap::from_pointee(first), turn: Mutex::new(()) }
     }
 
-    /// The documents of this generation, or of a newer one.
+    /// The documents of this generation or of a newer one.
     pub async fn of(&self, served: &Arc<Served>) -> Result<Arc<Publication>, Error> {
         if let Some(found) = self.kept(served) {
             return Ok(found);
@@ -54,8 +55,9 @@ impl Publications {
             return Ok(found);
         }
         // It takes some milliseconds, for which other requests need not wait.
-        let (served, address) = (served.clone(), self.address.clone());
-        let made = tokio::task::spawn_blocking(move || Publication::new(&served, &address)).await;
+        let (served, address, before) = (served.clone(), self.address.clone(), self.newest.load_full());
+        let made =
+            tokio::task::spawn_blocking(move || Publication::new(&served, &address, Some(&before))).await;
         let made = Arc::new(made.map_err(|died| Error::Internal(died.to_string()))?);
         self.newest.store(made.clone());
         Ok(made)

@@ -1,4 +1,4 @@
-//! What the head of a request says: who asks, what for, and how it is to be answered.
+//! Reads the head of a request: the user, the parameters, and the wanted form of the answer.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub fn new_audit_id() -> Option<HeaderValue> {
     HeaderValue::from_str(&Uuid::new_v4().to_string()).ok()
 }
 
-/// Who makes the request; set before any handler runs.
+/// The user of the request, set before any handler runs.
 pub fn user(parts: &Parts) -> Arc<User> {
     parts.extensions.get::<Arc<User>>().cloned().unwrap_or_default()
 }
@@ -26,10 +26,10 @@ pub fn query(parts: &Parts) -> Query {
     Query::parse(parts.uri.query().unwrap_or_default())
 }
 
-/// Whether a person reads the answer.
+/// Whether the answer should be indented.
 pub fn pretty(parts: &Parts) -> bool {
     let agent = header_text(&parts.headers, header::USER_AGENT);
-    // Most requests are a program's, and most have no such parameter: look before parsing.
+    // Most requests have no such parameter, so the query is searched before it is parsed.
     let asked = parts.uri.query().is_some_and(|query| query.contains("pretty"));
     let parameter = asked.then(|| query(parts).text("pretty").to_owned());
     wants_pretty(parameter.as_deref(), agent)
@@ -40,9 +40,9 @@ pub fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The first `Accept` line; only that one counts.
+/// The first `Accept` header; others are ignored.
 pub fn accept(headers: &HeaderMap) -> Option<&str> {
-    /// Names no media type, as the bytes that it stands for.
+    /// Stands for a header that is not UTF-8, and matches no media type.
     const UNREADABLE: &str = "?";
     let accept = headers.get(header::ACCEPT)?;
     Some(std::str::from_utf8(accept.as_bytes()).unwrap_or(UNREADABLE))

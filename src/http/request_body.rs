@@ -1,4 +1,4 @@
-//! Bodies on their way in: their size and their media type. What is in them, [`crate::api::decode`] finds out.
+//! Reads bodies: their size and media type. [`crate::api::decode`] decodes their content.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};

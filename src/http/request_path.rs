@@ -1,4 +1,4 @@
-//! What a URL names: a resource, a document of discovery, or nothing.
+//! Parses URLs: a path names a resource, a discovery document, or nothing.
 
 use crate::gotext::utf8;
 use crate::schema::names::{GroupVersion, Gvr};
@@ -19,18 +19,18 @@ pub enum ApiPath {
     Resource(ResourcePath),
 }
 
-/// A collection, an object, or a subresource of one.
+/// The URL of a collection, an object, or a subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePath {
     pub resource: Gvr,
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub subresource: Option<String>,
-    /// Below the deprecated `/watch/`.
+    /// Whether the path is below the deprecated `/watch/`.
     pub watch: bool,
 }
 
-/// Parses a percent-encoded path; `None` if it is not one of the resource API's.
+/// Parses a percent-encoded path; `None` if it is not a path of the resource API.
 pub fn parse(path: &str) -> Option<ApiPath> {
     let decoded: Vec<String> = path.trim_matches('/').split('/').map(decode).collect::<Option<_>>()?;
     let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
@@ -53,7 +53,8 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
     };
     let owned = |text: &&str| Some((*text).to_owned());
     let (namespace, plural, name, subresource) = match segments {
-        // A namespace and its own subresources, as upstream's request info tells them from what is in it.
+        // A namespace and its subresources. Upstream's request info distinguishes them from the contents of a namespace
+        // in the same way.
         ["namespaces"] => (None, "namespaces", None, None),
         ["namespaces", name] => (None, "namespaces", Some(name), None),
         ["namespaces", name, sub @ ("status" | "finalize")] => (None, "namespaces", Some(name), Some(sub)),
@@ -74,7 +75,8 @@ fn resource(version: &GroupVersion, segments: &[&str]) -> Option<ApiPath> {
     }))
 }
 
-/// `None` for escapes that are none. Bytes that are not UTF-8 are in no name; upstream shows each as U+FFFD.
+/// Decodes escapes; `None` if one is malformed. Upstream shows each byte that is not UTF-8 as U+FFFD; no name contains
+/// such bytes.
 fn decode(segment: &str) -> Option<String> {
     if !segment.contains('%') {
         return Some(segment.to_owned());
@@ -96,7 +98,7 @@ fn decode(segment: &str) -> Option<String> {
 }
 
 impl ResourcePath {
-    /// For messages and logs: the namespace, or nothing.
+    /// The namespace for messages and logs; empty if there is none.
     pub fn namespace_text(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }

@@ -21,7 +21,7 @@ use self::action::Action;
 use super::app::App;
 use super::compress::compress;
 use super::encode::Encoder;
-use super::negotiate::{self, Negotiated, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
+use super::negotiate::{self, CUSTOM, Negotiated, Offer, RESOURCE, ROUTE_TYPES, Shape, WITHOUT_TABLE};
 use super::request::{self, accept};
 use super::request_body;
 use super::request_path::ResourcePath;
@@ -39,7 +39,7 @@ use crate::auth::authorizer::Attributes;
 use crate::long_work::LONG;
 use crate::metrics::{RequestKind, RequestLabels, Scope};
 use crate::schema::names::internal_package;
-use crate::schema::resource::{ResourceDefinition, Storage};
+use crate::schema::resource::{Origin, ResourceDefinition, Storage};
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -91,8 +91,8 @@ pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> R
         return response::too_many_requests();
     }
     let warnings = Warnings::default();
-    if let Some(text) = resource.and_then(|resource| resource.behavior.warnings.every_request) {
-        warnings.add(text);
+    if let Some(text) = resource.and_then(|resource| resource.behavior.deprecation.as_ref()) {
+        warnings.add(text.as_str());
     }
     let context = Context {
         app,
@@ -250,11 +250,26 @@ impl Context<'_> {
     /// As [`Context::negotiate`], on a route that has these types.
     fn negotiate_of(&self, types: &[&str], shape: Shape) -> Result<Negotiated, Error> {
         let accept = accept(&self.parts.headers);
-        negotiate::check_route(accept, types)?;
-        let offers = if self.has_table() { RESOURCE } else { WITHOUT_TABLE };
-        let negotiated = negotiate::negotiate(accept, offers)?;
+        self.check_route(accept, types)?;
+        let negotiated = negotiate::negotiate(accept, self.offers())?;
         negotiated.check_shape(shape, || self.go_type(shape))?;
         Ok(negotiated)
+    }
+
+    /// No router stands before custom resources.
+    fn check_route(&self, accept: Option<&str>, types: &[&str]) -> Result<(), Error> {
+        match self.definition.origin {
+            Origin::BuiltIn => negotiate::check_route(accept, types),
+            Origin::Custom => Ok(()),
+        }
+    }
+
+    fn offers(&self) -> &'static [Offer] {
+        match self.definition.origin {
+            Origin::Custom => CUSTOM,
+            Origin::BuiltIn if self.has_table() => RESOURCE,
+            Origin::BuiltIn => WITHOUT_TABLE,
+        }
     }
 
     fn encoder(&self, negotiated: &Negotiated) -> Result<Encoder, Error> {

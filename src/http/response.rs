@@ -1,4 +1,4 @@
-//! Responses that are not streamed, and the one way an error becomes one.
+//! Responses that are not streamed, and the only conversion of errors into responses.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -29,8 +29,8 @@ pub fn encoded(status: StatusCode, media: MediaType, body: impl Into<Body>) -> R
     response
 }
 
-/// An error as a `Status`, in an encoding that the request accepts for it: no transform is. Where none is, indented
-/// JSON, as upstream has it.
+/// An error as a `Status`, in an encoding that the request accepts, but never transformed. If it accepts none, indented
+/// JSON, as upstream does.
 pub fn failure(error: &Error, request: &Parts) -> Response {
     let mut response = status(error, request);
     if let Error::Datastore(_) = error
@@ -62,12 +62,12 @@ fn status(error: &Error, request: &Parts) -> Response {
     response
 }
 
-/// What a path that nobody serves answers, as Go's mux does.
+/// The answer for unknown paths; the same as that of Go's mux.
 pub fn not_found() -> Response {
     plain_error(StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// What upstream's filters answer while a limit of requests in flight is reached.
+/// The answer of upstream's filters while a limit of requests in flight is exceeded.
 pub fn too_many_requests() -> Response {
     let mut response =
         plain_error(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.");

@@ -1,4 +1,4 @@
-//! The routes of the server, and what holds for every request: who is asking, headers, metrics.
+//! The routes of the server, and what applies to every request: authentication, headers, metrics.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use crate::auth::authorizer::Attributes;
 use crate::metrics::{Metrics, RequestKind, RequestLabels, Scope};
 use crate::user::User;
 
-/// What answers the requests of a whole server: health by its routes, everything else by [`serve`].
+/// Answers all requests of a server: health endpoints by their router, everything else by [`serve`].
 ///
-/// Every request takes this road, so it is one future in one allocation; a stack of layers would allocate and copy the
-/// request once for each of them.
+/// Every request passes through here, so it is a single future in a single allocation; a stack of layers would allocate
+/// a future, and copy the request, once per layer.
 pub fn responder(app: Arc<App>, health: HealthChecks) -> Arc<dyn Responder> {
     Arc::new(Started { app, health: Arc::new(health::routes(Arc::new(health))) })
 }
@@ -60,8 +60,8 @@ impl Responder for Started {
     }
 }
 
-/// The routes of a server that starts: health, and 503 for everything else, as upstream answers before all of its
-/// handlers are there.
+/// The routes of a server that is starting: health endpoints, and 503 for everything else, which is upstream's answer
+/// before all of its handlers are installed.
 pub fn starting_router(door: Arc<Door>, health: HealthChecks) -> Router {
     let routes = health::routes(Arc::new(health)).fallback(refuse_while_starting);
     routes.layer(middleware::from_fn_with_state(door, admit))
@@ -82,7 +82,7 @@ async fn refuse_while_starting(request: Request) -> Response {
     response::failure(&Error::starting(), &parts)
 }
 
-/// Lets a request pass to its route, as [`Started`] does.
+/// Passes a request on to its route if [`admitted`] lets it.
 async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let audit_id = audit_id(&parts.headers);
@@ -93,15 +93,15 @@ async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
     finish(response, audit_id)
 }
 
-/// The audit id that the client gave.
+/// The audit id that the client sent.
 fn audit_id(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned()
 }
 
-/// What holds for every response: an audit id, and caching refused unless a handler knows better.
+/// Sets the headers of every response: an audit id, and no caching unless the handler allows it.
 fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
     let headers = response.headers_mut();
-    // Where a failure has been logged, it has one already.
+    // A failure that was logged has an audit id already.
     if !headers.contains_key(AUDIT_ID)
         && let Some(audit_id) = audit_id.or_else(new_audit_id)
     {
@@ -111,7 +111,7 @@ fn finish(mut response: Response, audit_id: Option<HeaderValue>) -> Response {
     response
 }
 
-/// Finds out who is asking and leaves it with the request.
+/// Authenticates the request and stores the user in its extensions.
 fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     let path = parts.uri.path();
     let open = is_open_path(path);
@@ -126,7 +126,7 @@ fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     if !is_health(path) && impersonates(&parts.headers) {
         return Err(Error::impersonation());
     }
-    // Health endpoints are routes of their own, so what is not open about them is decided here.
+    // Health endpoints are routes of their own, so access to their single checks is authorized here.
     if is_health(path) && !open {
         authorize_path(door, &user, parts)?;
     }
@@ -134,8 +134,8 @@ fn admitted(door: &Door, parts: &mut Parts) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who the credentials name, and what that means for the connection: one on which nobody shows any may do little, and
-/// is left after its first request if it speaks HTTP/2, which is cheap to flood with (upstream's
+/// The user of the credentials. A connection on which no credential was ever shown has lower limits, and if it speaks
+/// HTTP/2, which can be abused for floods, is closed after its first request (upstream's
 /// `UnauthenticatedHTTP2DOSMitigation`).
 fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error> {
     if let Some(Caller(user)) = parts.extensions.get() {
@@ -163,7 +163,8 @@ fn authenticated(door: &Door, parts: &Parts) -> Result<Option<Arc<User>>, Error>
     if connection.is_crowded() { Err(Error::too_many("requests without a credential")) } else { Ok(user?) }
 }
 
-/// Upstream acts for the user that these headers name. Whoever sends them must not get more than that user may.
+/// Whether the request has impersonation headers. Upstream would act as the user that they name, so the request must
+/// not be carried out with the rights of its sender.
 fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
@@ -173,13 +174,13 @@ fn authorize_path(door: &Door, user: &User, parts: &Parts) -> Result<(), Error> 
     Ok(door.authorizer.authorize(&Attributes::of_path(user, &verb, parts.uri.path()))?)
 }
 
-/// A health endpoint or one of its checks.
+/// Whether the path is a health endpoint or one of its checks.
 fn is_health(path: &str) -> bool {
     let rest = ["/livez", "/readyz", "/healthz"].iter().find_map(|endpoint| path.strip_prefix(endpoint));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Everything but health.
+/// Answers every request except those for health.
 async fn serve(app: &App, parts: Parts, body: Body) -> Response {
     match parse(parts.uri.path()) {
         Some(ApiPath::Resource(path)) => resource::serve(app, path, parts, body).await,
@@ -232,7 +233,7 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     let headers = &parts.headers;
     let path = parts.uri.path();
     Ok(match path {
-        "/" | "/index.html" => documents::plain(&publication.documents.index),
+        "/" | "/index.html" => documents::plain(publication.documents.index()),
         "/version" | "/version/" => documents::plain(&publication.documents.version),
         "/metrics" => metrics(&app.metrics),
         "/openapi/v2" => {
@@ -252,13 +253,14 @@ async fn other_document(app: &App, publication: &Publication, parts: &Parts) -> 
     })
 }
 
-/// What Prometheus reads.
+/// The metrics in Prometheus' text format.
 fn metrics(metrics: &Metrics) -> Response {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], metrics.render()).into_response()
 }
 
-/// An answer whose document may have to be made first, or unpacked, for which other requests are not to wait.
+/// Answers with an OpenAPI document. The document may have to be made or unpacked first, which must not block other
+/// requests.
 async fn openapi(
     publication: &Publication,
     answer: impl FnOnce(&OpenApi) -> Response + Send + 'static,
@@ -271,7 +273,7 @@ async fn openapi(
     })
 }
 
-/// Whether a path that names nothing is below one of a group's, where upstream's router answers.
+/// Whether an unknown path is below a group's path, where upstream's router answers.
 fn is_below_a_group(app: &App, path: &str) -> bool {
     let mut segments = path.split('/').skip(1);
     match (segments.next(), segments.next()) {

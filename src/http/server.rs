@@ -1,6 +1,6 @@
-//! The listener: accepts, shakes hands, serves HTTP/1.1 and HTTP/2, and drains at the end.
+//! The listener: accepts connections, does TLS handshakes, serves HTTP/1.1 and HTTP/2, and drains at the end.
 //!
-//! Every connection is one task that owns its socket; [`serve`] ends when all of them have.
+//! Every connection is one task that owns its socket; [`serve`] returns when all of them have ended.
 
 mod connection;
 mod connection_state;
@@ -34,21 +34,21 @@ pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
 use connections::{Connections, Place};
 
-/// How long accepting rests after an error of the machine's, such as no more file descriptors.
+/// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What connections may cost.
+/// Limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Connections on which a credential has been shown.
+    /// The most connections on which a credential was shown.
     pub connections: usize,
-    /// Connections on which none has been shown yet.
+    /// The most connections on which no credential was shown yet.
     pub unauthenticated_connections: usize,
-    /// Requests at once on a connection of HTTP/2.
+    /// The most concurrent requests on one HTTP/2 connection.
     pub streams: u32,
-    /// How long a connection may be without a request.
+    /// How long a connection may have no request.
     pub idle: Duration,
-    /// How long the reader of a response may take nothing.
+    /// How long the reader of a response may accept no data.
     pub response_progress: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Default for Limits {
         Self {
             connections: 10_000,
             unauthenticated_connections: 1000,
-            // Clients such as kube-rs put all their watches on one connection and wait silently at the limit.
+            // Clients such as kube-rs put all their watches on one connection, and wait silently at the limit.
             streams: 1000,
             // Upstream's `IdleTimeout`.
             idle: Duration::from_secs(90),
@@ -66,27 +66,27 @@ impl Default for Limits {
     }
 }
 
-/// Requests at once on a connection that has shown no credential.
+/// The most concurrent requests on a connection without a credential.
 const UNAUTHENTICATED_REQUESTS: usize = 100;
 
-/// What is the same for all requests of a connection; an `Arc` of it is among each request's extensions.
+/// What all requests of a connection share. Each request has an `Arc` of it in its extensions.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     pub remote: SocketAddr,
     /// `None` if the client showed no certificate.
     pub certificates: Option<ClientCertificates>,
-    /// Cancelled when the server begins to drain: watches end then.
+    /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
     place: Place,
 }
 
 impl ConnectionInfo {
-    /// A request has shown a credential. Returns false if there are too many connections of which that is true.
+    /// Notes that a request has shown a credential. Returns false if there are too many connections with one.
     pub fn authenticate(&self) -> bool {
         self.place.authenticate()
     }
 
-    /// Whether more requests are under way than a connection without a credential may have.
+    /// Whether more requests are running than are allowed without a credential.
     pub fn is_crowded(&self) -> bool {
         let crowded =
             !self.connection().is_authenticated() && self.connection().active() > UNAUTHENTICATED_REQUESTS;
@@ -96,7 +96,7 @@ impl ConnectionInfo {
         crowded
     }
 
-    /// Tells the peer to send no more requests on this connection.
+    /// Tells the client to send no more requests on this connection.
     pub fn go_away(&self) {
         self.connection().advance(Stage::Going);
     }
@@ -105,7 +105,7 @@ impl ConnectionInfo {
         self.place.connection()
     }
 
-    /// Who the client certificate names at this time.
+    /// The user that the client certificate names at present.
     pub fn user(&self) -> Option<Arc<User>> {
         self.certificates.as_ref().and_then(ClientCertificates::user)
     }
@@ -123,8 +123,8 @@ impl Responder for Router {
     }
 }
 
-/// What answers requests: at first the routes of a server that starts, then those of the application, also on connections
-/// that are open by then, and at last those of a server that has stopped. Clones are the same routes.
+/// The current responder. It changes over time, also for connections that are open already: first the routes of a
+/// starting server, then those of the application, and at last those of a stopped server. Clones share it.
 #[derive(Clone)]
 pub struct Routes(Arc<ArcSwap<Arc<dyn Responder>>>);
 
@@ -133,12 +133,12 @@ impl Routes {
         Self(Arc::new(ArcSwap::from_pointee(Arc::new(starting))))
     }
 
-    /// From now on requests are answered by the application.
+    /// From now on, the application answers requests.
     pub fn open(&self, started: Arc<dyn Responder>) {
         self.0.store(Arc::new(started));
     }
 
-    /// From now on requests are refused, and nothing of the application is held here.
+    /// From now on, requests are refused, and the application is no longer referenced here.
     pub fn close(&self) {
         self.0.store(Arc::new(Arc::new(stopped_router())));
     }
@@ -151,11 +151,11 @@ impl Routes {
 /// How serving ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// No connection is accepted any more, watches end, and other requests may finish.
+    /// Starts the end: no connection is accepted any more, watches end, and other requests may finish.
     pub draining: CancellationToken,
-    /// How long they may.
+    /// How long requests may take to finish.
     pub grace: Duration,
-    /// They may not any longer.
+    /// Ends the grace period early.
     pub over: CancellationToken,
 }
 
@@ -164,16 +164,16 @@ impl Ending {
         Self { draining: CancellationToken::new(), grace, over: CancellationToken::new() }
     }
 
-    /// How long requests may still take.
+    /// Returns when the grace period is over.
     async fn patience(&self) {
         let _ = tokio::time::timeout(self.grace, self.over.cancelled()).await;
     }
 }
 
-/// Serves `routes` until the server drains, then lets requests finish for a while.
+/// Serves `routes` until the server drains, then lets requests finish within the grace period.
 ///
-/// Long-running requests must end by themselves when [`ConnectionInfo::draining`] is cancelled; whatever
-/// still runs when their time is over is dropped.
+/// Long-running requests must end by themselves when [`ConnectionInfo::draining`] is cancelled. Requests that still run
+/// after the grace period are dropped.
 pub async fn serve(
     listener: TcpListener,
     tls: Tls,
@@ -190,7 +190,7 @@ pub async fn serve(
     }
 }
 
-/// What connections share.
+/// What all connections share.
 struct Server {
     tls: Tls,
     routes: Routes,
@@ -220,7 +220,7 @@ impl Server {
     async fn accept_until_shutdown(self: &Arc<Self>, listener: &TcpListener, tasks: &TaskTracker) {
         loop {
             let accepted = tokio::select! {
-                // Shutdown first: a flood of connections must not put it off.
+                // The end is checked first, so that a flood of connections cannot delay it.
                 biased;
                 () = self.ending.draining.cancelled() => return,
                 accepted = listener.accept() => accepted,
@@ -241,7 +241,7 @@ impl Server {
     }
 }
 
-/// Errors of one connection that ended before it was accepted; the next one can be fine.
+/// Whether the error concerns only a connection that ended before it was accepted; the next one may succeed.
 fn is_the_peers(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! The one door from [`Error`] to HTTP: code, `Status` body and `Retry-After`.
+//! The only conversion from [`Error`] to HTTP: status code, `Status` body and `Retry-After`.
 
 use crate::api::error::{Error, Exists, Refuser, Subject};
 use crate::causes::Cause;
@@ -6,15 +6,15 @@ use crate::causes::CauseReason;
 use crate::schema::names::{GroupKind, GroupResource};
 use crate::tree::{Map, Value, json};
 
-/// What an [`Error`] looks like to the client.
+/// An [`Error`] in the form that the client sees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     pub code: u16,
-    /// The machine-readable reason; empty for unclassified errors. Fit for a metric label.
+    /// The machine-readable reason, which can be used as a metric label; empty for unclassified errors.
     pub reason: &'static str,
-    /// A `v1` `Status`, also fit for an ERROR event of a watch.
+    /// A `v1` `Status`, which can also be used in an ERROR event of a watch.
     pub body: Value,
-    /// Seconds; repeats `details.retryAfterSeconds`.
+    /// In seconds; equals `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Value {
     Value::Object(body)
 }
 
-/// The answer to a POST that made no object.
+/// The answer to a POST that created no object.
 pub fn done() -> Value {
     let mut body = status(json!({}), "Success");
     body.insert("code", 201.into());
@@ -212,7 +212,7 @@ fn internal(text: &str) -> Details {
     Details { causes: vec![cause("", text, "")], ..Details::default() }
 }
 
-/// client-go recognises this cause and relists without a revision.
+/// client-go recognizes this cause and lists again without a revision.
 fn ahead_of_store() -> Details {
     let cause = Cause::new(
         CauseReason::ResourceVersionTooLarge,

@@ -2,14 +2,13 @@
 //!
 //! Reads objects of any shape: a field of the wrong type counts as absent, so nothing here fails on an object.
 //! Rows hold every column, also those of priority 1; hiding them is the client's business.
-//! Custom resources with declared columns are not served from here.
 
 use jiff::Timestamp;
 
 use crate::api::error::Error;
 use crate::api::options::watch::INITIAL_EVENTS_END;
 use crate::http::negotiate::MetaVersion;
-use crate::kinds::behavior::columns::{Column, EmptyRows, Printer};
+use crate::kinds::behavior::columns::{EmptyRows, TablePrinter};
 use crate::tree::{Map, Value, json};
 
 /// Whether a Table carries its column definitions; a watch sends them in its first event only.
@@ -54,7 +53,7 @@ pub struct RowOptions {
 /// A Table. `metadata` comes from [`list_metadata`] or [`object_metadata`], `rows` from [`row`] or [`rows`].
 pub fn table(
     version: MetaVersion,
-    printer: &Printer,
+    printer: &TablePrinter,
     columns: Columns,
     metadata: Value,
     rows: Vec<Value>,
@@ -64,18 +63,18 @@ pub fn table(
         "apiVersion": version.api_version(),
         "metadata": metadata,
         "columnDefinitions": match columns {
-            Columns::Shown => column_definitions(printer.columns),
+            Columns::Shown => printer.definitions(),
             Columns::Omitted => Value::Null,
         },
-        "rows": if rows.is_empty() && printer.empty == EmptyRows::Null { Value::Null } else { Value::Array(rows) },
+        "rows": if rows.is_empty() && printer.empty() == EmptyRows::Null { Value::Null } else { Value::Array(rows) },
     })
 }
 
 /// The row of one object; clones no more of it than `include` asks for.
-pub fn row(printer: &Printer, object: &Value, options: &RowOptions) -> Value {
+pub fn row(printer: &TablePrinter, object: &Value, options: &RowOptions) -> Value {
     let mut row = Map::new();
-    row.insert("cells", Value::Array((printer.cells)(object, options.now)));
-    if let Some(conditions) = printer.conditions.and_then(|conditions| conditions(object)) {
+    row.insert("cells", Value::Array(printer.cells(object, options.now)));
+    if let Some(conditions) = printer.conditions(object) {
         row.insert("conditions", conditions);
     }
     let partial = || partial_object_metadata(options.version, object);
@@ -92,12 +91,12 @@ pub fn row(printer: &Printer, object: &Value, options: &RowOptions) -> Value {
 
 /// The rows of a list, in the order in which upstream shows the kind.
 pub fn rows<'a>(
-    printer: &Printer,
+    printer: &TablePrinter,
     objects: impl IntoIterator<Item = &'a Value>,
     options: &RowOptions,
 ) -> Vec<Value> {
     let to_row = |object| row(printer, object, options);
-    let Some(order) = printer.order else {
+    let Some(order) = printer.order() else {
         return objects.into_iter().map(to_row).collect();
     };
     let mut objects: Vec<&Value> = objects.into_iter().collect();
@@ -149,21 +148,6 @@ pub fn partial_object_metadata_list<'a>(
         "metadata": metadata,
         "items": items.collect::<Value>(),
     })
-}
-
-fn column_definitions(columns: &[Column]) -> Value {
-    columns
-        .iter()
-        .map(|column| {
-            json!({
-                "name": column.name,
-                "type": column.type_,
-                "format": column.format,
-                "description": column.description,
-                "priority": column.priority,
-            })
-        })
-        .collect()
 }
 
 fn ends_initial_events(object: &Value) -> bool {

@@ -1,9 +1,9 @@
-//! TLS for the listener: HTTP/2 and HTTP/1.1 by ALPN, client certificates welcome but not required.
+//! TLS for the listener: HTTP/2 and HTTP/1.1 by ALPN, with optional client certificates.
 //!
-//! Like kube-apiserver, the handshake accepts any client certificate whose key the client holds, and the
-//! CA's word is asked for afterwards: a certificate of somebody else's CA is no identity, not a
-//! connection that breaks with an alert nobody understands. It is asked again when time or the CAs may have changed the
-//! answer ([`ClientCertificates`]).
+//! Like kube-apiserver's, the handshake accepts any client certificate whose key the client has; the CA is checked
+//! afterwards. So a certificate of an unknown CA means an unauthenticated client instead of a connection that fails
+//! with an obscure alert. The check is repeated when time, or a change of the CAs, may have changed its result
+//! ([`ClientCertificates`]).
 
 mod client;
 
@@ -21,7 +21,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConf
 pub use self::client::ClientCertificates;
 use crate::wall_clock::WallClock;
 
-/// Certificates or a key that TLS cannot be served with.
+/// Why certificates or a key cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the client CA cannot be used: {0}")]
@@ -32,7 +32,7 @@ pub enum Error {
     Setup(rustls::Error),
 }
 
-/// What the server shows to its clients.
+/// The certificate with which the server authenticates itself.
 #[derive(Debug)]
 pub struct ServingCertificate {
     pub chain: Vec<CertificateDer<'static>>,
@@ -51,7 +51,7 @@ impl PartialEq for ServingCertificate {
     }
 }
 
-/// The TLS side of a server, shared by its connections. Cheap to clone; clones are the same.
+/// The TLS configuration of a server, shared by all connections. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -60,15 +60,15 @@ pub struct Tls {
 #[derive(Debug)]
 struct Shared {
     provider: Arc<CryptoProvider>,
-    /// Outlives what is shown, so that sessions are resumed over a change of it.
+    /// Survives a change of the certificate, so that sessions can be resumed after it.
     tickets: Arc<dyn ProducesTickets>,
     clock: WallClock,
     current: ArcSwap<Current>,
-    /// `current.generation`, for a quick look.
+    /// A copy of `current.generation` that can be read without a lock.
     generation: AtomicU64,
 }
 
-/// What is shown, and who is trusted.
+/// The present certificate and the trusted CAs.
 #[derive(Debug)]
 struct Current {
     config: Arc<ServerConfig>,
@@ -77,7 +77,7 @@ struct Current {
 }
 
 impl Tls {
-    /// `client_roots` are the CAs that vouch for clients.
+    /// `client_roots` are the CAs of client certificates.
     pub fn new(
         serving: ServingCertificate,
         client_roots: Vec<CertificateDer<'static>>,
@@ -91,8 +91,8 @@ impl Tls {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// From now on this is shown to new connections, and these CAs are asked about all of them. Changes nothing if TLS
-    /// cannot be served with it.
+    /// Replaces the serving certificate for new connections, and the trusted CAs for all connections. If the new ones
+    /// cannot be used, nothing changes.
     pub fn replace(
         &self,
         serving: ServingCertificate,
@@ -105,12 +105,12 @@ impl Tls {
         Ok(())
     }
 
-    /// For the next handshake.
+    /// The configuration for the next handshake.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.shared.current.load().config.clone()
     }
 
-    /// The client with the certificates of a finished handshake; `None` if it showed none.
+    /// The client whose handshake has finished; `None` if it showed no certificate.
     pub fn client(&self, chain: &[CertificateDer<'_>]) -> Option<ClientCertificates> {
         let chain: Vec<_> = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
         (!chain.is_empty()).then(|| ClientCertificates::new(self.clone(), chain))
@@ -151,8 +151,8 @@ fn client_verifier(
         .map_err(|error| Error::ClientCa(error.to_string()))
 }
 
-/// Lets every certificate through the handshake, whose signatures `judge` still checks: the client has
-/// the key. Whether anybody vouches for it is for [`ClientCertificates`] to say.
+/// Accepts every certificate in the handshake. `judge` still checks the signatures, which prove that the client has the
+/// key; [`ClientCertificates`] checks the CA later.
 #[derive(Debug)]
 struct Unjudged {
     judge: Arc<dyn ClientCertVerifier>,

@@ -2,12 +2,12 @@
 
 use axum::http::header::{HeaderMap, HeaderValue, WARNING};
 
-/// Characters of all texts together, beyond which each is cut.
+/// If all texts together have more characters than this, each is cut.
 const TOTAL: usize = 4096;
-/// What is left of a text then.
+/// The length to which texts are cut then.
 const ITEM: usize = 256;
 
-/// Adds a header for each text, in their order. Texts with control characters are left out.
+/// Adds a header for each text, in order. Texts with control characters are left out.
 pub fn put(headers: &mut HeaderMap, texts: &[String]) {
     let whole: usize = texts.iter().map(|text| text.chars().count()).sum();
     let mut written = 0;

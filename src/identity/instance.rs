@@ -1,7 +1,7 @@
-//! What tells a server from the others on its host: an id of its own, which survives restarts.
+//! The id by which a server differs from others on its host. It survives restarts.
 //!
-//! It is kept in a file of the data directory that no two living processes have at once, also where servers share the
-//! directory.
+//! It is kept in a file of the data directory that no two living processes use at the same time, even if servers share
+//! the directory.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,10 +11,10 @@ use std::sync::Mutex;
 
 use uuid::Uuid;
 
-/// A server's id and the name that it went by last.
+/// A server's id, and the name that it had last.
 #[derive(Debug)]
 pub struct Instance {
-    /// Locked until the server ends, however it ends.
+    /// Locked until the process ends, in whatever way.
     file: File,
     kept: Mutex<Kept>,
 }
@@ -26,8 +26,8 @@ struct Kept {
 }
 
 impl Instance {
-    /// That of the server of this port in a directory, which is made if it is missing. If the server lives, as it may
-    /// with port 0, it is one of the next.
+    /// Takes the id of the server with this port from a directory, which is created if it is missing. If a living
+    /// server has that id, as is possible with port 0, takes the next one.
     pub fn take(directory: &Path, hostname: &str, port: u16) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let mut name = format!("{hostname}-{port}");
@@ -44,7 +44,7 @@ impl Instance {
                 Ok(()) => return Self::of(file),
                 Err(TryLockError::WouldBlock) => name = format!("{hostname}-{port}.{another}"),
                 Err(TryLockError::Error(error)) => {
-                    // Such a file system is a remote one, and servers on other hosts have other names.
+                    // A file system without locks is a remote one, and servers on other hosts have other names.
                     tracing::debug!(%error, "cannot lock the file of this server's id");
                     return Self::of(file);
                 }
@@ -69,12 +69,12 @@ impl Instance {
         self.kept().id
     }
 
-    /// The host's name, or what was made of it, under which the server was known last.
+    /// The name that the server had last: the host's name, or one derived from it.
     pub fn last_name(&self) -> Option<String> {
         self.kept().name
     }
 
-    /// Keeps the name for the next start.
+    /// Remembers the name for the next start.
     pub fn remember(&self, name: &str) -> io::Result<()> {
         if self.kept().name.as_deref() == Some(name) {
             return Ok(());
@@ -82,7 +82,7 @@ impl Instance {
         self.change(|kept| kept.name = Some(name.to_owned()))
     }
 
-    /// From the next start on this is another server: the id is also that of a copy of its directory.
+    /// Makes the next start another server, since this id is also used by a copy of the directory.
     pub fn forget(&self) -> io::Result<()> {
         self.change(|kept| *kept = Kept::new())
     }
@@ -106,7 +106,7 @@ impl Kept {
         Self { id: Uuid::new_v4().to_string(), name: None }
     }
 
-    /// `None` if a crash has left less than an id.
+    /// `None` if a crash has left an incomplete id.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let id = lines.next().and_then(|id| Uuid::parse_str(id).ok())?.to_string();

@@ -1,4 +1,4 @@
-//! The group `authentication.k8s.io`. Its objects are questions: they are answered and never stored.
+//! The group `authentication.k8s.io`. Its objects are requests that are answered and never stored.
 
 use crate::kinds::behavior::definition::cluster;
 use crate::kinds::behavior::{BuiltIn, Group, Version};

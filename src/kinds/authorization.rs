@@ -1,4 +1,4 @@
-//! The group `authorization.k8s.io`. Its objects are questions: they are answered and never stored.
+//! The group `authorization.k8s.io`. Its objects are requests that are answered and never stored.
 
 use crate::kinds::behavior::definition::{cluster, namespaced};
 use crate::kinds::behavior::{BuiltIn, Group, Version};

@@ -5,6 +5,7 @@
 
 pub mod columns;
 pub mod conversion;
+pub mod declared;
 pub mod definition;
 pub mod deletion;
 pub mod format;
@@ -12,19 +13,28 @@ pub mod gated_fields;
 pub mod names;
 pub mod part;
 pub mod rules;
+pub mod scale;
 pub mod selectable;
 pub mod strategy;
 pub mod warnings;
 
-use columns::Printer;
+use std::sync::Arc;
+
+use columns::{Printer, TablePrinter};
 use conversion::OtherVersion;
+use declared::Declared;
 use definition::Definition;
+use part::Part;
 use rules::Rules;
+use scale::ScalePaths;
 use selectable::SelectableFields;
 use strategy::Strategy;
 use warnings::KindWarnings;
 
+use crate::causes::Cause;
+use crate::fields::ObjectMap;
 use crate::schema::resource::ResourceDefinition;
+use crate::tree::Text;
 
 /// A group of built-in kinds.
 pub struct Group {
@@ -81,9 +91,13 @@ pub struct Behavior {
     pub strategy: Strategy,
     pub rules: Rules,
     pub warnings: KindWarnings,
-    pub columns: &'static Printer,
+    pub columns: TablePrinter,
     pub fields: SelectableFields,
     pub other_version: Option<OtherVersion>,
+    /// Said whatever is done to the resource: that there is a better one.
+    pub deprecation: Option<Text>,
+    /// Where a custom resource keeps what its Scale shows.
+    pub scale: Option<Arc<ScalePaths>>,
 }
 
 impl Behavior {
@@ -93,21 +107,40 @@ impl Behavior {
             strategy: kind.strategy.fitting(definition),
             rules: kind.rules,
             warnings: kind.warnings,
-            columns: kind.columns,
+            columns: TablePrinter::BuiltIn(kind.columns),
             fields: (kind.fields)(),
             other_version: kind.other_version,
+            deprecation: kind.warnings.every_request.map(Text::new_static),
+            scale: None,
         }
     }
 
-    /// A custom resource, whose schema says everything else.
+    /// What is wrong with what a write of a part leaves where a custom resource keeps its replicas.
+    pub fn scale_causes(&self, part: Part, object: &ObjectMap) -> Vec<Cause> {
+        let Some(paths) = &self.scale else { return Vec::new() };
+        match part {
+            Part::Main | Part::Scale => [paths.spec_causes(object), paths.status_causes(object)].concat(),
+            Part::Status => paths.status_causes(object),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A custom resource, of which nothing is declared but its schema.
     pub fn custom(definition: &ResourceDefinition) -> Self {
+        Self::declared(definition, Declared::nothing(definition.namespaced()))
+    }
+
+    /// A custom resource, whose schema says everything else.
+    pub fn declared(definition: &ResourceDefinition, declared: Declared) -> Self {
         Self {
             strategy: Strategy::custom(definition),
             rules: Rules::NONE,
             warnings: KindWarnings::NONE,
-            columns: &columns::DEFAULT,
-            fields: SelectableFields::custom(definition.namespaced(), []),
+            columns: declared.columns,
+            fields: declared.fields,
             other_version: None,
+            deprecation: declared.deprecation,
+            scale: declared.scale,
         }
     }
 }

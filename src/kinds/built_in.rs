@@ -1,6 +1,7 @@
-//! The built-in resources of Kubernetes v1.37: every GA group version, and the internal StorageVersion API.
+//! The built-in resources of Kubernetes v1.37: all GA group versions, and the internal StorageVersion API.
 //!
-//! `componentstatuses` and the subresources that connect to kubelets or issue tokens are absent until they work.
+//! `componentstatuses`, and the subresources that connect to kubelets or issue tokens, are absent, since they do not
+//! work yet.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub fn find(gvk: &Gvk) -> Option<&'static BuiltIn> {
     version.kinds.iter().find(|known| gvk.kind.as_str() == known.definition.kind).copied()
 }
 
-/// A kind in the newest of its versions.
+/// A kind in its newest version.
 #[cfg(test)]
 pub fn any_version(group: &str, kind: &str) -> &'static BuiltIn {
     let group = GROUPS.iter().find(|known| known.name == group).expect(group);
@@ -48,14 +49,14 @@ pub fn behavior(definition: &ResourceDefinition) -> Behavior {
     }
 }
 
-/// The versions in which objects of a stored resource can be decoded, and therefore stored.
+/// The versions in which objects of a stored resource can be decoded, and in which they can therefore be stored.
 pub fn storage_versions(resource: &GroupResource) -> Vec<GroupVersion> {
     let stored = |definition: &ResourceDefinition| matches!(&definition.storage, Storage::Table { resource: r, .. } if r == resource);
     let versions = definitions().into_iter().filter(stored);
     versions.map(|definition| definition.kind.gvk.group_version).collect()
 }
 
-/// As [`definitions`], but with these resources stored in another of their [`storage_versions`].
+/// Like [`definitions`], but stores these resources in another of their [`storage_versions`].
 pub fn definitions_stored_in(versions: &[(GroupResource, GroupVersion)]) -> Vec<ResourceDefinition> {
     let mut definitions = definitions();
     for definition in &mut definitions {
@@ -83,10 +84,11 @@ fn definition(types: &Arc<Types>, group: &Group, version: &Version, row: &Defini
         subresources: subresources(types, row),
         storage: storage(&name, row),
         behavior: row.behavior,
+        declaration: None,
     }
 }
 
-/// `proto/` has a message for each kind of the table, which a test makes sure of.
+/// The kind with its message in `proto/`. A test makes sure that every kind of the table has one.
 fn known(types: &Arc<Types>, gvk: Gvk) -> Kind {
     types.kind(&gvk).unwrap_or_else(|| Kind::opaque(gvk))
 }

@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md tells where a kind's behavior stands; these tests hold it to that.
+//! Tests that ARCHITECTURE.md says correctly where a kind's behavior is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The section of ARCHITECTURE.md on adding a kind.
+/// The section of ARCHITECTURE.md about adding a kind.
 fn guide() -> String {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
     let (_, rest) = text.split_once("## How a kind is added\n").expect("the section");
     rest.split("\n## ").next().unwrap_or_default().to_owned()
 }
 
-/// What the guide puts between backticks.
+/// The texts between backticks in the guide.
 fn names_in(guide: &str) -> Vec<&str> {
     guide.split('`').skip(1).step_by(2).collect()
 }
@@ -31,7 +31,7 @@ fn kinds() -> impl Iterator<Item = (&'static Group, &'static str, &'static Built
     })
 }
 
-/// The module of a group: its first label, but for the two that have no telling one.
+/// The module of a group: its first label, except for two groups whose first label says too little.
 fn module(group: &str) -> &str {
     match group {
         "" => "core",
@@ -40,7 +40,7 @@ fn module(group: &str) -> &str {
     }
 }
 
-/// `CSIDriver` is `csi_driver`.
+/// The snake case of a kind: `CSIDriver` becomes `csi_driver`.
 fn snake_case(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut name = String::new();
@@ -55,7 +55,7 @@ fn snake_case(kind: &str) -> String {
     name
 }
 
-/// Files of a folder of `src/kinds` in which a kind is described.
+/// The files in a folder of `src/kinds` that describe a kind.
 fn described_in(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
     let described = files.filter(|file| {

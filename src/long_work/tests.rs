@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-/// Where there is no other thread to take over, work is done all the same.
+/// Without another thread, the work is done on this one.
 #[test]
 fn long_work_needs_no_runtime() {
     assert_eq!(run(|| 1), 1);
@@ -14,12 +14,12 @@ fn long_work_needs_no_runtime() {
     assert_eq!(runtime.block_on(async { run(|| 2) }), 2);
 }
 
-/// A runtime with one thread, which long work does not keep from other tasks.
+/// On a runtime with one thread, long work does not block other tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn others_go_on_while_long_work_is_done() {
     let (lanes, (done, awaited)) = (Lanes::default(), std::sync::mpsc::channel());
     let long = tokio::spawn(async move { lanes.run(LONG, move || awaited.recv()).await });
-    // It waits for what only another task can send.
+    // The work waits for a message that only another task can send.
     tokio::spawn(async move { done.send(7) }).await.expect("runs").expect("is awaited");
     assert_eq!(long.await.expect("runs"), Ok(7));
 }
@@ -58,7 +58,7 @@ async fn no_more_than_there_are_lanes_work_at_a_time() {
     assert!(most.load(Ordering::SeqCst) <= 2, "{most:?}");
 }
 
-/// One lane of each sort is enough for any number of requests that need both.
+/// With a single lane of each sort, any number of requests that need both make progress.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lane_is_not_held_while_another_is_awaited() {
     let (outer, inner) = (Lanes(Arc::new(Semaphore::new(1))), Lanes(Arc::new(Semaphore::new(1))));
@@ -80,7 +80,7 @@ async fn a_lane_is_not_held_while_another_is_awaited() {
     }
 }
 
-/// A future that becomes long on its way holds no lane while it waits.
+/// A future that becomes long holds no lane while it waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lane_is_free_while_its_work_waits() {
     let lanes = Lanes(Arc::new(Semaphore::new(1)));

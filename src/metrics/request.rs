@@ -1,4 +1,4 @@
-//! What is recorded of a request.
+//! Metrics of requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,19 +12,18 @@ use super::{METADATA, REQUEST_SECONDS, counter, gauge};
 use crate::schema::names::Gvr;
 use crate::tree::Text;
 
-/// What tells requests apart in metrics. All of it empty but `verb` outside the resource API, where
-/// upstream puts the path into `subresource`.
+/// The labels of a request. Outside the resource API all are empty except `verb`, and `subresource`, in which upstream
+/// puts the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestLabels {
-    /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`,
-    /// `DELETECOLLECTION`.
+    /// In upstream's capitals: `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE`, `DELETECOLLECTION`.
     pub verb: &'static str,
     pub resource: Gvr,
     pub subresource: Text,
     pub scope: Scope,
 }
 
-/// Upstream's `scope` label: how much a request reaches.
+/// Upstream's label `scope`: what a request can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Outside the resource API.
@@ -45,7 +44,7 @@ impl Scope {
     }
 }
 
-/// Upstream's `request_kind` label.
+/// Upstream's label `request_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     ReadOnly,
@@ -68,7 +67,7 @@ pub struct RequestMetrics {
     labels: Vec<Label>,
     duration: Histogram,
     long_running: Gauge,
-    /// By status code; hardly ever more than a handful.
+    /// By status code; there are rarely more than a few.
     finished: RwLock<HashMap<u16, Counter>>,
 }
 
@@ -101,17 +100,17 @@ impl RequestMetrics {
             .increment(1);
     }
 
-    /// Counts a request that was refused or ended with this code to protect the server; once per request.
+    /// Counts a request that was refused or ended with this code to protect the server. Call once per request.
     pub fn terminated(&self, code: u16) {
         self.counter("apiserver_request_terminations_total", Some(code)).increment(1);
     }
 
-    /// Counts a response that was broken off.
+    /// Counts a response that was aborted.
     pub fn aborted(&self) {
         self.counter("apiserver_request_aborts_total", None).increment(1);
     }
 
-    /// Counts a watch, or what else has no end of its own, as active until the guard goes.
+    /// Counts a watch, or another request without an end of its own, as active until the guard is dropped.
     pub fn long_running(&self) -> LongRunning {
         LongRunning(Active::new(self.long_running.clone()))
     }
@@ -135,17 +134,17 @@ fn label_list(labels: &RequestLabels) -> Vec<Label> {
     ]
 }
 
-/// While it lives, a long-running request is active.
+/// Counts a long-running request as active while it lives.
 #[must_use]
 #[derive(Debug)]
 pub struct LongRunning(#[expect(dead_code, reason = "held for its drop")] Active);
 
-/// While it lives, a request is being worked on.
+/// Counts a request as in flight while it lives.
 #[must_use]
 #[derive(Debug)]
 pub struct InFlight {
     count: Arc<AtomicUsize>,
-    /// How many requests of this kind were being worked on already.
+    /// How many requests of this kind were in flight already.
     pub others: usize,
 }
 
@@ -161,7 +160,7 @@ impl Drop for InFlight {
     }
 }
 
-/// One more in a gauge until it is dropped.
+/// Adds one to a gauge until it is dropped.
 #[derive(Debug)]
 struct Active(Gauge);
 

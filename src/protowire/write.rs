@@ -1,22 +1,22 @@
-//! Messages written from their ends to their beginnings, so that lengths are known when they are due.
+//! Writes messages from their ends to their starts, so that lengths are known when they have to be written.
 
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
 use super::{BYTES, FIXED64, VARINT};
 use crate::pieces;
 
-/// The bytes of the longest number.
+/// The most bytes of a number.
 const MAX_VARINT: usize = 10;
 
-/// Builds one message. What is to stand last is written first.
+/// Builds one message. Its last field is written first.
 #[derive(Debug, Default)]
 pub struct Writer {
-    /// Filled from its end; what is before `start` is free.
+    /// Filled from its end; the bytes before `start` are free.
     bytes: Vec<u8>,
     start: usize,
 }
 
-/// Where an embedded message ends, counted from the end of all.
+/// The end of an embedded message, as a distance from the end of the whole message.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
@@ -46,23 +46,23 @@ impl Writer {
         self.tag(number, BYTES);
     }
 
-    /// Ends an embedded message; its fields follow, then [`Writer::open`].
+    /// Marks the end of an embedded message. Write its fields next, then call [`Writer::open`].
     pub fn close(&self) -> Mark {
         Mark(self.written())
     }
 
-    /// Begins the embedded message that ends at the mark.
+    /// Writes the length and tag of the embedded message that ends at the mark.
     pub fn open(&mut self, number: i32, end: Mark) {
         self.raw_varint(self.since(end) as u64);
         self.tag(number, BYTES);
     }
 
-    /// How many bytes there are before the mark.
+    /// The number of bytes written since the mark.
     pub fn since(&self, end: Mark) -> usize {
         self.written() - end.0
     }
 
-    /// Puts bytes before all that has been written.
+    /// Writes bytes before everything that was written so far.
     pub fn raw(&mut self, bytes: &[u8]) {
         if bytes.len() > self.start {
             self.grow(bytes.len());
@@ -99,7 +99,7 @@ impl Writer {
     }
 }
 
-/// Appends a field of bytes to what is written forwards.
+/// Appends a field of bytes to a message that is written forwards.
 pub fn append_bytes(out: &mut Vec<u8>, number: i32, value: &[u8]) {
     append_head(out, number, value.len());
     pieces::append(out, value);
@@ -111,7 +111,7 @@ pub fn append_head(out: &mut Vec<u8>, number: i32, length: usize) {
     encode_varint(length as u64, out);
 }
 
-/// How many bytes [`append_bytes`] appends.
+/// The number of bytes that [`append_bytes`] appends.
 pub fn size_of_bytes(number: i32, length: usize) -> usize {
     key_len(number.unsigned_abs()) + encoded_len_varint(length as u64) + length
 }

@@ -8,7 +8,7 @@ use super::names::{GroupResource, GroupVersion, Gvk, Gvr};
 use super::resource::{Origin, ResourceDefinition, Storage};
 use crate::tree::Text;
 
-mod order;
+pub mod order;
 
 use order::compare_versions;
 

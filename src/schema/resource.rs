@@ -1,8 +1,11 @@
 //! `ResourceDefinition`: everything that the generic code needs to serve one version of one resource.
 
+use std::fmt;
+use std::sync::Arc;
+
 use super::kind::Kind;
 use super::names::{GroupKind, GroupResource, GroupVersion, Gvk, Gvr};
-use crate::tree::Text;
+use crate::tree::{Map, Text};
 
 /// One served version of a resource. Two versions of a kind share their [`Storage`].
 #[derive(Clone, Debug)]
@@ -25,6 +28,17 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     pub storage: Storage,
     pub behavior: Behavior,
+    /// Where a custom resource is declared.
+    pub declaration: Option<Arc<dyn Declaration>>,
+}
+
+/// A stored CustomResourceDefinition, as documents about its resources read it: whole, and only when they are made.
+pub trait Declaration: fmt::Debug + Send + Sync {
+    /// Differs between two declarations that documents would show differently.
+    fn digest(&self) -> String;
+
+    /// Its `spec`; `None` if it cannot be read.
+    fn spec(&self) -> Option<Map>;
 }
 
 /// Discovery and OpenAPI describe custom resources a little differently from built-in ones.

@@ -1,15 +1,15 @@
-//! The admin's kubeconfig: what tells programs that a server is ready, and where.
+//! The admin's kubeconfig, whose appearance tells other programs that a server is ready, and at which address.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::auth::pki::{Admin, Error, Kubeconfig};
 
-/// The admin's kubeconfig, and the file that it is written to.
+/// The admin's kubeconfig, and the path of its file.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     address: SocketAddr,
-    /// `None` if our own CA is not trusted, so that there is no admin.
+    /// `None` if the server's own CA is not trusted, so that there is no admin.
     kubeconfig: Option<Kubeconfig>,
     path: Option<PathBuf>,
 }
@@ -20,7 +20,8 @@ impl Announcement {
         Self { address, kubeconfig, path }
     }
 
-    /// Only now that the store is ours: a second server on the same directory must not get here.
+    /// Removes an outdated kubeconfig. Called only once the store is opened: a second server on the same directory
+    /// fails before that.
     pub fn withdraw_outdated(&self) -> Result<(), Error> {
         let Some(path) = &self.path else { return Ok(()) };
         Kubeconfig::remove_outdated(path, self.kubeconfig.as_ref())
@@ -33,7 +34,8 @@ impl Announcement {
         }
     }
 
-    /// The admin has another certificate, or is none any more.
+    /// Writes the kubeconfig again after the admin's certificate has changed, or removes it if there is no admin any
+    /// more.
     pub fn renew(&mut self, admin: Option<&Admin>) -> Result<(), Error> {
         self.kubeconfig = admin.map(|admin| Kubeconfig::of(admin, self.address));
         self.publish()
@@ -43,7 +45,7 @@ impl Announcement {
         self.kubeconfig.as_ref()
     }
 
-    /// Where the kubeconfig is, if there is one.
+    /// The path of the kubeconfig, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.kubeconfig.is_some())
     }

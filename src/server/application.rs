@@ -47,15 +47,15 @@ use crate::storage::sqlite::Sqlite;
 use crate::storage::{self, Backend, HighWaterMark, OpenError, SAFETY_GAP, Store, compact_regularly};
 use crate::tasks::{Failure, Tasks};
 
-/// A key signs continue tokens for a day and verifies them for two more; seconds.
+/// For how long, in seconds, a key signs continue tokens. It verifies them for twice as long afterwards.
 const TOKEN_KEY_AGE: i64 = 24 * 60 * 60;
 /// The address in the documents of a server without a port.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 443);
-/// Another replica's new key has to be known here before it is used there for long.
+/// How often token keys are read: another replica's new key must be known here soon after it is first used.
 const TOKEN_KEY_REFRESH: Duration = Duration::from_secs(60);
-/// How old an answer about readiness may be: everybody may ask.
+/// How old a result of the readiness check may be. It is shared, since anybody may ask for it.
 const READINESS_PERIOD: Duration = Duration::from_secs(1);
-/// What a power failure may take from the high-water mark.
+/// How often the high-water mark is saved: a power failure loses at most this much of it.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Opens the store and builds the application on it.
@@ -64,7 +64,7 @@ pub async fn build(environment: Environment) -> Result<Application, BuildError> 
     build_on(backend, environment).await
 }
 
-/// Builds the application on a store that is open; [`Application::stop`] closes it.
+/// Builds the application on an open store; [`Application::stop`] closes it.
 pub async fn build_on(
     backend: Arc<dyn Backend>,
     environment: Environment,
@@ -72,7 +72,7 @@ pub async fn build_on(
     Ok(build_with_api(backend, environment).await?.0)
 }
 
-/// The same, for whoever works with the verbs, or changes what is served.
+/// Like [`build_on`], for callers that also use the verbs or change what is served.
 pub async fn build_with_api(
     backend: Arc<dyn Backend>,
     environment: Environment,
@@ -87,7 +87,8 @@ pub async fn build_with_api(
     let port_claims = backend.resource_ids(&[port_claims()]).await?[0];
     let mut loaded: Vec<_> = ids.values().copied().chain([port_claims]).collect();
     loaded.sort_unstable();
-    // Controllers and what a leaving server says are written before the writer ends.
+    // Two groups of tasks: the controllers end first, and what a leaving server writes is written before the writer
+    // ends.
     let (storing, controlling) = (runtime.group(), runtime.group());
     end_when_broken(&storing.tasks, &backend);
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
@@ -139,7 +140,7 @@ pub async fn build_with_api(
     }
 
     add_checks(&mut health, &api.cache);
-    // Clients that come now find the gate open, unless registering takes more than one attempt.
+    // When clients are let in, the gate is usually open already, unless registration takes more than one attempt.
     gate.tried().await;
     let app = App {
         api: api.clone(),
@@ -170,7 +171,7 @@ pub async fn build_with_api(
             replica.leave(&api).await;
         }
         storing.tasks.stop();
-        // The writer and the cache end with it.
+        // Dropping the last handle ends the writer and the cache.
         drop(api);
         storing.tasks.ended().await;
         save_once(&mark).await;
@@ -183,7 +184,7 @@ fn names_from(random: Random) -> Arc<dyn Fn(&str) -> String + Send + Sync> {
     Arc::new(move |prefix| random.with(|rng| generate_name(prefix, rng)))
 }
 
-/// Opens the database that the configuration names.
+/// Opens the database of the configuration.
 pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> {
     Ok(match datastore {
         Datastore::Memory => memory::open(),
@@ -192,7 +193,8 @@ pub async fn open(datastore: &Datastore) -> Result<Arc<dyn Backend>, OpenError> 
     })
 }
 
-/// One mark per database: another one has a clock of its own. What is in memory cannot come back older than it was.
+/// The path of the high-water mark: one file per database, since each has a clock of its own. A store in memory has
+/// none, since it cannot come back in an older state.
 fn mark_path(config: &Config) -> Option<PathBuf> {
     if config.datastore == Datastore::Memory {
         return None;
@@ -202,7 +204,7 @@ fn mark_path(config: &Config) -> Option<PathBuf> {
     Some(config.data_dir.as_ref()?.join(format!("mark-{name}")))
 }
 
-/// A database that is older than what it has acknowledged gets a clock that is ahead of all of that.
+/// Advances the clock of a database that has lost revisions which it had acknowledged.
 async fn repair_clock(backend: &dyn Backend, mark: &HighWaterMark) -> Result<(), storage::Error> {
     let (clock, floor) = (backend.clock().await?, mark.get());
     if clock.revision < floor {
@@ -252,7 +254,7 @@ async fn save_mark(mark: Arc<HighWaterMark>) {
     }
 }
 
-/// On a thread apart: the disk may take its time.
+/// Saves the mark on a thread of its own, since the disk may be slow.
 async fn save_once(mark: &Arc<HighWaterMark>) {
     let mark = mark.clone();
     if let Ok(Err(error)) = tokio::task::spawn_blocking(move || mark.save()).await {
@@ -273,7 +275,8 @@ fn add_checks(health: &mut HealthChecks, cache: &Cache) {
     });
 }
 
-/// What this server brings along to be told from the others; nothing where there can be no others.
+/// What this server needs in order to claim a name among the replicas. If there cannot be others, its name is not
+/// contested.
 fn claimant(
     config: &Config,
     leases: IdentityLeases,
@@ -292,7 +295,7 @@ fn claimant(
     Ok(Claimant { identity, port: advertised.port, instance, address: advertised.address, config: leases })
 }
 
-/// Where Pods would find a server: one without a port nowhere, unless the configuration says so.
+/// The address at which Pods find the server. A server without a port has none, unless the configuration names one.
 fn advertised(config: &Config, address: Option<SocketAddr>) -> Advertised {
     match address {
         Some(address) => Advertised::new(config.advertise_address, address),
@@ -300,7 +303,7 @@ fn advertised(config: &Config, address: Option<SocketAddr>) -> Advertised {
     }
 }
 
-/// A database that cannot be relied on any more ends the server.
+/// Ends the server when the contents of its database cannot be relied on any more.
 fn end_when_broken(tasks: &Tasks, backend: &Arc<dyn Backend>) {
     let (backend, server) = (backend.clone(), tasks.clone());
     tasks.run("store-failure", async move {

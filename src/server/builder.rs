@@ -1,4 +1,4 @@
-//! The settings of a server, one call each, and its start.
+//! Builds and starts a server, with one method per setting.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::runtime::Runtime;
 use crate::wall_clock::WallClock;
 
-/// Makes a [`Server`]; see [`Server::builder`].
+/// Builds a [`Server`]; see [`Server::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is started before `start`"]
 pub struct Builder {
@@ -21,12 +21,12 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Keeps the state in memory, which is the default: it goes with the server.
+    /// Keeps the state in memory, where it lives as long as the server. This is the default.
     pub fn memory(self) -> Self {
         self.datastore(Datastore::Memory)
     }
 
-    /// Keeps the state in this SQLite file, which is made if it is not there.
+    /// Keeps the state in this SQLite file, which is created if it does not exist.
     pub fn sqlite(self, path: impl Into<PathBuf>) -> Self {
         self.datastore(Datastore::Sqlite(path.into()))
     }
@@ -41,38 +41,38 @@ impl Builder {
         self
     }
 
-    /// Also listens here, with HTTPS; port 0 takes a free one. Certificates are made in the data directory. Without one
-    /// they are made in a directory for temporary files, which goes with the server.
+    /// Also listens on this address, with HTTPS; port 0 means any free port. Certificates are created in the data
+    /// directory, or if none is set, in a temporary directory that is removed with the server.
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.config.https.get_or_insert_with(Https::default).address = address;
         self
     }
 
-    /// Where certificates and what is known of the database are kept from one server to the next.
+    /// The directory in which certificates and the high-water mark are kept from one server to the next.
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.config.data_dir = Some(directory.into());
         self
     }
 
-    /// Runs none of the server's own controllers: no garbage is collected, and no namespace is emptied.
+    /// Runs none of the controllers: garbage is not collected, and namespaces are not emptied.
     pub fn without_controllers(mut self) -> Self {
         self.config.controllers = Controllers::Off;
         self
     }
 
-    /// Another time of day than the system's.
+    /// Uses this clock instead of the system's.
     pub fn clock(mut self, clock: WallClock) -> Self {
         self.runtime.clock = clock;
         self
     }
 
-    /// Names and ids that are generated come from here.
+    /// The source of generated names and ids.
     pub fn random(mut self, random: Random) -> Self {
         self.runtime.random = random;
         self
     }
 
-    /// All settings at once, in place of those made before.
+    /// Replaces all settings made so far.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -83,7 +83,7 @@ impl Builder {
         self.start_with(application::build).await
     }
 
-    /// Starts a server whose application is made by `build`, which may open the store in a way of its own
+    /// Starts a server whose application is made by `build`, which may open the store in its own way
     /// ([`application::build_on`]).
     pub async fn start_with<B>(self, build: B) -> Result<Server, Error>
     where

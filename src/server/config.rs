@@ -1,4 +1,4 @@
-//! The settings of a server, each part typed for the module that it concerns.
+//! The settings of a server, with a type for each module that they concern.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,31 +14,31 @@ use crate::http::server;
 use crate::schema::names::{GroupResource, GroupVersion};
 use crate::storage::Compaction;
 
-/// The settings of a server. The defaults are those of an embedded one: requests come in process only, and the server
-/// leaves no trace of itself but its objects.
+/// The settings of a server. The defaults are those of an embedded server: requests come only in process, and nothing
+/// is left behind but the objects in its datastore.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub datastore: Datastore,
-    /// Where certificates, what is known of the database and a replica's id are kept. Without it nothing of that outlives
+    /// Where certificates, the high-water mark and a replica's id are kept. Without a directory, none of these outlives
     /// the server.
     pub data_dir: Option<PathBuf>,
-    /// `None`: requests come in process only.
+    /// `None` means that requests come only in process.
     pub https: Option<Https>,
-    /// Where other hosts reach this server, if not at the address that is bound.
+    /// The address at which other hosts reach this server, if it differs from the bound one.
     pub advertise_address: Option<IpAddr>,
     pub authorization: Authorization,
     pub controllers: Controllers,
-    /// Of what is written from now on.
+    /// The encoding of objects that are written from now on.
     pub storage_media_type: StorageMediaType,
     pub limits: ApiLimits,
     pub services: services::Config,
-    /// `None`: history is kept for good.
+    /// `None` means that history is kept for ever.
     pub compaction: Option<Compaction>,
-    /// How long requests may finish when the server is stopped.
+    /// How long requests may take to finish when the server is stopped.
     pub shutdown_grace: Duration,
-    /// `None`: the server is alone, and holds no lease (the feature gate `APIServerIdentity` is off).
+    /// `None` means that the server is alone and holds no lease (the feature gate `APIServerIdentity` is off).
     pub identity: Option<IdentityConfig>,
-    /// Resources that are stored in another version than usual, and in which.
+    /// Resources that are stored in another version than the default, with that version.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
 }
 
@@ -63,17 +63,17 @@ impl Default for Config {
     }
 }
 
-/// How clients reach a server over the network.
+/// How clients reach the server over the network.
 #[derive(Clone, Debug)]
 pub struct Https {
-    /// Port 0 takes a free one.
+    /// Port 0 means any free port.
     pub address: SocketAddr,
     pub certificates: Overrides,
-    /// More names for the serving certificate.
+    /// Additional names in the serving certificate.
     pub extra_names: Vec<String>,
     pub token_auth_file: Option<PathBuf>,
     pub connections: server::Limits,
-    /// Where the admin's kubeconfig is written.
+    /// The path of the admin's kubeconfig.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -90,18 +90,18 @@ impl Default for Https {
     }
 }
 
-/// Who may do what.
+/// Which users may do what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Authorization {
     /// Members of `system:masters` may do everything, others nothing.
     #[default]
     Masters,
-    /// Whoever has shown a credential may do everything.
+    /// Every authenticated user may do everything.
     AlwaysAllow,
 }
 
-/// Whether the server's own controllers run: the collection of garbage, the end of namespaces, and their like. The objects
-/// that exist from the start are made in any case.
+/// Whether the server's own controllers run, such as the garbage collector and the one that empties namespaces. The
+/// objects that exist from the start are created in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
     #[default]
@@ -109,21 +109,21 @@ pub enum Controllers {
     Off,
 }
 
-/// What requests may ask for.
+/// Limits of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiLimits {
     pub max_request_body_bytes: usize,
-    /// Of all requests together.
+    /// The limit of all requests together.
     pub max_request_body_bytes_inflight: usize,
     pub in_flight: InFlightLimits,
-    /// The share of requests of HTTP/2 after which the connection is closed.
+    /// The share of HTTP/2 requests after which the connection is closed.
     pub goaway_chance: f64,
-    /// For requests that are not long-running; `timeout` in the query can only shorten it.
+    /// The limit for requests that are not long-running; `timeout` in the query can only shorten it.
     pub request_timeout: Duration,
     /// A watch without `timeoutSeconds` ends after a random time between this and twice this.
     pub min_request_timeout: Duration,
     pub event_ttl: Duration,
-    /// Objects that a migration of stored objects writes per second.
+    /// How many objects a migration of stored objects writes per second.
     pub migration_rate: u32,
 }
 
@@ -142,13 +142,13 @@ impl Default for ApiLimits {
     }
 }
 
-/// How this server shows the others that it is there.
+/// How this server shows the others that it is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityConfig {
-    /// In place of the host's name.
+    /// Replaces the host's name.
     pub hostname_override: Option<String>,
     pub leases: IdentityLeases,
-    /// Whether the server registers its storage versions, and does not write before.
+    /// Whether the server registers its storage versions, and writes nothing before.
     pub registration: Registration,
 }
 

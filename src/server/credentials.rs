@@ -1,5 +1,5 @@
-//! The certificates and tokens of a server that runs: the files they come from are read again and again, and its own
-//! certificates are renewed before they end. A file that cannot be used changes nothing, and is told of in the log.
+//! The certificates and tokens of a running server. Their files are read regularly, and the server's own certificates
+//! are renewed before they expire. A file that cannot be used changes nothing, and is logged.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use crate::auth::{pki, token_file};
 use crate::http::tls::{self, ServingCertificate, Tls};
 use crate::wall_clock::WallClock;
 
-/// Between two looks at the files, as upstream's.
+/// The time between two checks of the files; upstream's period.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Why a file is not used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
@@ -29,7 +29,7 @@ enum Refused {
     Tokens(#[from] token_file::Error),
 }
 
-/// What the server goes by now, and where that comes from. Cheap to clone; clones are the same.
+/// The present credentials and their sources. Clones share them.
 #[derive(Clone)]
 pub struct Credentials {
     loaded: Arc<Mutex<Loaded>>,
@@ -52,7 +52,7 @@ impl Credentials {
         Self { loaded: Arc::new(Mutex::new(loaded)), clock }
     }
 
-    /// Looks at the files for ever.
+    /// Checks the files for ever.
     pub async fn run(self) {
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -60,14 +60,14 @@ impl Credentials {
         }
     }
 
-    /// The text of the admin's kubeconfig, and the file it is written to.
+    /// The text of the admin's kubeconfig, and the path of its file.
     pub fn kubeconfig(&self) -> Option<(String, Option<PathBuf>)> {
         let loaded = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
         let announcement = &loaded.announcement;
         Some((announcement.kubeconfig()?.text().to_owned(), announcement.path().map(PathBuf::from)))
     }
 
-    /// Looks at the files now.
+    /// Checks the files now.
     pub async fn reload(&self) {
         let this = self.clone();
         let reading = tokio::task::spawn_blocking(move || {
@@ -134,7 +134,7 @@ impl Loaded {
     }
 }
 
-/// What TLS is served with.
+/// The certificate with which TLS is served.
 pub fn certificate(serving: &Serving) -> ServingCertificate {
     ServingCertificate { chain: serving.chain.clone(), key: serving.key.clone_key() }
 }

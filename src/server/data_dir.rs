@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 
-/// Makes the directory, for its owner alone.
+/// Creates the directory, accessible only by its owner.
 pub fn create(dir: &Path) -> Result<(), Error> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -14,7 +14,7 @@ pub fn create(dir: &Path) -> Result<(), Error> {
         .map_err(|source| Error::DataDir { path: dir.to_owned(), source })
 }
 
-/// A directory that goes with its server.
+/// A directory that is removed with its server.
 #[derive(Debug)]
 pub struct Temporary(PathBuf);
 

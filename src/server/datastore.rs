@@ -1,4 +1,4 @@
-//! Which database, by the scheme of a URL.
+//! Which database to use, chosen by the scheme of a URL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use crate::storage::postgres::Address;
 /// Where the state is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Datastore {
-    /// It lives as long as the server.
+    /// The state lives as long as the server.
     Memory,
     Sqlite(PathBuf),
-    /// Its URL may hold a password, and printing this type does not show it.
+    /// Printing this variant does not show a password in its URL.
     Postgres(Address),
 }
 
-/// Why a URL names no database. It does not repeat the URL, which may hold a password.
+/// Why a URL names no database. The text does not repeat the URL, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidUrl(String);
@@ -44,7 +44,7 @@ impl Datastore {
             "postgres" | "postgresql" => {
                 Err(refuse("PostgreSQL needs a URL such as postgres://user@host/database"))
             }
-            // The text may hold a password, so only what stands for the scheme is repeated.
+            // The text may contain a password, so only the part before the first colon is repeated.
             other => Err(refuse(&format!("unknown scheme {other:?}, use sqlite:, postgres: or memory:"))),
         }
     }

@@ -38,12 +38,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// The message, with line ends that came from elsewhere folded away.
+    /// The message on one line: line ends in texts of other programs become blanks.
     pub fn one_line(&self) -> String {
         one_line(&self.to_string())
     }
 
-    /// A store that could not be opened keeps its own message, as it names what to do.
+    /// The error of a failed build. A store that could not be opened keeps its own message, which says what to do.
     pub(super) fn of_build(error: BuildError) -> Self {
         match error.downcast::<OpenError>() {
             Ok(open) => Error::Store(*open),
@@ -59,7 +59,7 @@ impl Error {
     }
 }
 
-/// Folds all white space, line ends included.
+/// Replaces each run of white space, including line ends, by a blank.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,14 +1,13 @@
-//! How many files and sockets this process may have open, and what that means for the number of connections.
+//! How many files and sockets this process may open, and how many connections that allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::http::server;
 
-/// What is needed besides connections of clients: the database, its pool, the log, standard streams.
+/// Open files other than connections of clients: the database, its pool, the log, standard streams.
 const RESERVED: u64 = 256;
 
-/// Raises the soft limit to the hard one: shells and service managers keep it low for the sake of programs that use
-/// `select`.
+/// Raises the soft limit to the hard one. Shells and service managers keep it low for programs that use `select`.
 pub fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -17,12 +16,12 @@ pub fn raise_limit() {
     }
 }
 
-/// How many may be open; `None` is no limit.
+/// The present limit; `None` if there is none.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// As many connections as there are files for.
+/// Reduces the limits of connections to the number of files that can be opened.
 pub fn fit(limits: server::Limits, files: Option<u64>) -> server::Limits {
     let Some(files) = files else { return limits };
     let room = usize::try_from(files.saturating_sub(RESERVED)).unwrap_or(usize::MAX).max(2);

@@ -1,4 +1,4 @@
-//! What a server keeps is nobody else's to read: keys, tokens, every Secret.
+//! Restricts the files of a server to their owner: they contain keys, tokens and Secrets.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use super::config::Config;
 use super::datastore::Datastore;
 use crate::private_files;
 
-/// Files whose names begin so are the server's own. (The store looks after its files itself.)
+/// Files of the server start with these names. (The store restricts its own files.)
 const OWN: [&str; 3] = ["mark-", "high-water-mark", "admin.kubeconfig"];
 const KEY: &str = ".key";
 
-/// Takes from others what an earlier release, or whoever copied the files here, has left them.
+/// Removes other users' permissions from files that an earlier release, or somebody who copied them, has left readable.
 pub(super) fn narrow(data_dir: &Path) {
     narrow_in(data_dir, |name| OWN.iter().any(|own| name.starts_with(own)));
     narrow_in(&data_dir.join("pki"), |name| name.ends_with(KEY));
 }
 
-/// The directories stay as they are.
+/// Warns about directories that others can read. The directories are not changed.
 pub(super) fn warn_of_wide_directories(config: &Config) {
     let data_dir = config.data_dir.as_deref();
     data_dir.into_iter().for_each(private_files::warn_of_wide_directory);
@@ -30,7 +30,7 @@ pub(super) fn warn_of_wide_directories(config: &Config) {
 }
 
 fn narrow_in(directory: &Path, is_own: impl Fn(&str) -> bool) {
-    // A directory that is not there yet holds nothing.
+    // A directory that does not exist contains nothing.
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(&is_own) {
             private_files::narrow(&entry.path());

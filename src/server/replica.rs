@@ -17,7 +17,8 @@ use crate::http::health::HealthChecks;
 #[derive(Clone)]
 pub struct Replica {
     registration: Registration,
-    /// Set once this server has a name, unless it does not register: what it registers, and who it is in its lease.
+    /// What this server registers, and the holder's id in its lease. Set once the server has a name; never set if it
+    /// does not register.
     own: Arc<OnceLock<(Arc<OwnRegistration>, String)>>,
     pub gate: Gate,
     pub election: Arc<Election>,
@@ -36,7 +37,7 @@ impl Replica {
         Self { registration, own: Arc::default(), gate, election: Arc::new(election) }
     }
 
-    /// Whether servers say how they encode.
+    /// Whether servers publish how they encode.
     pub fn agreement(&self) -> Agreement {
         match self.registration {
             Registration::On => Agreement::Registered,
@@ -44,9 +45,10 @@ impl Replica {
         }
     }
 
-    /// Starts what keeps this server among the others; its hooks are done as upstream's are.
+    /// Starts the tasks by which this server takes part among the replicas. Its post-start hooks end at the same points
+    /// as upstream's.
     pub fn spawn(&self, runner: &Runner, claimant: Claimant, health: &mut HealthChecks) {
-        // These two are done once their controllers run, whatever becomes of the first heartbeat.
+        // Upstream's hooks are finished once their controllers run, even if the first heartbeat fails.
         for controller in ["controller", "garbage-collector"] {
             let name = format!("start-kube-apiserver-identity-lease-{controller}");
             health.add_post_start_hook(&name).finish();
@@ -76,7 +78,8 @@ impl Replica {
         });
     }
 
-    /// Starts what a server does under its name. From then on it writes nothing before it has registered.
+    /// Starts everything that needs the server's name. From then on, the server writes nothing before it has
+    /// registered.
     fn join(&self, runner: &Runner, claimed: Arc<Claimed>) {
         let (server, holder) = (claimed.identity.id().to_owned(), claimed.holder.clone());
         if self.registration == Registration::On {
@@ -89,13 +92,14 @@ impl Replica {
         runner.spawn_identity(claimed, &self.election);
     }
 
-    /// Makes room at once for those who stay. What fails here is collected by them later.
+    /// Gives up leadership, lease and registration at once, so that the other replicas need not wait. If something
+    /// fails, they clean it up later.
     pub async fn leave(&self, api: &Api) {
         if let Err(error) = leader::release(api, &self.election).await {
             tracing::warn!(%error, "cannot give up the lease of the controllers");
         }
         let Some((own, holder)) = self.own.get() else { return };
-        // A server that has lost its name leaves nothing: what is there is another one's.
+        // A server that has lost its name removes nothing: the lease belongs to another server now.
         match api.cache.fresh().await {
             Ok(state) if identity_lease_gc::is_held(api, &state, own.server(), holder) => {}
             _ => return,

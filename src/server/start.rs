@@ -1,5 +1,5 @@
-//! The order of start-up: data directory, certificates, listener, serving of health, application (store, cache, routes),
-//! serving of it, kubeconfig. A server without a port leaves out what is about the network.
+//! The order of start-up: data directory, certificates, listener, health endpoints, application (store, cache, routes),
+//! the application's endpoints, kubeconfig. A server without a port skips the steps that concern the network.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,32 +33,32 @@ use crate::identity::ServerIdentity;
 use crate::kinds::behavior::format;
 use crate::runtime::Runtime;
 
-/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is told as it is.
+/// Why the application could not be built. An [`OpenError`](crate::storage::OpenError) is reported unchanged.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What start-up gives to the application.
+/// What start-up provides to the application.
 pub struct Environment {
     pub config: Config,
-    /// The address really bound, if any.
+    /// The bound address; `None` for a server without a port.
     pub address: Option<SocketAddr>,
     pub door: Arc<Door>,
-    /// `None` if the configuration has none.
+    /// `None` if the configuration has no identity.
     pub identity: Option<ServerIdentity>,
-    /// What `/readyz` tells of the cache.
+    /// The progress of loading the cache, which `/readyz` reports.
     pub progress: LoadProgress,
-    /// With `ping`, `shutdown` and `startup` in it; the application adds its own and mounts the routes.
+    /// Contains the checks `ping`, `shutdown` and `startup`; the application adds its own.
     pub health: HealthChecks,
     pub runtime: Runtime,
 }
 
-/// What start-up gets back, ready to serve.
+/// The application that is ready to serve.
 pub struct Application {
     pub responder: Arc<dyn Responder>,
-    /// Ends background tasks and closes the store; called once no request runs any more.
+    /// Ends background tasks and closes the store. Called once no request is running any more.
     pub stop: BoxFuture<'static, ()>,
 }
 
-/// Returns once requests are answered and the kubeconfig is written.
+/// Starts a server. Returns once requests are answered and the kubeconfig is written.
 pub(super) async fn start<B>(config: Config, runtime: Runtime, build: B) -> Result<Server, Error>
 where
     B: AsyncFnOnce(Environment) -> Result<Application, BuildError>,
@@ -118,7 +118,7 @@ where
     Ok(Server { listening, routes, under_way: TaskTracker::new(), metrics: runtime.metrics, running })
 }
 
-/// What is about the network.
+/// The parts of start-up that concern the network.
 struct Network {
     https: Https,
     sources: Sources,
@@ -144,7 +144,7 @@ impl Network {
         Ok(Self { https: https.clone(), sources, pki, tls, authenticator, temporary })
     }
 
-    /// Serves what the routes are now, and what they will be.
+    /// Starts to serve the routes, which change later.
     async fn listen(
         self,
         routes: &Routes,
@@ -171,7 +171,7 @@ impl Network {
         Announcement::new(self.https.kubeconfig.clone(), self.pki.admin.as_ref(), address)
     }
 
-    /// Keeps the credentials fresh from now on.
+    /// Starts the regular check of the credentials.
     fn refresh(self, address: SocketAddr, announcement: Announcement, runtime: &Runtime) -> Listening {
         let Self { https, sources, pki, tls, authenticator, temporary } = self;
         let Pki { serving, client_roots, admin } = pki;
@@ -210,13 +210,13 @@ fn sources(https: &Https, config: &Config, dir: PathBuf) -> Sources {
     Sources { dir, names, overrides: https.certificates.clone() }
 }
 
-/// Without a dependency for one system call: Linux says it in a file, elsewhere shells often do.
+/// Read from a file on Linux, or from a variable that shells often set, to avoid a dependency for one system call.
 fn hostname() -> Option<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     kernel.or_else(|| std::env::var("HOSTNAME").ok()).map(|name| name.trim().to_owned())
 }
 
-/// The override has been checked where it was parsed.
+/// The server's identity. The override was validated when it was parsed.
 fn identity(config: &IdentityConfig) -> Result<ServerIdentity, Error> {
     if let Some(hostname) = &config.hostname_override {
         return Ok(ServerIdentity::of_host(hostname));

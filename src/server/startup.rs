@@ -1,4 +1,4 @@
-//! A server between its listener and its application.
+//! A server whose listener runs, but whose application is not ready.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::http::health::{Endpoint, HealthChecks};
 use crate::http::server::Ending;
 use crate::tasks::Tasks;
 
-/// Stops a server that has not come to its end of the start, also if the start is not waited for any more.
+/// Stops a server whose start did not finish, even if the start is cancelled.
 pub struct Unfinished(Option<(Tasks, Ending)>);
 
 impl Unfinished {
@@ -33,7 +33,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// How far the start is.
+/// The progress of the start.
 #[derive(Clone, Default)]
 pub struct Startup {
     pub progress: LoadProgress,
@@ -50,7 +50,7 @@ impl Startup {
     }
 }
 
-/// What a server tells of itself from the first request on.
+/// The health checks that exist from the first request on.
 pub fn health(shutdown: &CancellationToken, startup: &Startup) -> HealthChecks {
     let mut health = HealthChecks::default();
     let startup = startup.clone();

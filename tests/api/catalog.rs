@@ -6,7 +6,7 @@ use rowplane::kinds::built_in;
 use rowplane::schema::kind::Kind;
 use rowplane::schema::names::{GroupResource, GroupVersion, Gvk, Gvr};
 use rowplane::schema::registry::Registry;
-use rowplane::schema::resource::{ResourceDefinition, Storage};
+use rowplane::schema::resource::{Origin, ResourceDefinition, Storage};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -33,6 +33,7 @@ fn opaque(plural: &str, kind: &str) -> Arc<ResourceDefinition> {
     definition.list_kind = format!("{kind}List").into();
     (definition.plural, definition.singular) = (plural.into(), kind.to_lowercase().into());
     definition.short_names = Vec::new();
+    definition.origin = Origin::Custom;
     definition.storage = Storage::Table { resource: GroupResource::new("example.com", plural), version };
     Arc::new(definition)
 }

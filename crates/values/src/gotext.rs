@@ -53,10 +53,9 @@ pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
 
 /// `encoding/json`'s text of a value: compact, with `<`, `>`, `&` and the line separators escaped.
 pub fn json(value: &crate::tree::Value) -> String {
-    match value {
-        crate::tree::Value::String(text) => json_string(text),
-        other => escaped(other.to_string()),
-    }
+    let mut text = Vec::new();
+    crate::json::text::write_json(&mut text, value);
+    utf8(&text).into_owned()
 }
 
 /// Like [`json`], for a string.
@@ -133,6 +132,20 @@ pub fn display_map(object: &crate::tree::Map) -> String {
     let members: Vec<String> =
         members.into_iter().map(|(key, value)| format!("{key}:{}", display(value))).collect();
     format!("map[{}]", members.join(" "))
+}
+
+/// What Go calls the type of a decoded value.
+pub fn go_type(value: &crate::tree::Value) -> &'static str {
+    use crate::tree::Value;
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 /// What `encoding/json` calls the type of a value in errors.

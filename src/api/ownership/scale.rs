@@ -43,7 +43,18 @@ impl Versions for Scale {
     }
 }
 
-/// The parent's field for replicas; the same for every built-in kind with the subresource.
+/// The parent's field for replicas.
+fn replicas_of(resource: &Resource) -> FieldSet {
+    match &resource.behavior.scale {
+        None => replicas(),
+        Some(paths) => {
+            let members: Vec<&str> = paths.spec_replicas.members().iter().map(|member| &**member).collect();
+            field_paths(&[&members])
+        }
+    }
+}
+
+/// The field for replicas of a Scale; the same for every built-in kind with the subresource.
 fn replicas() -> FieldSet {
     field_paths(&[&["spec", "replicas"]])
 }
@@ -57,7 +68,7 @@ pub fn track(
     tracking: Tracking<'_>,
 ) {
     let Ok(managers) = Managers::decode(super::entries(parent).unwrap_or_default()) else { return };
-    let seen = of_parent(&managers);
+    let seen = of_parent(resource, &managers);
     // If the replicas have no owner any more, an update does not create one.
     if seen.0.is_empty() {
         return;
@@ -80,7 +91,7 @@ pub fn apply(
     let managers = Managers::decode(super::entries(parent).unwrap_or_default()).unwrap_or_default();
     let acting = acting(manager, Operation::Apply);
     let scale = Scale::new(resource);
-    let seen = of_parent(&managers);
+    let seen = of_parent(resource, &managers);
     let seen = if seen.0.is_empty() { first_managers(&scale, live, &acting, &zero()) } else { seen };
     let applied = ownership::apply(&scale, live, config, &seen, &acting, conflicts)?;
     let managers = to_parent(resource, managers, &applied.managers);
@@ -110,9 +121,9 @@ fn acting(manager: &str, operation: Operation) -> Acting {
     Acting { identity, now: now() }
 }
 
-fn of_parent(managers: &Managers) -> Managers {
-    let replicas = replicas();
-    let owners = managers.0.iter().filter(|manager| !manager.fields.intersection(&replicas).is_empty());
+fn of_parent(resource: &Resource, managers: &Managers) -> Managers {
+    let (own, replicas) = (replicas_of(resource), replicas());
+    let owners = managers.0.iter().filter(|manager| !manager.fields.intersection(&own).is_empty());
     let seen = owners.map(|manager| Manager {
         identity: Identity { api_version: GVK.api_version().to_string(), ..manager.identity.clone() },
         time: manager.time.clone(),
@@ -126,9 +137,11 @@ fn in_any_version(identity: &Identity) -> (&str, Operation, &str) {
 }
 
 fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Managers {
-    let replicas = replicas();
-    let owns = |manager: &&Manager| !manager.fields.intersection(&replicas).is_empty();
-    let mut owners: Vec<Option<&Manager>> = scale.0.iter().filter(owns).map(Some).collect();
+    let own = replicas_of(resource);
+    let owns = |manager: &&Manager, replicas: &FieldSet| !manager.fields.intersection(replicas).is_empty();
+    let scaled = replicas();
+    let mut owners: Vec<Option<&Manager>> =
+        scale.0.iter().filter(|manager| owns(manager, &scaled)).map(Some).collect();
     // The positions of the parent's entries that have no counterpart yet.
     let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
     for (at, owner) in owners.iter().flatten().enumerate() {
@@ -136,19 +149,19 @@ fn to_parent(resource: &Resource, parent: Managers, scale: &Managers) -> Manager
     }
     let mut managers = parent;
     for manager in &mut managers.0 {
-        if !owns(&&*manager) {
+        if !owns(&&*manager, &own) {
             continue;
         }
         match places.get_mut(&in_any_version(&manager.identity)).and_then(VecDeque::pop_front) {
             Some(at) => owners[at] = None,
-            None => manager.fields = std::mem::take(&mut manager.fields).difference(&replicas),
+            None => manager.fields = std::mem::take(&mut manager.fields).difference(&own),
         }
     }
     for owner in owners.into_iter().flatten() {
         let api_version = resource.definition.api_version().to_string();
         let identity = Identity { api_version, ..owner.identity.clone() };
         let before = managers.find(&identity).map(|manager| manager.fields.clone()).unwrap_or_default();
-        managers.put(Manager { identity, time: None, fields: before.union(&replicas) });
+        managers.put(Manager { identity, time: None, fields: before.union(&own) });
     }
     managers.drop_empty();
     managers

@@ -7,6 +7,7 @@ use crate::api::meta::{self, create::Stamp};
 use crate::api::resource::Resource;
 use crate::api::{ObjectMap, metadata, metadata_mut};
 use crate::causes::Causes;
+use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 
 /// The name of a new object, and what its metadata said about it.
@@ -58,5 +59,6 @@ pub(super) fn causes(resource: &Resource, object: &ObjectMap) -> Result<Causes, 
     let mut causes =
         meta::create::validate(metadata, resource.definition.scope, resource.behavior.strategy.names);
     causes.append(resource.behavior.rules.create(object)?);
+    causes.extend(resource.behavior.scale_causes(Part::Main, object));
     Ok(causes)
 }

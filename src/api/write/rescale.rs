@@ -29,11 +29,12 @@ impl Owners {
         current: &ObjectMap,
     ) -> Result<ObjectMap, Error> {
         let mut parent = current.clone();
-        scale::apply(&mut parent, scale, target.name)?;
+        scale::put(target.resource, &mut parent, scale, target.name)?;
         match self {
             Self::Applied(managers) => ownership::put(&mut parent, managers),
             Self::Update { manager } => {
-                let scales = (&scale::of(current), &scale::of(&parent));
+                let (old, new) = (scale::of(target.resource, current)?, scale::of(target.resource, &parent)?);
+                let scales = (&old, &new);
                 let tracking = Tracking { manager: &manager, part: Part::Scale };
                 ownership::scale::track(target.resource, &mut parent, scales, tracking);
             }

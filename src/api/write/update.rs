@@ -67,6 +67,7 @@ pub(super) fn causes(
         Part::Approval => Ok(Causes::default()),
     }?);
     causes.extend(resource.behavior.strategy.part_causes(part, new, old));
+    causes.extend(resource.behavior.scale_causes(part, new));
     Ok(causes)
 }
 

@@ -1,4 +1,4 @@
-//! Reading, and writing so that a file is there wholly or not at all.
+//! Reads files, and writes them atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// `None` when there is no such file.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn try_read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -44,17 +44,17 @@ pub(super) fn try_read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Writes a file that does not exist. When another process was quicker, its content stays: read again.
+/// Writes a new file. If another process has created it first, its content stays, and must be read.
 pub(super) fn create(path: &Path, content: &[u8], access: Access) -> Result<(), Error> {
     write_through(path, content, access, |temporary| match fs::hard_link(temporary, path) {
         Ok(()) => fs::remove_file(temporary),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::remove_file(temporary),
-        // Not every file system has links; there, the last of two first starts wins.
+        // On file systems without hard links, the last one of two concurrent first starts wins.
         Err(_) => fs::rename(temporary, path),
     })
 }
 
-/// Writes a file, whatever was there.
+/// Writes a file, replacing an existing one.
 pub(super) fn replace(path: &Path, content: &[u8], access: Access) -> Result<(), Error> {
     write_through(path, content, access, |temporary| fs::rename(temporary, path))
 }
@@ -77,13 +77,13 @@ fn write_through(
 
 fn write_synced(path: &Path, content: &[u8], access: Access) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(access.mode()).open(path)?;
-    // Whatever the process takes from all files that it makes.
+    // Sets the mode explicitly, whatever the process's umask is.
     file.set_permissions(Permissions::from_mode(access.mode()))?;
     file.write_all(content)?;
     file.sync_all()
 }
 
-/// A new name in a directory is durable only once the directory is.
+/// A new file name is durable only after its directory was synced.
 fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),

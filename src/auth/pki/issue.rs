@@ -1,4 +1,4 @@
-//! Issuing certificates, and telling whether one that exists still fits.
+//! Issues certificates, and checks whether existing ones still fit.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -20,10 +20,10 @@ use crate::user::{ADMIN, MASTERS};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// So long before their end certificates are issued anew: clients that have a copy, of the admin's for instance, get time
-/// to fetch the next one.
+/// How long before its expiry a certificate is renewed: clients with a copy, for example of the admin's, need time to
+/// fetch the next one.
 const RENEW_BEFORE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// Clients whose clocks are slow must not refuse a certificate that was just made.
+/// Clients with slow clocks must not refuse a certificate that was just issued.
 const CLOCK_SKEW: Duration = DAY;
 
 /// The names by which pods and people reach an API server; 10.96.0.1 is `kubernetes.default.svc`.
@@ -40,13 +40,13 @@ const WELL_KNOWN_ADDRESSES: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(10, 96, 0, 1)),
 ];
 
-/// What a certificate is for.
+/// The purpose of a certificate.
 pub(super) enum Profile<'a> {
     Serving(&'a ServingNames),
     Admin,
 }
 
-/// A key and the certificate for it, both PEM.
+/// A key and its certificate, both in PEM.
 pub(super) struct Leaf {
     pub(super) certificate: String,
     pub(super) key: String,
@@ -59,7 +59,7 @@ pub(super) struct Ca {
 }
 
 impl Ca {
-    /// Loads the CA, and makes it first if there is none.
+    /// Loads the CA. Creates it first if it does not exist.
     pub(super) fn ensure(dir: &Path, now: SystemTime) -> Result<Self, Error> {
         let path = dir.join("ca.crt");
         let key = ensure_key(&dir.join("ca.key"))?;
@@ -80,7 +80,7 @@ impl Ca {
         Ok(Self { der, pem: String::from_utf8_lossy(&pem).into_owned(), issuer })
     }
 
-    /// `<name>.key` and `<name>.crt`, the latter issued when there is none that fits.
+    /// Loads `<name>.key` and `<name>.crt`, and issues the certificate if it is missing or does not fit.
     pub(super) fn leaf(
         &self,
         dir: &Path,
@@ -126,7 +126,8 @@ impl Profile<'_> {
     }
 }
 
-/// Made exclusively, then always read back: of two processes that start at once, one makes the key and both use it.
+/// Creates a key exclusively, then always reads it back: of two processes that start at the same time, one creates the
+/// key, and both use it.
 fn ensure_key(path: &Path) -> Result<KeyPair, Error> {
     if files::try_read(path)?.is_none() {
         let key = KeyPair::generate().map_err(|error| cannot_issue(path, &error))?;
@@ -160,7 +161,7 @@ fn check_ca(der: &CertificateDer<'_>, key: &KeyPair, now: SystemTime, dir: &Path
 fn ca_params(now: SystemTime) -> CertificateParams {
     let mut params = params(now, CA_LIFETIME);
     params.distinguished_name.push(DnType::CommonName, "rowplane-ca");
-    // It signs servers and clients, and no other CA.
+    // The CA signs servers and clients, but no other CA.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
@@ -192,19 +193,19 @@ fn params(now: SystemTime, lifetime: Duration) -> CertificateParams {
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.not_before = (now - CLOCK_SKEW).into();
     params.not_after = (now + lifetime).into();
-    // By default the serial number follows from the key, and a renewed certificate would repeat it.
+    // By default the serial number is derived from the key, and a renewed certificate would have the same one.
     params.serial_number = Some(SerialNumber::from(rand::random::<u64>()));
     params
 }
 
-/// Names and addresses as text; rcgen tells them apart again.
+/// Names and addresses as text; rcgen distinguishes them again.
 fn alternative_names(names: &ServingNames) -> BTreeSet<String> {
     let addresses = WELL_KNOWN_ADDRESSES.iter().chain([&names.bind_address]).map(IpAddr::to_string);
     let hosts = names.hostname.iter().chain(&names.extra).filter(|name| is_host(name)).cloned();
     WELL_KNOWN_NAMES.iter().map(|name| (*name).to_owned()).chain(addresses).chain(hosts).collect()
 }
 
-/// What a certificate can hold as a name or address.
+/// Whether a certificate can contain this name or address.
 fn is_host(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._*:".contains(&b))
 }

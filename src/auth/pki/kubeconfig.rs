@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::files::{self, Access};
 use super::{Admin, Error};
 
-/// The address a client on this machine uses for a server bound to `bound`.
+/// The address that a client on this machine uses for a server bound to `bound`.
 fn client_address(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -19,19 +19,19 @@ fn client_address(bound: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, bound.port())
 }
 
-/// The URL for a client on this machine of a server bound to `bound`.
+/// The URL that a client on this machine uses for a server bound to `bound`.
 pub fn client_url(bound: SocketAddr) -> String {
     format!("https://{}", client_address(bound))
 }
 
-/// A kubeconfig with everything embedded, so that it can be copied alone.
+/// A kubeconfig with embedded certificates, so that it can be copied as a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfig {
     content: String,
 }
 
 impl Kubeconfig {
-    /// For the admin, to a server bound to `bound`.
+    /// The admin's kubeconfig for a server bound to `bound`.
     pub fn of(admin: &Admin, bound: SocketAddr) -> Self {
         let server = client_url(bound);
         let content = format!(
@@ -65,12 +65,12 @@ current-context: kubernetes-admin@rowplane
         &self.content
     }
 
-    /// Writes the file, readable by its owner alone.
+    /// Writes the file, readable only by its owner.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         files::replace(path, self.content.as_bytes(), Access::Owner)
     }
 
-    /// Removes a file that says something else than `kubeconfig`: whoever waits for it must not find an old address.
+    /// Removes a file that differs from `kubeconfig`: a program that waits for the file must not find an old address.
     pub fn remove_outdated(path: &Path, kubeconfig: Option<&Self>) -> Result<(), Error> {
         match files::try_read(path)? {
             Some(content)

@@ -1,4 +1,4 @@
-//! What is in the directory after which start.
+//! The content of the directory after each start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -172,7 +172,7 @@ fn with_files_of_ones_own_no_ca_is_made_and_nothing_of_it_is_trusted() {
     assert_eq!(pki.admin, None);
     assert!(!dir.path().join("pki").exists());
 
-    // A serving certificate of ours needs the CA, which may not sign clients all the same.
+    // The server's own serving certificate needs the own CA, though it may not sign clients.
     let pki = sources(&dir, "127.0.0.1", clients).ensure(now).unwrap();
     assert_eq!((&pki.client_roots, &pki.admin), (&foreign.client_roots, &None));
     assert!(!dir.path().join("pki/admin.key").exists());

@@ -1,23 +1,23 @@
-//! A command line as Go's pflag reads it.
+//! Parses a command line like Go's pflag.
 
 use std::collections::BTreeMap;
 
 use super::flags::Form;
 
-/// The values of each flag that was set, in their order.
+/// The values of each flag that was set, in order.
 pub type Values = BTreeMap<String, Vec<String>>;
 
-/// What a command line asks for.
+/// The action that a command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     Run(Values),
     Help,
-    /// With `--version`'s value.
+    /// Contains the value of `--version`.
     Version(String),
 }
 
-/// Reads a command line whose flags have these forms: `--name value`, `--name=value`, `--bool`, `-v 2`; `_` is as good as
-/// `-` in a name.
+/// Parses `--name value`, `--name=value`, `--bool` and `-v 2`, given the forms of the flags. `_` and `-` in a name are
+/// equal.
 pub fn read(
     arguments: impl IntoIterator<Item = String>,
     form: impl Fn(&str) -> Option<Form>,
@@ -52,12 +52,12 @@ pub fn read(
     Err(format!("\"kube-apiserver\" does not take any arguments, got {positional:?}"))
 }
 
-/// The name of a flag, and the value after `=`; `None` for what is no flag.
+/// Splits an argument into the name of a flag and the value after `=`; `None` if it is not a flag.
 fn split(argument: &str) -> Result<Option<(String, Option<String>)>, String> {
     let text = match (argument.strip_prefix("--"), argument.strip_prefix('-')) {
         (Some(""), _) | (_, None) | (None, Some("")) => return Ok(None),
         (Some(long), _) => long,
-        // `-v2` and `-v=2`.
+        // The forms `-v2` and `-v=2`.
         (None, Some(short)) if short.starts_with('v') => {
             let value = short[1..].trim_start_matches('=');
             return Ok(Some(("v".to_owned(), (!value.is_empty()).then(|| value.to_owned()))));

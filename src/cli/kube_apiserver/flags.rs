@@ -1,26 +1,26 @@
-//! The flags of kube-apiserver v1.36, and what becomes of them here.
+//! The flags of kube-apiserver v1.36 and their effects here.
 
-/// How a flag is written, and what several of them mean.
+/// How a flag is written, and what its repetition means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `--name` alone is true.
+    /// `--name` alone means true.
     Bool,
-    /// The last one counts.
+    /// The last value counts.
     Scalar,
-    /// All of them count, and commas divide their values.
+    /// All values count, and commas separate more of them.
     List,
 }
 
-/// What becomes of a flag.
+/// The effect of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The flag of `rowplane serve` with this name gets the value.
+    /// The value is passed to the flag of `rowplane serve` with this name.
     Serve(&'static str),
-    /// Looked at by this personality itself.
+    /// Handled by `kube_apiserver` itself.
     Own,
-    /// Nothing, for this reason.
+    /// No effect, for this reason.
     None(&'static str),
-    /// The server does not start, since it would not do what is asked for.
+    /// The server does not start, since it would not do what the flag asks for.
     Refused,
 }
 
@@ -51,7 +51,7 @@ const LOGS: &str = "logs are written at once, in one stream";
 const METRICS: &str = "all metrics are shown as they are";
 const SHUTDOWN: &str = "the server stops accepting at once, and requests finish in their grace period";
 
-/// All flags of the reference but `help` and `version`, by name.
+/// All flags of the reference except `help` and `version`, sorted by name.
 pub const FLAGS: &[Flag] = &[
     flag("admission-control", List, Own),
     flag("admission-control-config-file", Scalar, Refused),

@@ -1,4 +1,4 @@
-//! What kube-apiserver's command lines come to.
+//! The result of parsing kube-apiserver's command lines.
 
 use super::*;
 use crate::server::config::{Config, Registration};
@@ -11,7 +11,7 @@ fn run(arguments: &[&str]) -> Result<(Config, String), String> {
     }
 }
 
-/// What envtest passes, with files that are there.
+/// Flags that envtest passes, with existing files.
 #[test]
 fn envtest() {
     let dir = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ fn envtest() {
     assert!(!notes.contains("--secure-port"), "{notes}");
 }
 
-/// What kube-api-test passes: separate words, a flag twice.
+/// Flags that kube-api-test passes: values as separate arguments, a flag twice.
 #[test]
 fn the_last_of_a_scalar_counts_and_underscores_are_dashes() {
     let arguments = ["--secure_port", "1", "--secure-port", "2", "--max-requests-inflight=7", "-v", "2"];
@@ -94,7 +94,7 @@ fn help_shows_what_is_accepted() {
     for flag in ["--etcd-servers", "--cert-dir", "--datastore", "--v", "--help"] {
         assert!(help.lines().any(|line| line.split_whitespace().next() == Some(flag)), "{flag}");
     }
-    // Where it is shown, envtest passes it.
+    // envtest would pass this flag if the help contained it.
     assert!(!help.contains("--insecure-port"));
     let Ok(Outcome::Print(version)) = parse(["--version".to_owned()]) else { panic!("no version") };
     assert_eq!(version, "Kubernetes v1.37.0\n");

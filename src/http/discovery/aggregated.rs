@@ -1,6 +1,6 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`): all resources of `/api` or `/apis` in one answer.
 
-use super::{insert_nonempty, verbs};
+use super::{insert_nonempty, subresources, verbs};
 use crate::schema::names::Gvk;
 use crate::schema::registry::{Group, ServedVersion};
 use crate::schema::resource::Origin;
@@ -16,13 +16,37 @@ pub fn group_list(groups: &[&Group]) -> Value {
     })
 }
 
+/// The JSON of [`group_list`], from that of [`entry`].
+pub fn group_list_text<'a, V>(groups: impl Iterator<Item = (&'a Group, V)>) -> String
+where
+    V: Iterator<Item = &'a str>,
+{
+    let mut text = group_list(&[]).to_string();
+    text.truncate(text.len() - "]}".len());
+    for (index, (group, versions)) in groups.enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        text.extend([comma, "{\"metadata\":", &metadata(group).to_string(), ",\"versions\":["]);
+        for (index, version) in versions.enumerate() {
+            text.extend([if index == 0 { "" } else { "," }, version]);
+        }
+        text.push_str("]}");
+    }
+    text.push_str("]}\n");
+    text
+}
+
+fn metadata(group: &Group) -> Value {
+    if group.name.is_empty() { json!({}) } else { json!({"name": &*group.name}) }
+}
+
 fn item(group: &Group) -> Value {
-    let metadata = if group.name.is_empty() { json!({}) } else { json!({"name": &*group.name}) };
+    let metadata = metadata(group);
     let versions: Vec<Value> = group.versions.iter().map(|version| entry(group.origin, version)).collect();
     json!({"metadata": metadata, "versions": versions})
 }
 
-fn entry(origin: Origin, version: &ServedVersion) -> Value {
+/// A version of a group.
+pub fn entry(origin: Origin, version: &ServedVersion) -> Value {
     let resources: Vec<Value> = version.resources.iter().map(|d| resource(origin, d)).collect();
     json!({"version": version.version(), "resources": resources, "freshness": "Current"})
 }
@@ -36,13 +60,13 @@ fn resource(origin: Origin, definition: &ResourceDefinition) -> Value {
             Scope::Namespaced => "Namespaced",
         },
         "singularResource": &*definition.singular,
-        "verbs": verbs(&definition.verbs),
+        "verbs": verbs(origin, &definition.verbs),
     });
     insert_nonempty(&mut entry, "shortNames", &definition.short_names);
     insert_nonempty(&mut entry, "categories", &definition.categories);
     if !definition.subresources.is_empty() {
         entry["subresources"] =
-            definition.subresources.iter().map(|sub| subresource(origin, definition, sub)).collect();
+            subresources(definition).map(|sub| subresource(origin, definition, sub)).collect();
     }
     entry
 }
@@ -53,7 +77,7 @@ fn subresource(origin: Origin, parent: &ResourceDefinition, sub: &Subresource) -
         Some(foreign) => full_kind(&foreign.gvk),
         None => own_kind(origin, parent),
     };
-    json!({"subresource": &*sub.name, "responseKind": kind, "verbs": verbs(&sub.verbs)})
+    json!({"subresource": &*sub.name, "responseKind": kind, "verbs": verbs(Origin::BuiltIn, &sub.verbs)})
 }
 
 /// Built-in kinds leave out the group and version of the list they stand in; custom ones repeat them.

@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
-use super::{insert_nonempty, verbs};
+use super::{insert_nonempty, subresources, verbs};
 use crate::schema::kind::Kind;
 use crate::schema::registry::{Group, Registry, ServedVersion};
-use crate::schema::resource::{ResourceDefinition, Storage, Subresource};
+use crate::schema::resource::{Origin, ResourceDefinition, Storage, Subresource};
 use crate::tree::{Value, json};
 
 /// `/api`: the versions of the core group.
@@ -51,32 +51,34 @@ fn group_version(version: &ServedVersion) -> Value {
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`. The core group alone has no apiVersion in it, for old clients' sake.
-pub fn resource_list(version: &ServedVersion) -> Value {
+/// `hashed` says of each resource whether the hash of its storage version is told.
+pub fn resource_list(version: &ServedVersion, hashed: &[bool]) -> Value {
     let mut list = json!({"kind": "APIResourceList"});
     if !version.group().is_empty() {
         list["apiVersion"] = json!("v1");
     }
     list["groupVersion"] = json!(version.name.api_version().as_str());
-    list["resources"] = version.resources.iter().flat_map(|d| entries(d)).collect();
+    list["resources"] =
+        version.resources.iter().zip(hashed).flat_map(|(d, hashed)| entries(d, *hashed)).collect();
     list
 }
 
-fn entries(definition: &ResourceDefinition) -> impl Iterator<Item = Value> {
-    let subresources = definition.subresources.iter().map(|sub| subresource(definition, sub));
-    std::iter::once(resource(definition)).chain(subresources)
+fn entries(definition: &ResourceDefinition, hashed: bool) -> impl Iterator<Item = Value> {
+    let subresources = subresources(definition).map(|sub| subresource(definition, sub));
+    std::iter::once(resource(definition, hashed)).chain(subresources)
 }
 
-fn resource(definition: &ResourceDefinition) -> Value {
+fn resource(definition: &ResourceDefinition, hashed: bool) -> Value {
     let mut entry = json!({
         "name": &*definition.plural,
         "singularName": &*definition.singular,
         "namespaced": definition.namespaced(),
         "kind": definition.kind_name().as_str(),
-        "verbs": verbs(&definition.verbs),
+        "verbs": verbs(definition.origin, &definition.verbs),
     });
     insert_nonempty(&mut entry, "shortNames", &definition.short_names);
     insert_nonempty(&mut entry, "categories", &definition.categories);
-    if let Some(hash) = storage_version_hash(definition) {
+    if let Some(hash) = storage_version_hash(definition).filter(|_| hashed) {
         entry["storageVersionHash"] = json!(hash);
     }
     entry
@@ -94,7 +96,7 @@ fn subresource(parent: &ResourceDefinition, sub: &Subresource) -> Value {
         entry["version"] = json!(foreign.gvk.version());
     }
     entry["kind"] = json!(sub.kind.as_ref().unwrap_or(&parent.kind).gvk.kind.as_str());
-    entry["verbs"] = verbs(&sub.verbs);
+    entry["verbs"] = verbs(Origin::BuiltIn, &sub.verbs);
     entry
 }
 

@@ -7,7 +7,7 @@ fn registry() -> Registry {
 }
 
 fn documents() -> Documents {
-    Documents::build(&registry(), "10.0.0.1:6443")
+    Documents::build(&Arc::new(registry()), "10.0.0.1:6443", None)
 }
 
 fn parse(document: &Document) -> Value {
@@ -45,7 +45,7 @@ fn storage_version_hashes_are_upstreams() {
 
 #[test]
 fn api_names_the_core_versions() {
-    let body = documents().api.legacy.json.body;
+    let body = documents().api.legacy.json().body.clone();
     let expected = concat!(
         r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":"#,
         r#"[{"clientCIDR":"0.0.0.0/0","serverAddress":"10.0.0.1:6443"}]}"#,
@@ -56,7 +56,7 @@ fn api_names_the_core_versions() {
 
 #[test]
 fn apis_lists_the_named_groups_in_order() {
-    let apis = parse(&documents().apis.legacy.json);
+    let apis = parse(documents().apis.legacy.json());
     let groups = names(&apis["groups"], "name");
     assert_eq!(groups[..3], ["apiregistration.k8s.io", "apps", "events.k8s.io"]);
     assert!(!groups.contains(&String::new()));
@@ -74,7 +74,7 @@ fn a_group_document_stands_alone() {
         r#""preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#,
         "\n"
     );
-    assert_eq!(documents.group("apps").unwrap().json.body, expected);
+    assert_eq!(documents.group("apps").unwrap().json().body, expected);
     assert!(documents.group("").is_none() && documents.group("nope").is_none());
     assert!(documents.resources(&GroupVersion::fixed("apps/v2")).is_none());
 }
@@ -83,7 +83,7 @@ fn a_group_document_stands_alone() {
 fn resource_lists_are_sorted_by_path() {
     for group in registry().groups() {
         for version in &group.versions {
-            let list = legacy::resource_list(version);
+            let list = legacy::resource_list(version, &vec![true; version.resources.len()]);
             let paths = names(&list["resources"], "name");
             assert!(paths.is_sorted(), "{paths:?}");
         }
@@ -92,7 +92,7 @@ fn resource_lists_are_sorted_by_path() {
 
 #[test]
 fn resource_entries_have_upstreams_fields() {
-    let core = documents().resources(&GroupVersion::fixed("v1")).unwrap().json.clone();
+    let core = documents().resources(&GroupVersion::fixed("v1")).unwrap().json().clone();
     let text = String::from_utf8(core.body.to_vec()).unwrap();
     assert!(text.starts_with(r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"#));
     assert!(text.contains(concat!(
@@ -104,17 +104,17 @@ fn resource_entries_have_upstreams_fields() {
         r#"{"name":"replicationcontrollers/scale","singularName":"","namespaced":true,"#,
         r#""group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#
     )));
-    let apps = parse(&documents().resources(&GroupVersion::fixed("apps/v1")).unwrap().json);
+    let apps = parse(&documents().resources(&GroupVersion::fixed("apps/v1")).unwrap().json());
     assert_eq!(apps["apiVersion"], "v1");
 }
 
 #[test]
 fn aggregated_documents_split_core_from_the_rest() {
     let documents = documents();
-    let api = parse(&documents.api.aggregated.json);
+    let api = parse(documents.api.aggregated.json());
     assert_eq!(api["items"].as_array().unwrap().len(), 1);
     assert_eq!(api["items"][0]["metadata"], json!({}));
-    let apis = parse(&documents.apis.aggregated.json);
+    let apis = parse(documents.apis.aggregated.json());
     assert_eq!(apis["items"][1]["metadata"], json!({"name": "apps"}));
     let apps = &apis["items"][1]["versions"][0];
     assert_eq!(apps["freshness"], "Current");
@@ -145,22 +145,34 @@ fn aggregated_documents_split_core_from_the_rest() {
 #[test]
 fn etags_are_quoted_hex_and_follow_the_content() {
     let documents = documents();
-    let etag = documents.apis.aggregated.json.etag();
+    let etag = documents.apis.aggregated.json().etag();
     assert_eq!(etag.len(), 130);
     assert!(etag.trim_matches('"').bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
-    assert_eq!(etag, self::documents().apis.aggregated.json.etag(), "must not depend on hash order");
-    assert_ne!(etag, documents.api.aggregated.json.etag());
+    assert_eq!(etag, self::documents().apis.aggregated.json().etag(), "must not depend on hash order");
+    assert_ne!(etag, documents.api.aggregated.json().etag());
 }
 
 #[test]
 fn index_is_sorted_bytewise() {
     let documents = documents();
-    assert!(documents.index.body.starts_with(b"{\n  \"paths\": [\n    \"/api\",\n"));
-    let index = parse(&documents.index);
+    assert!(documents.index().body.starts_with(b"{\n  \"paths\": [\n    \"/api\",\n"));
+    let index = parse(documents.index());
     let paths: Vec<&str> = index["paths"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
     assert!(paths.is_sorted());
     for path in ["/api/v1", "/apis", "/apis/", "/apis/apps", "/apis/apps/v1", "/openapi/v3/"] {
         assert!(paths.contains(&path), "{path}");
     }
     assert!(!paths.contains(&"/apis//v1"));
+}
+
+#[test]
+fn aggregated_json_is_the_same_from_parts() {
+    let registry = Arc::new(registry());
+    let documents = Documents::build(&registry, "10.0.0.1:6443", None);
+    for discovery in [&documents.api, &documents.apis] {
+        let whole = Document::compact(&(discovery.aggregated.value)());
+        assert_eq!(discovery.aggregated.json().body, whole.body);
+    }
+    let next = Documents::build(&registry, "10.0.0.1:6443", Some(&documents));
+    assert!(next.parts.iter().all(|(version, part)| Arc::ptr_eq(part, &documents.parts[version])));
 }

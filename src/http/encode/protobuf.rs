@@ -1,4 +1,4 @@
-//! The same forms in protobuf. There are no Tables among them: negotiation sees to that.
+//! The forms of objects in protobuf. Tables are not among them; negotiation does not offer these.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::schema::kind::Kind;
 use crate::schema::names::Gvk;
 use crate::tree::{Map, Value};
 
-/// The message of an item of a list.
+/// The message of a list item.
 pub enum Item {
-    /// That of a stored object, which has been made and is shared by everybody.
+    /// The message of a stored object, which all readers share.
     Shared(Arc<Object>),
     Made(Vec<u8>),
 }
@@ -36,7 +36,7 @@ impl Item {
     }
 }
 
-/// A list without its items, and the field they stand in.
+/// A list without items, and the field number of its items.
 pub struct ListHead {
     kind: Kind,
     message: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct ListHead {
 }
 
 impl ListHead {
-    /// What stands before items of so many bytes, with their tags and lengths.
+    /// The bytes before items that have this total length, tags and lengths included.
     pub fn before(&self, items: usize) -> Vec<u8> {
         let mut bytes = Envelope::head(&self.kind.gvk, self.message.len() + items);
         bytes.extend_from_slice(&self.message);
@@ -52,7 +52,7 @@ impl ListHead {
     }
 }
 
-/// A value that names its kind, in its envelope.
+/// A value in its envelope. The value must contain its kind.
 pub fn enveloped(value: &Value) -> Result<Vec<u8>, Error> {
     let kind = kind_of(value)?;
     Ok(Envelope::wrap(&kind.gvk, &message(&kind, value)?))
@@ -76,7 +76,7 @@ impl Encoder {
         self.protobuf_message(&object).map(Item::Made)
     }
 
-    /// The object in another form, or converted.
+    /// The message of an object that is transformed or converted.
     fn protobuf_message(&self, object: &Object) -> Result<Vec<u8>, Error> {
         let value = self.formed(self.decode(object)?);
         message(&kind_of(&value)?, &value)
@@ -116,7 +116,7 @@ impl Encoder {
         frame(event, &self.watched(object, Columns::Omitted))
     }
 
-    /// What the objects of the answer say they are.
+    /// The kind of the answer's objects.
     fn gvk(&self) -> Cow<'_, Gvk> {
         match &self.form {
             Form::Metadata(version) => Cow::Owned(Gvk::fixed(version.api_version(), "PartialObjectMetadata")),
@@ -134,7 +134,7 @@ fn message(kind: &Kind, value: &Value) -> Result<Vec<u8>, Error> {
     protobuf::encode(kind, members(value)?).map_err(|why| failed(&kind.gvk, &why))
 }
 
-/// The kind that a value says it is of. The oldest discovery documents have no apiVersion.
+/// The kind that a value contains. The oldest discovery documents have no apiVersion.
 fn kind_of(value: &Value) -> Result<Kind, Error> {
     let gvk = Gvk::of(members(value)?).map_err(|why| Error::Internal(why.to_string()))?;
     builtin::kind(&gvk).ok_or_else(|| failed(&gvk, &protobuf::Error::UnknownKind(gvk.clone())))

@@ -1,4 +1,4 @@
-//! The Accept header as upstream's goautoneg reads it; its order of preference is not RFC 9110's.
+//! Parses the Accept header like upstream's goautoneg, whose order of preference is not RFC 9110's.
 
 /// One media range with its parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ impl Clause<'_> {
         self.params.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
-    /// Upstream's test for "goes first"; it is no consistent order, so the sort below has to be the same as well.
+    /// Upstream's comparison. It is not a consistent order, so the sort below must be upstream's, too.
     fn before(&self, other: &Self) -> bool {
         self.q > other.q
             || (self.kind != "*" && other.kind == "*")

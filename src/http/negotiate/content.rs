@@ -4,14 +4,14 @@ use crate::api::error::{Error, Refuser};
 use crate::codec::media_type::MediaType;
 use crate::patch::PatchKind;
 
-/// Whose object is patched: only compiled-in kinds know strategic merge.
+/// Whether the patched kind is built in: only built-in kinds support strategic merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchTarget {
     BuiltIn,
     Custom,
 }
 
-/// The type of a body; missing or empty means JSON. 415 for a type that is not among `accepted`.
+/// The type of a body; a missing or empty header means JSON. 415 for a type that is not in `accepted`.
 pub fn body_type(content_type: Option<&str>, accepted: &[MediaType]) -> Result<MediaType, Error> {
     let Some(text) = content_type.filter(|text| !text.is_empty()) else { return Ok(MediaType::Json) };
     let bare = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -19,8 +19,8 @@ pub fn body_type(content_type: Option<&str>, accepted: &[MediaType]) -> Result<M
     found.ok_or_else(|| unknown_format(accepted.iter().map(|media| media.as_str())))
 }
 
-/// The kind of a PATCH: cut at `;`, compared exactly. 415 for anything else, in the words of upstream's router for
-/// built-in kinds and of its handler for custom resources.
+/// The kind of a patch: the header is cut at `;` and compared exactly. 415 for anything else, in the words of
+/// upstream's router for built-in kinds, or of its handler for custom resources.
 pub fn patch_kind(content_type: Option<&str>, target: PatchTarget) -> Result<PatchKind, Error> {
     let bare = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     let known = KINDS.iter().find(|(name, _)| *name == bare).map(|(_, kind)| *kind);
@@ -37,7 +37,7 @@ pub fn patch_kind(content_type: Option<&str>, target: PatchTarget) -> Result<Pat
     }
 }
 
-/// In the order of the refusal's text.
+/// In the order of the error's text.
 const KINDS: [(&str, PatchKind); 4] = [
     ("application/json-patch+json", PatchKind::Json),
     ("application/merge-patch+json", PatchKind::Merge),

@@ -8,7 +8,7 @@ const ALL: &[Offer] = &[
     Offer::resource(MediaType::Protobuf),
 ];
 
-/// Protobuf is there for metadata only.
+/// Protobuf is only available for metadata.
 const CUSTOM: &[Offer] = &[
     Offer::resource(MediaType::Json),
     Offer::resource(MediaType::Yaml),
@@ -155,7 +155,7 @@ fn content_types() {
     assert_eq!(failure.body["details"], crate::tree::json!({}));
 }
 
-/// Whatever is sent, the answer is a form that is offered or a refusal.
+/// Whatever the header is, the result is an offered form or an error.
 #[test]
 fn no_header_panics() {
     use rand::{RngExt, SeedableRng};

@@ -60,6 +60,8 @@ pub(super) struct Operation {
     pub returns: String,
     /// The media types of answers.
     pub produces: &'static [&'static str],
+    /// The media types of bodies.
+    pub consumes: &'static [&'static str],
 }
 
 /// The forms in which answers can be had.
@@ -74,6 +76,24 @@ pub(super) const STREAMS: &[&str] = &[
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
+
+/// The forms of custom resources.
+pub(super) const TEXTS: &[&str] = &["application/json", "application/yaml"];
+
+/// A body in any form that the server reads.
+pub(super) const ANY: &[&str] = &["*/*"];
+
+/// The forms that the PATCH of a built-in kind takes.
+pub(super) const PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// The forms that the PATCH of a custom resource takes.
+pub(super) const CUSTOM_PATCHES: &[&str] =
+    &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// What cannot be had otherwise.
 pub(super) const JSON: &[&str] = &["application/json"];
@@ -115,6 +135,7 @@ impl Operation {
             codes: OK,
             returns: returns.to_owned(),
             produces,
+            consumes: produces,
         }
     }
 }

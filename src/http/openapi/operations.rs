@@ -1,12 +1,14 @@
 //! The paths of a group version and what can be done there.
 
-use super::operation::{ANSWERS, Body, OK, Operation, PathItem, STREAMS, Subject};
+use super::operation::{
+    ANSWERS, ANY, Body, CUSTOM_PATCHES, OK, Operation, PATCHES, PathItem, STREAMS, Subject, TEXTS,
+};
 use super::parameters::{self, NAMESPACE, PRETTY, Parameter};
 use super::{names, wording};
 use crate::schema::kind::Kind;
+use crate::schema::names::Gvk;
 use crate::schema::registry::ServedVersion;
-use crate::schema::resource::Origin;
-use crate::schema::resource::{ResourceDefinition, Subresource, Verb};
+use crate::schema::resource::{Origin, ResourceDefinition, Subresource, Verb};
 use crate::tree::Text;
 
 const OK_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created")];
@@ -14,17 +16,16 @@ const OK_ACCEPTED: &[(u16, &str)] = &[(200, "OK"), (202, "Accepted")];
 const ANY_CREATED: &[(u16, &str)] = &[(200, "OK"), (201, "Created"), (202, "Accepted")];
 
 /// All paths of a group version, in the order of its resources.
-pub(super) fn paths(origin: Origin, version: &ServedVersion) -> Vec<PathItem> {
+pub(super) fn paths(version: &ServedVersion) -> Vec<PathItem> {
     version
         .resources
         .iter()
-        .flat_map(|definition| Paths { origin, definition, root: format!("/{}", version.path()) }.all())
+        .flat_map(|definition| Paths { definition, root: format!("/{}", version.path()) }.all())
         .filter(|item| !item.operations.is_empty())
         .collect()
 }
 
 struct Paths<'a> {
-    origin: Origin,
     definition: &'a ResourceDefinition,
     root: String,
 }
@@ -37,7 +38,7 @@ impl Paths<'_> {
             items.push(self.all_namespaces());
         }
         // Upstream serves these for its own kinds only.
-        if self.origin == Origin::BuiltIn && self.definition.allows(Verb::Watch) {
+        if self.definition.origin == Origin::BuiltIn && self.definition.allows(Verb::Watch) {
             items.extend(self.watches());
         }
         items
@@ -58,7 +59,7 @@ impl Paths<'_> {
         let kind = sub.kind.as_ref().unwrap_or(&self.definition.kind);
         let path = format!("{}/{{name}}/{}", self.collection_path(""), sub.name);
         let operations = sub.verbs.iter().map(|&verb| self.operation(verb, kind, &sub.name)).collect();
-        PathItem::new(path, self.object_parameters(&kind.gvk.kind), operations)
+        PathItem::new(path, self.object_parameters(&self.subject(kind).kind), operations)
     }
 
     fn all_namespaces(&self) -> PathItem {
@@ -125,24 +126,44 @@ impl Paths<'_> {
 
     fn operation(&self, verb: Verb, kind: &Kind, sub: &str) -> Operation {
         let object = names::schema(kind);
-        let Shape { method, action, query, codes } = shape(verb);
+        let Shape { method, action, query, codes } = match self.definition.origin {
+            Origin::BuiltIn => shape(verb),
+            Origin::Custom => custom_shape(verb),
+        };
+        let is_custom = self.definition.origin == Origin::Custom;
         Operation {
             method,
             id: self.id(verb, sub),
             description: wording::operation(self.definition, verb, sub),
             tag: names::tag(self.definition.group_version()),
-            subject: Some(Subject { action, kind: kind.gvk.clone() }),
+            subject: Some(Subject { action, kind: self.subject(kind).clone() }),
             query: query.to_vec(),
             body: match verb {
                 Verb::Create | Verb::Update => Body::Object(object.clone()),
                 Verb::Patch => Body::Patch,
+                Verb::DeleteCollection if is_custom => Body::None,
                 Verb::Delete | Verb::DeleteCollection => Body::Delete,
                 Verb::Get | Verb::List | Verb::Watch => Body::None,
             },
             codes,
             returns: self.returns(verb, object),
-            produces: if matches!(verb, Verb::List | Verb::Watch) { STREAMS } else { ANSWERS },
+            produces: match verb {
+                _ if is_custom => TEXTS,
+                Verb::List | Verb::Watch => STREAMS,
+                _ => ANSWERS,
+            },
+            consumes: match verb {
+                Verb::Patch if is_custom => CUSTOM_PATCHES,
+                Verb::Patch => PATCHES,
+                _ if is_custom => TEXTS,
+                _ => ANY,
+            },
         }
+    }
+
+    /// The kind that an operation is said to be about: a Scale of a custom resource goes by the resource's own.
+    fn subject<'k>(&'k self, kind: &'k Kind) -> &'k Gvk {
+        if self.definition.origin == Origin::Custom { self.definition.gvk() } else { &kind.gvk }
     }
 
     fn id(&self, verb: Verb, sub: &str) -> String {
@@ -187,6 +208,16 @@ struct Shape {
     action: &'static str,
     query: &'static [Parameter],
     codes: &'static [(u16, &'static str)],
+}
+
+/// As upstream's builder for CustomResourceDefinitions has it.
+fn custom_shape(verb: Verb) -> Shape {
+    match verb {
+        Verb::Get => Shape { query: parameters::GET, ..shape(verb) },
+        Verb::Patch => Shape { codes: OK, ..shape(verb) },
+        Verb::DeleteCollection => Shape { query: parameters::LIST, ..shape(verb) },
+        _ => shape(verb),
+    }
 }
 
 fn shape(verb: Verb) -> Shape {

@@ -1,8 +1,10 @@
-//! The paths of discovery and of the version, each a small document of its own in v3.
+//! The paths of discovery and of the version, each a small document of its own in v3. Upstream tells of those of built-in
+//! groups alone.
 
 use super::names;
 use super::operation::{ANSWERS, JSON, Operation, PathItem};
 use crate::schema::registry::{Group, Registry, ServedVersion};
+use crate::schema::resource::Origin;
 
 const VERSIONS: &str = "get available API versions";
 
@@ -15,7 +17,9 @@ pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
     }
     let groups = item("/apis/", "getAPIVersions", VERSIONS, "apis", names::API_GROUP_LIST);
     items.push(("apis".to_owned(), groups));
-    items.extend(registry.groups().iter().filter(|group| !group.name.is_empty()).map(group));
+    let built_in = registry.groups().iter().filter(|group| group.origin == Origin::BuiltIn);
+    let named = built_in.filter(|group| !group.name.is_empty());
+    items.extend(named.map(group));
     items.push(("version".to_owned(), version()));
     items
 }

@@ -56,6 +56,9 @@ pub(super) const NAMESPACE: Parameter =
     Parameter { name: "namespace", place: Place::Path, kind: "string", named: None };
 pub(super) const PRETTY: Parameter = query("pretty", "string");
 
+/// Of one custom resource.
+pub(super) const GET: &[Parameter] = &[query("resourceVersion", "string")];
+
 pub(super) const WRITE: &[Parameter] =
     &[query("dryRun", "string"), query("fieldManager", "string"), query("fieldValidation", "string")];
 
@@ -113,7 +116,7 @@ mod tests {
     #[test]
     fn every_parameter_is_described() {
         let texts = Texts::load();
-        let lists = [WRITE, PATCH, LIST, DELETE, DELETE_COLLECTION, &[NAMESPACE, PRETTY]];
+        let lists = [GET, WRITE, PATCH, LIST, DELETE, DELETE_COLLECTION, &[NAMESPACE, PRETTY]];
         for parameter in lists.into_iter().flatten() {
             let text = parameter.description(&texts);
             assert!(text.is_some_and(|text| text.len() > 20), "{}", parameter.name);

@@ -9,10 +9,14 @@ use super::texts::Texts;
 use crate::schema::builtin;
 use crate::schema::names::{GroupVersion, Gvk};
 use crate::schema::registry::ServedVersion;
+use crate::schema::resource::ResourceDefinition;
 use crate::schema::types::{Message, MessageId, Role, Types};
 use crate::tree::{Map, Value, json};
 
+mod custom;
 mod property;
+
+use custom::CustomSchemas;
 
 /// The extension by which clients find the schema of a kind.
 pub(super) const GVK: &str = "x-kubernetes-group-version-kind";
@@ -61,7 +65,16 @@ pub(super) struct Schemas<'a> {
     dialect: Dialect,
     /// The group versions that the document describes.
     versions: Vec<&'a ServedVersion>,
+    /// Kinds that are no messages of protobuf's, by the names of their schemas.
+    untyped: HashMap<String, Untyped<'a>>,
     names: BTreeSet<String>,
+}
+
+/// What stands behind the name of a schema that is no message.
+#[derive(Clone, Copy)]
+enum Untyped<'a> {
+    Object(&'a ResourceDefinition),
+    List(&'a ResourceDefinition),
 }
 
 impl<'a> Schemas<'a> {
@@ -73,7 +86,8 @@ impl<'a> Schemas<'a> {
         items: &[PathItem],
     ) -> Self {
         let types = &*library.types;
-        let mut schemas = Self { types, library, dialect, versions, names: BTreeSet::new() };
+        let untyped = untyped_kinds(&versions);
+        let mut schemas = Self { types, library, dialect, versions, untyped, names: BTreeSet::new() };
         let operations = items.iter().flat_map(|item| &item.operations);
         let mut open: Vec<String> = operations.flat_map(|operation| operation.schemas()).collect();
         while let Some(name) = open.pop() {
@@ -82,6 +96,11 @@ impl<'a> Schemas<'a> {
             }
             if let Some(&id) = library.by_name.get(&name) {
                 open.extend(schemas.references(types.message(id)));
+            }
+            if let Some(Untyped::Object(definition) | Untyped::List(definition)) = schemas.untyped.get(&name)
+            {
+                let metadata = [names::OBJECT_META, names::LIST_META].map(str::to_owned);
+                open.extend(metadata.into_iter().filter(|_| definition.declaration.is_some()));
             }
             schemas.names.insert(name);
         }
@@ -113,14 +132,23 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    /// An object of which nothing is known but its kind.
+    /// What is declared, or an object of which nothing is known but its kind.
     fn custom(&self, name: &str) -> Value {
-        let resources = self.versions.iter().flat_map(|version| &version.resources);
-        let kinds = resources.flat_map(|resource| {
-            [resource.gvk().clone(), resource.group_version().with_kind(resource.list_kind.clone())]
-        });
-        let kinds: Vec<Value> =
-            kinds.filter(|kind| names::untyped(kind) == name).map(|kind| gvk(&kind)).collect();
+        let found = self.untyped.get(name);
+        if let Some(Untyped::Object(definition) | Untyped::List(definition)) = found
+            && definition.declaration.is_some()
+        {
+            let schemas = CustomSchemas { library: self.library, dialect: self.dialect, definition };
+            return match found {
+                Some(Untyped::List(_)) => schemas.list(),
+                _ => schemas.object(),
+            };
+        }
+        let kinds: Vec<Value> = match found {
+            Some(Untyped::Object(definition)) => vec![gvk(definition.gvk())],
+            Some(Untyped::List(definition)) => vec![gvk(&list_gvk(definition))],
+            None => Vec::new(),
+        };
         let mut schema = json!({"type": "object", GVK: kinds});
         // Clients that validate with v2 do not know the extension and allow any field of an object without fields.
         if self.dialect == Dialect::V3 {
@@ -152,6 +180,20 @@ impl<'a> Schemas<'a> {
             Role::SharedKind => Some(json!([of(&CORE)])),
         }
     }
+}
+
+fn untyped_kinds<'a>(versions: &[&'a ServedVersion]) -> HashMap<String, Untyped<'a>> {
+    let definitions = versions.iter().flat_map(|version| &version.resources);
+    let untyped = definitions.filter(|definition| definition.kind.go().is_none());
+    let named = |definition: &'a Arc<ResourceDefinition>| {
+        let object = (names::untyped(definition.gvk()), Untyped::Object(&**definition));
+        [object, (names::untyped(&list_gvk(definition)), Untyped::List(&**definition))]
+    };
+    untyped.flat_map(named).collect()
+}
+
+fn list_gvk(definition: &ResourceDefinition) -> Gvk {
+    definition.group_version().with_kind(definition.list_kind.clone())
 }
 
 /// The form of `x-kubernetes-group-version-kind` on an operation.

@@ -5,12 +5,13 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::entries::Entries;
 use super::operation::{Operation, PathItem};
 use super::operations;
+use super::overview;
 use super::parameters::{Parameter, Place};
 use super::schemas::{Dialect, GVK, Library, Schemas, gvk};
 use super::shared::Shared;
-use super::{overview, v3};
 use crate::http::discovery::version;
 use crate::schema::registry::Registry;
+use crate::schema::resource::Origin;
 use crate::tree::{Map, Value, json};
 
 /// A document that is written part by part.
@@ -28,8 +29,8 @@ impl<'a> Swagger<'a> {
         let mut versions = Vec::new();
         for group in registry.groups() {
             for group_version in &group.versions {
-                items.push(overview::resources(group_version));
-                items.extend(operations::paths(group.origin, group_version));
+                items.extend((group.origin == Origin::BuiltIn).then(|| overview::resources(group_version)));
+                items.extend(operations::paths(group_version));
                 versions.push(group_version);
             }
         }
@@ -81,18 +82,13 @@ impl Serialize for Swagger<'_> {
 }
 
 fn operation(op: &Operation, parameters: Vec<Value>) -> Value {
-    let consumes = match (&op.subject, op.method) {
-        (None, _) => op.produces,
-        (Some(_), "patch") => v3::PATCH_TYPES,
-        (Some(_), _) => &["*/*"],
-    };
     let answer = |(code, text): &(u16, &str)| {
         (code.to_string(), json!({"description": text, "schema": Dialect::V2.reference(&op.returns)}))
     };
     let mut responses: Map = op.codes.iter().map(answer).collect();
     responses.insert("401", json!({"description": "Unauthorized"}));
     let mut rendered = json!({
-        "consumes": consumes,
+        "consumes": op.consumes,
         "produces": op.produces,
         "schemes": ["https"],
         "tags": [op.tag],

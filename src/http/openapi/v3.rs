@@ -13,16 +13,8 @@ use crate::schema::registry::{Registry, ServedVersion};
 use crate::schema::resource::Origin;
 use crate::tree::{Map, Value, json};
 
-/// The forms that the PATCH of a built-in kind takes.
-pub(super) const PATCH_TYPES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
-
 /// `hashes` by path without leading slash.
-pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) -> Value {
+pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a str)>) -> Value {
     let paths: Map = hashes
         .map(|(path, hash)| (path.clone(), json!({"serverRelativeURL": OpenApi::v3_url(path, hash)})))
         .collect();
@@ -32,35 +24,42 @@ pub(super) fn index<'a>(hashes: impl Iterator<Item = (&'a String, &'a String)>) 
 /// A document that is written part by part.
 pub(super) struct Document<'a> {
     library: &'a Library,
+    origin: Origin,
     /// Sorted by path.
     items: Vec<PathItem>,
     schemas: Schemas<'a>,
 }
 
-/// All documents, by path without leading slash.
+/// The documents of everything built in, by path without leading slash.
 pub(super) fn documents<'a>(
     registry: &'a Registry,
     library: &'a Library,
 ) -> impl Iterator<Item = (String, Document<'a>)> {
-    let versions =
-        registry.groups().iter().flat_map(|group| group.versions.iter().map(|v| (group.origin, v)));
-    let versions = versions
-        .map(move |(origin, version)| (version.path(), Document::of_version(library, origin, version)));
+    let built_in = registry.groups().iter().filter(|group| group.origin == Origin::BuiltIn);
+    let versions = built_in.flat_map(|group| &group.versions);
+    let versions = versions.map(move |version| (version.path(), Document::of_version(library, version)));
     let overview = overview::all(registry).into_iter();
-    versions.chain(overview.map(move |(path, item)| (path, Document::new(library, Vec::new(), vec![item]))))
+    let document = move |item| Document::new(library, Origin::BuiltIn, Vec::new(), vec![item]);
+    versions.chain(overview.map(move |(path, item)| (path, document(item))))
 }
 
 impl<'a> Document<'a> {
-    fn of_version(library: &'a Library, origin: Origin, version: &'a ServedVersion) -> Self {
-        let mut items = operations::paths(origin, version);
-        items.push(overview::resources(version));
-        Self::new(library, vec![version], items)
+    pub fn of_version(library: &'a Library, version: &'a ServedVersion) -> Self {
+        let origin = version.resources.first().map_or(Origin::BuiltIn, |definition| definition.origin);
+        let mut items = operations::paths(version);
+        items.extend((origin == Origin::BuiltIn).then(|| overview::resources(version)));
+        Self::new(library, origin, vec![version], items)
     }
 
-    fn new(library: &'a Library, versions: Vec<&'a ServedVersion>, mut items: Vec<PathItem>) -> Self {
+    fn new(
+        library: &'a Library,
+        origin: Origin,
+        versions: Vec<&'a ServedVersion>,
+        mut items: Vec<PathItem>,
+    ) -> Self {
         items.sort_by(|one, other| one.path.cmp(&other.path));
         let schemas = Schemas::new(Dialect::V3, library, versions, &items);
-        Self { library, items, schemas }
+        Self { library, origin, items, schemas }
     }
 
     fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
@@ -74,21 +73,27 @@ impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut document = serializer.serialize_map(None)?;
         document.serialize_entry("openapi", "3.0.0")?;
-        document.serialize_entry("info", &json!({"title": "Kubernetes", "version": version::emulated()}))?;
+        let info = match self.origin {
+            Origin::BuiltIn => json!({"title": "Kubernetes", "version": version::emulated()}),
+            Origin::Custom => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        };
+        document.serialize_entry("info", &info)?;
         document.serialize_entry("paths", &Entries(|| self.paths()))?;
-        document.serialize_entry("components", &Components(&self.schemas))?;
+        document.serialize_entry("components", &Components(self))?;
         document.end()
     }
 }
 
-struct Components<'a>(&'a Schemas<'a>);
+struct Components<'a>(&'a Document<'a>);
 
 impl Serialize for Components<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let token = json!({"type": "apiKey", "in": "header", "name": "authorization"});
         let mut components = serializer.serialize_map(None)?;
-        components.serialize_entry("schemas", &Entries(|| self.0.all()))?;
-        components.serialize_entry("securitySchemes", &json!({"BearerToken": token}))?;
+        components.serialize_entry("schemas", &Entries(|| self.0.schemas.all()))?;
+        if self.0.origin == Origin::BuiltIn {
+            components.serialize_entry("securitySchemes", &json!({"BearerToken": token}))?;
+        }
         components.end()
     }
 }
@@ -126,8 +131,7 @@ fn parameter(library: &Library, parameter: &Parameter) -> Value {
 
 fn request_body(op: &Operation) -> Option<Value> {
     let schema = json!({"schema": Dialect::V3.reference(op.body.schema()?)});
-    let types = if op.method == "patch" { PATCH_TYPES } else { &["*/*"] };
-    let mut rendered = json!({"content": content(types, schema)});
+    let mut rendered = json!({"content": content(op.consumes, schema)});
     if op.body.required() {
         rendered["required"] = json!(true);
     }

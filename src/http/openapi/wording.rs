@@ -1,6 +1,6 @@
 //! What operations do, in upstream's words (apiserver `registerResourceHandlers`).
 
-use crate::schema::resource::{ResourceDefinition, Verb};
+use crate::schema::resource::{Origin, ResourceDefinition, Verb};
 
 /// Of a verb on a kind, or on a subresource of it.
 pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) -> String {
@@ -9,7 +9,9 @@ pub(super) fn operation(definition: &ResourceDefinition, verb: Verb, sub: &str) 
     let the = || format!("{part}the specified {kind}");
     match verb {
         Verb::Get => format!("read {}", the()),
-        Verb::List if definition.allows(Verb::Watch) => format!("list or watch objects of kind {kind}"),
+        Verb::List if definition.allows(Verb::Watch) && definition.origin == Origin::BuiltIn => {
+            format!("list or watch objects of kind {kind}")
+        }
         Verb::List => format!("list objects of kind {kind}"),
         Verb::Watch => format!("watch objects of kind {kind}"),
         Verb::Create => format!("create {part}{}", with_article(kind)),

@@ -12,7 +12,7 @@ use crate::api::options::watch::{WatchOptions, WatchPath};
 use crate::api::resource::Resource;
 use crate::api::{Answer, Target, scale};
 use crate::http::compress::compress_stream;
-use crate::http::negotiate::{self, Negotiated, RESOURCE, Shape, WATCH_ROUTE_TYPES};
+use crate::http::negotiate::{self, Negotiated, Shape, WATCH_ROUTE_TYPES};
 use crate::http::request::accept;
 use crate::http::server::delivery::SLACK;
 use crate::http::{body, encode, response};
@@ -27,7 +27,7 @@ impl Context<'_> {
         let target = self.target()?;
         let object = self.app.api.get(target, options).await?;
         if self.path.subresource.as_deref() == Some("scale") {
-            let scale = scale::of(&target.resource.decode(&object)?);
+            let scale = scale::read(target.resource, &target.resource.decode(&object)?)?;
             return self.value(&negotiated, StatusCode::OK, Value::Object(scale));
         }
         self.answered(StatusCode::OK, self.encoder(&negotiated)?, Answer::Stored(object)).await
@@ -50,8 +50,8 @@ impl Context<'_> {
     pub fn watch(&self, active: LongRunning) -> Result<(Response, Instant), Error> {
         self.authorize()?;
         let accept = accept(&self.parts.headers);
-        negotiate::check_route(accept, WATCH_ROUTE_TYPES)?;
-        let negotiated = negotiate::negotiate_stream(accept, RESOURCE)?;
+        self.check_route(accept, WATCH_ROUTE_TYPES)?;
+        let negotiated = negotiate::negotiate_stream(accept, self.offers())?;
         let resource = self.resource()?;
         let group_resource = resource.group_resource();
         let path = if self.path.watch { WatchPath::Deprecated } else { WatchPath::Collection };

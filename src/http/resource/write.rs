@@ -24,6 +24,7 @@ use crate::http::request_body::media_type;
 use crate::http::status::{deleted, done};
 use crate::http::{body as bodies, response};
 use crate::kinds::behavior::deletion::Dependents;
+use crate::schema::resource::Origin;
 use crate::tree::Value;
 
 impl Context<'_> {
@@ -68,12 +69,19 @@ impl Context<'_> {
 
     pub async fn patch(&self, body: Body) -> Result<Response, Error> {
         let content_type = header_text(&self.parts.headers, header::CONTENT_TYPE);
-        let kind = negotiate::patch_kind(content_type, PatchTarget::BuiltIn)?;
+        let kind = negotiate::patch_kind(content_type, self.patch_target())?;
         let negotiated = self.negotiate(Shape::Single)?;
         let bytes = self.read(body).await?;
         let options = WriteOptions::parse_patch(&self.query, kind)?.or_agent(self.agent());
         let modified = self.app.api.patch(&self.request(&options)?, kind, &bytes).await?;
         self.modified(&negotiated, modified).await
+    }
+
+    fn patch_target(&self) -> PatchTarget {
+        match self.definition.origin {
+            Origin::BuiltIn => PatchTarget::BuiltIn,
+            Origin::Custom => PatchTarget::Custom,
+        }
     }
 
     pub async fn delete(&self, body: Body) -> Result<Response, Error> {

@@ -1,4 +1,4 @@
-//! One connection, from the first byte to the last.
+//! One connection from its first byte to its last.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -30,23 +30,23 @@ use super::sliced::Sliced;
 use super::streams::Streams;
 use super::{ConnectionInfo, Responder, Server};
 
-/// Upstream's `ReadHeaderTimeout`: a peer that takes longer to shake hands is not a client.
+/// Upstream's `ReadHeaderTimeout`: a peer whose handshake takes longer is not a client.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(32);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// More than the longest URI that the `http` crate takes (64 KiB). Also bounds what is buffered for a
-/// reader of HTTP/1.1 that does not read.
+/// More than the longest URI of the `http` crate (64 KiB). Also limits the buffer for an HTTP/1.1 client that does not
+/// read.
 const MAX_HEADERS: u32 = 256 * 1024;
 const MAX_SEND_BUFFER: usize = 256 * 1024;
-/// One request body at its default limit fits without waiting for a window update.
+/// Large enough for a request body of the default limit without waiting for a window update.
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 const STREAM_WINDOW: u32 = 1024 * 1024;
 
-/// One full TLS record of small frames, sent at once. The full frames of a list are longer and pass uncopied
-/// (measured: copying them as well costs a list a third of its speed).
+/// One full TLS record of small frames, which are sent together. The frames of a list are longer, and are written
+/// without a copy (measured: copying them costs a third of a list's speed).
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// What Go's server tells a client that forgot the `s`.
+/// The answer of Go's server to a client that speaks plain HTTP.
 const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.0 400 Bad Request\r\nConnection: close\r\n\r\n\
     Client sent an HTTP request to an HTTPS server.\n";
 /// The first byte of every TLS handshake record.
@@ -56,7 +56,7 @@ fn tuned_http1(idle: Duration) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // hyper counts the wait for the next request into the time to read its head.
+        // hyper includes the wait for the next request in the time for reading its head.
         .header_read_timeout(idle)
         .max_buf_size(MAX_HEADERS as usize);
     builder
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// `None`: the peer does not speak TLS and has been told so.
+    /// `None` if the peer does not speak TLS; it has been told so.
     async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
         stream.set_nodelay(true)?;
         let mut first = [0; 1];
@@ -109,12 +109,12 @@ impl Server {
     async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: Place) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let certificates = self.tls.client(chain);
-        // A child each: polling the shared token would put all watches in line for its lock.
+        // Each connection has its own child: if all watches polled the shared token, they would wait for its lock.
         let draining = self.ending.draining.child_token();
         let connection = place.connection().clone();
         let info = Arc::new(ConnectionInfo { remote, certificates, draining, place });
         if info.user().is_some() {
-            // Where there are too many, its requests are told so.
+            // If there are too many connections, its requests are refused later.
             info.authenticate();
         }
         let requests = Requests::of(connection.clone(), self.connections.clone());
@@ -145,7 +145,8 @@ impl Server {
     }
 }
 
-/// Serves until the peer leaves or is dropped. Told to go, it leaves when nothing is under way.
+/// Serves until the peer closes the connection or the connection is dropped. After it was told to close, it ends as
+/// soon as no request is running.
 async fn run_protocol<P>(
     mut protocol: Pin<&mut P>,
     connection: &Connection,
@@ -160,7 +161,7 @@ where
             stage = next;
             if stage == Stage::Going {
                 go_away(protocol.as_mut());
-                // For what comes after.
+                // Registers the waker for the next stage.
                 let _ = connection.poll_stage(context, stage);
             }
         }
@@ -175,7 +176,7 @@ where
 async fn refuse_plain_http(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(PLAIN_HTTP_ANSWER).await?;
     stream.shutdown().await?;
-    // Closing with unread bytes resets the connection, and the peer may never see the answer.
+    // Closing a socket with unread bytes resets the connection, and the peer may not see the answer.
     let mut request = stream.take(u64::from(MAX_HEADERS));
     tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
 }
@@ -187,7 +188,7 @@ async fn respond(
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     request.extensions_mut().insert(info);
-    // The last resort: without it a bug in one request would take down the other streams of its connection.
+    // Without this, a bug in one request would end all streams of its connection.
     match AssertUnwindSafe(responder.respond(request.map(Body::new))).catch_unwind().await {
         Ok(response) => Ok(deliver(response, under_way).await),
         Err(_) => Ok(panicked()),

@@ -1,4 +1,4 @@
-//! What is known of one connection beside its protocol, shared by its requests, its responses and the sweep.
+//! The state of one connection beside its protocol, shared by its requests, its responses and the sweep.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -10,13 +10,13 @@ use tokio::task::Id;
 use super::connections::Connections;
 use super::delivery::Delivery;
 
-/// A connection goes through these in order.
+/// The stages of a connection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     Serving,
-    /// The peer is told to send no more requests; those under way are finished.
+    /// The peer was told to send no more requests; running ones may finish.
     Going,
-    /// Nothing is waited for any more.
+    /// The connection is closed without waiting for anything.
     Dropped,
 }
 
@@ -26,18 +26,18 @@ impl Stage {
 
 #[derive(Debug, Default)]
 pub struct Connection {
-    /// A [`Stage`], the first one at first.
+    /// The present [`Stage`].
     stage: AtomicU8,
-    /// Of the task that runs the connection.
+    /// Wakes the connection's task.
     waker: AtomicWaker,
     authenticated: AtomicBool,
-    /// The tick at which the last request came; 0 before the first.
+    /// The tick of the last request; 0 before the first one.
     last_request: AtomicU64,
-    /// Counts requests under way by who holds it.
+    /// Counts the running requests by its references.
     requests: OnceLock<Weak<Requests>>,
-    /// Long responses that are under way.
+    /// Long responses that are being sent.
     deliveries: Mutex<Vec<Arc<Delivery>>>,
-    /// Tasks of this connection that are to end without another step, and whether there are any.
+    /// Tasks of this connection that must end at their next poll, and whether there are any.
     stopped: Mutex<Vec<Id>>,
     any_stopped: AtomicBool,
 }
@@ -47,14 +47,14 @@ impl Connection {
         Stage::ALL[usize::from(self.stage.load(Ordering::Acquire))]
     }
 
-    /// Goes on to `stage`, never back.
+    /// Advances to `stage`, never back.
     pub fn advance(&self, stage: Stage) {
         if self.stage.fetch_max(stage as u8, Ordering::AcqRel) < stage as u8 {
             self.waker.wake();
         }
     }
 
-    /// Ready when the stage is behind `known`; for the one task that runs the connection.
+    /// Ready when the stage is later than `known`. Only for the task of the connection.
     pub fn poll_stage(&self, context: &Context<'_>, known: Stage) -> Poll<Stage> {
         let past = || Some(self.stage()).filter(|stage| *stage > known);
         if let Some(stage) = past() {
@@ -84,7 +84,7 @@ impl Connection {
         self.last_request.load(Ordering::Relaxed)
     }
 
-    /// Requests under way.
+    /// The number of running requests.
     pub fn active(&self) -> usize {
         self.requests.get().map_or(0, |requests| requests.strong_count().saturating_sub(1))
     }
@@ -93,7 +93,7 @@ impl Connection {
         lock(&self.deliveries).push(delivery);
     }
 
-    /// Also takes back that its task was to stop: it has ended.
+    /// Removes a delivery that has ended. If its task was to be stopped, that is cancelled, since it has ended.
     pub fn remove_delivery(&self, delivery: &Arc<Delivery>) {
         lock(&self.deliveries).retain(|other| !Arc::ptr_eq(other, delivery));
         if let Some(task) = delivery.reset_task() {
@@ -103,8 +103,8 @@ impl Connection {
         }
     }
 
-    /// Stops the tasks of responses whose reader takes nothing for `patience`, or whose time is up; `count` is told the
-    /// limits that these have reached.
+    /// Stops the tasks of responses whose reader has accepted nothing for `patience`, or whose time is over. `count` is
+    /// called with the name of the limit.
     pub fn reset_stalled(&self, now: u64, patience: u64, count: impl Fn(&'static str)) {
         let deliveries = lock(&self.deliveries);
         for (delivery, why) in deliveries.iter().filter_map(|d| Some((d, d.overdue(now, patience)?))) {
@@ -119,14 +119,14 @@ impl Connection {
         }
     }
 
-    /// Whether the task that asks is to end: a stream of HTTP/2, or the connection itself in HTTP/1.1.
+    /// Whether the calling task must end: the task of an HTTP/2 stream, or of an HTTP/1.1 connection.
     pub fn is_stopped(&self) -> bool {
         self.any_stopped.load(Ordering::Acquire)
             && tokio::task::try_id().is_some_and(|id| lock(&self.stopped).contains(&id))
     }
 }
 
-/// Held once by a connection's service, and once by each request: until its response is made, or, if that is long, sent.
+/// Held by the connection's service, and by each request until its response is made or, if that is long, sent.
 #[derive(Debug)]
 pub struct Requests {
     pub connection: Arc<Connection>,

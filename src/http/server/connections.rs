@@ -1,5 +1,5 @@
-//! The connections of a server, counted and watched over: who is pushed out, who is told to go, whose responses stand
-//! still. One sweep a tick looks at all of them, so that a connection costs no timer of its own.
+//! All connections of a server: counts them, and finds those that must be dropped or told to close, and responses that
+//! make no progress. A single sweep per tick checks all of them, so that a connection needs no timer of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use super::Limits;
 use super::connection_state::{Connection, Stage};
 use crate::metrics::Metrics;
 
-/// How long a connection that was told to go stays when no request is under way on it and none ever was, or none with a
-/// credential. Others may have a last answer to take, and have the time that readers have.
+/// How long a connection that was told to close may stay if no request is running and none has ever run on it, or none
+/// with a credential. Other connections may have an unread last answer, and get the time that readers have.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long it stays although requests are under way on it.
+/// How long it may stay while requests are running.
 const ABANDONED: Duration = Duration::from_secs(30);
-/// Upper bound of the time between two sweeps.
+/// The longest time between two sweeps.
 const TICK: Duration = Duration::from_secs(1);
 
 /// All connections of a server.
@@ -26,16 +26,17 @@ pub struct Connections {
     limits: Limits,
     metrics: Arc<Metrics>,
     tick: Duration,
-    /// Counts sweeps: the time in which connections and responses measure. A process that is stopped does not age.
+    /// Counts sweeps. Connections and responses measure time in sweeps, so that nothing times out while the process is
+    /// suspended.
     now: AtomicU64,
-    /// Never locked while a connection's own locks are held.
+    /// Never locked while a lock of a connection is held.
     open: Mutex<Open>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     next_id: u64,
-    /// In the order of their arrival.
+    /// In the order of arrival.
     all: BTreeMap<u64, Watched>,
     without_credential: BTreeSet<u64>,
 }
@@ -43,21 +44,21 @@ struct Open {
 #[derive(Debug)]
 struct Watched {
     connection: Arc<Connection>,
-    /// When a request was last seen under way.
+    /// The last tick at which a request was running.
     busy_at: u64,
-    /// When it was told to go.
+    /// The tick at which it was told to close.
     going_since: Option<u64>,
 }
 
 impl Connections {
     pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Arc<Self> {
         let tick = TICK.min(limits.idle.min(limits.response_progress) / 4).max(Duration::from_millis(1));
-        // From 1: a delivery at tick 0 waits for its source.
+        // Starts at 1, since tick 0 means that a delivery is waiting for its source.
         Arc::new(Self { limits, metrics, tick, now: AtomicU64::new(1), open: Mutex::default() })
     }
 
-    /// Takes in a connection that has shown no credential yet. If there are too many of these, the one that has been
-    /// without for longest is dropped: clients show theirs at once, so a flood pushes out itself.
+    /// Adds a connection without a credential. If there are too many of these, the oldest one is dropped: clients
+    /// authenticate at once, so a flood drops its own connections.
     pub fn admit(self: &Arc<Self>) -> Place {
         let now = self.now();
         let mut open = self.open();
@@ -76,7 +77,7 @@ impl Connections {
         Place { connections: self.clone(), id, connection }
     }
 
-    /// Looks at all connections once a tick, for ever.
+    /// Checks all connections once a tick, for ever.
     pub async fn watch_over(&self) {
         let mut ticks = tokio::time::interval(self.tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -86,7 +87,7 @@ impl Connections {
         }
     }
 
-    /// Tells all connections to go, or drops them.
+    /// Advances all connections to this stage.
     pub fn advance_all(&self, stage: Stage) {
         for watched in self.open().all.values() {
             watched.connection.advance(stage);
@@ -97,7 +98,7 @@ impl Connections {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// At least so long, in ticks.
+    /// The number of ticks that take at least this time.
     pub fn ticks(&self, time: Duration) -> u64 {
         u64::try_from(time.as_nanos().div_ceil(self.tick.as_nanos())).unwrap_or(u64::MAX / 2)
     }
@@ -106,7 +107,7 @@ impl Connections {
         &self.limits
     }
 
-    /// Counts what a limit has refused or ended.
+    /// Counts an event in which a limit has refused or ended something.
     fn count(&self, limit: &'static str) {
         self.metrics.limit_reached(limit).increment(1);
     }
@@ -146,7 +147,7 @@ impl Connections {
     }
 }
 
-/// A connection's place among the others, given up when it is dropped.
+/// A connection's entry among all connections, removed when this value is dropped.
 #[derive(Debug)]
 pub struct Place {
     connections: Arc<Connections>,
@@ -159,12 +160,12 @@ impl Place {
         &self.connection
     }
 
-    /// A credential has been shown. Returns false if there are too many connections of which that is true.
+    /// Notes that a credential was shown. Returns false if there are too many connections with one.
     pub fn authenticate(&self) -> bool {
         self.connection.is_authenticated() || self.move_to_authenticated()
     }
 
-    /// Counts what a limit has refused of this connection.
+    /// Counts an event in which a limit has refused something on this connection.
     pub fn count(&self, limit: &'static str) {
         self.connections.count(limit);
     }
@@ -177,7 +178,7 @@ impl Place {
             self.connections.count("connections");
             return false;
         }
-        // Who has been pushed out meanwhile is no member any more, and is dropped soon.
+        // A connection that was dropped meanwhile is not in the set any more.
         if open.without_credential.remove(&self.id) {
             self.connection.set_authenticated();
         }

@@ -1,8 +1,8 @@
-//! Long responses on their way to their readers.
+//! Long responses that are being sent.
 //!
-//! hyper asks a body for its next piece only when it can pass it on, so a body whose reader takes nothing is not asked
-//! again and cannot look at any clock: the sweep does. It stops the task that holds the response, which resets the
-//! stream (in HTTP/1.1: ends the connection) and drops whatever the body holds, be it a state or a database's cursor.
+//! hyper asks a body for its next piece only when it can send it. A body whose reader stalls is not polled and cannot
+//! notice the time; the sweep does that. It stops the task of the response, which resets the stream (in HTTP/1.1: ends
+//! the connection) and drops everything that the body holds, such as a state or a database cursor.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,29 +22,29 @@ use super::connection_state::Requests;
 use super::connections::Connections;
 use crate::metrics::{InFlight, RequestMetrics};
 
-/// A response that is complete and not longer than this is handed to the protocol at once and not watched.
+/// A complete response of at most this size is passed to the protocol at once, and not supervised.
 const SHORT: u64 = 64 << 10;
-/// Longer pieces are handed over in parts, so that a reader who stops has no more than this waiting.
+/// Longer pieces are passed on in parts, so that a stalled reader has at most this much pending.
 const PART: usize = 256 << 10;
-/// What a watch gets beyond its time to end by itself.
+/// The additional time that a watch has to end by itself.
 pub const SLACK: Duration = Duration::from_secs(5);
 
-/// What holds for a long response until it is sent; an extension of the response.
+/// The conditions for sending a long response. Stored in the response's extensions.
 #[derive(Clone)]
 pub struct Terms {
-    /// When it is reset, however its reader does.
+    /// When the response is reset, even if its reader makes progress.
     pub until: Instant,
-    /// The request counts as in flight until then.
+    /// The request counts as in flight until the response is sent.
     pub in_flight: Option<Arc<InFlight>>,
     pub metrics: Arc<RequestMetrics>,
 }
 
-/// Whether [`Terms`] have a meaning for the response.
+/// Whether [`Terms`] apply to the response.
 pub fn is_long(response: &Response) -> bool {
     response.body().size_hint().exact().is_none_or(|length| length > SHORT)
 }
 
-/// Has a response watched over, if it is long; to be called on the task that will send it.
+/// Supervises a response if it is long. Must be called on the task that sends it.
 pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response {
     if !is_long(&response) {
         return response;
@@ -57,12 +57,12 @@ pub async fn deliver(mut response: Response, request: Arc<Requests>) -> Response
     response.map(|body| Body::new(Delivered { body, rest: Bytes::new(), delivery, request, _terms: terms }))
 }
 
-/// How far a response is, as the sweep sees it.
+/// The progress of a response, as the sweep sees it.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The tick since which the reader has what was handed over last; 0 while the reader waits for more.
+    /// The tick at which the last piece was passed on; 0 while the reader waits for the next piece.
     waiting_since: AtomicU64,
-    /// The tick at which its time is up.
+    /// The tick at which the response's time is over.
     until: u64,
     task: Option<(Id, Waker)>,
     is_reset: AtomicBool,
@@ -82,7 +82,7 @@ impl Delivery {
         }
     }
 
-    /// The limit that the response has reached.
+    /// The limit that the response has exceeded.
     pub fn overdue(&self, now: u64, patience: u64) -> Option<&'static str> {
         let since = self.waiting_since.load(Ordering::Relaxed);
         match () {
@@ -92,7 +92,7 @@ impl Delivery {
         }
     }
 
-    /// Marks it as reset. Returns the task to stop, the first time.
+    /// Marks the response as reset. The first call returns the task to stop.
     pub fn reset(&self) -> Option<Id> {
         let (task, _) = self.task.as_ref()?;
         if self.is_reset.swap(true, Ordering::Relaxed) {
@@ -104,7 +104,7 @@ impl Delivery {
         Some(*task)
     }
 
-    /// The task that was stopped for it.
+    /// The task that was stopped because of this response.
     pub fn reset_task(&self) -> Option<Id> {
         let (task, _) = self.task.as_ref()?;
         self.is_reset.load(Ordering::Relaxed).then_some(*task)
@@ -125,10 +125,10 @@ impl Delivery {
     }
 }
 
-/// A body that tells its [`Delivery`] how it gets on.
+/// A body that reports its progress to its [`Delivery`].
 struct Delivered {
     body: Body,
-    /// Of a long piece.
+    /// The rest of a long piece.
     rest: Bytes,
     delivery: Arc<Delivery>,
     request: Arc<Requests>,

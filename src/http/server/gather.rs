@@ -1,8 +1,8 @@
-//! Work of an HTTP/2 connection gathered: its wake-ups into one turn, its frames into one write.
+//! Batches the work of an HTTP/2 connection: several wake-ups become one poll, several frames one write.
 //!
-//! Every event of every watch wakes the connection's task, and tokio runs a task that was just woken next: left
-//! alone, a connection with a hundred watches would run a hundred times for one event, and since the h2 crate
-//! flushes every frame of 256 bytes or more, each run would end in a TLS record and a system call.
+//! Every event of every watch wakes the connection's task, and tokio runs a task next that was just woken. Without
+//! batching, a connection with a hundred watches would run a hundred times for one event, and since the h2 crate
+//! flushes after every frame of 256 bytes or more, each run would end with a TLS record and a system call.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -14,25 +14,25 @@ use std::task::{Context, Poll, Wake, Waker};
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
-/// A stream whose writes reach the peer when [`Gathered::drive`] has polled a future to its end of work.
+/// A stream whose writes are sent when the future that [`Gathered::drive`] polls has nothing left to do.
 pub struct Gathered<S> {
-    /// One task uses it; the lock is never waited for.
+    /// Used by only one task, so the lock is never contended.
     stream: Arc<Mutex<BufWriter<S>>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
-    /// Writes of `capacity` bytes and more pass uncopied.
+    /// Writes of at least `capacity` bytes are not copied.
     pub fn new(stream: S, capacity: usize) -> Self {
         Self { stream: Arc::new(Mutex::new(BufWriter::with_capacity(capacity, stream))) }
     }
 
-    /// The same stream, to be driven while the other is written to.
+    /// Another handle to the same stream: one is driven, the other is written to.
     pub fn handle(&self) -> Self {
         Self { stream: self.stream.clone() }
     }
 
-    /// Runs the future that writes: woken, it lets all tasks that are ready run first; when it waits again, what it
-    /// has written is sent.
+    /// Polls the future that writes. After a wake-up, all other ready tasks run first; when the future waits again,
+    /// everything that it has written is sent.
     pub async fn drive<F: Future>(self, future: F) -> F::Output {
         let mut future = pin!(future);
         let turn = Arc::new(Turn { due: AtomicBool::new(true), task: AtomicWaker::new() });
@@ -51,7 +51,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
             let mut context = Context::from_waker(&waker);
             let polled = future.as_mut().poll(&mut context);
             if polled.is_pending() {
-                // An error comes up again where the future writes or reads next.
+                // The future meets the error at its next write or read.
                 let _ = Pin::new(&mut *self.lock()).poll_flush(&mut context);
             }
             polled
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Gathered<S> {
     }
 }
 
-/// Wakes the task once until its next turn.
+/// Wakes the task at most once until its next turn.
 struct Turn {
     due: AtomicBool,
     task: AtomicWaker,
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         self.lock().is_write_vectored()
     }
 
-    /// Left to [`Gathered::drive`].
+    /// Does nothing: [`Gathered::drive`] flushes.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,5 +1,5 @@
-//! Plaintext in small slices on its way into TLS records: rustls copies each of them behind the head of a record, so to
-//! an odd address (see [`pieces`](crate::pieces)).
+//! Passes plaintext on in small slices, since rustls copies each slice behind the header of a record, so to an odd
+//! address (see [`pieces`](crate::pieces)).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::pieces::PIECE;
 
-/// Together four full records, which is what rustls takes at a time, and what stands around them.
+/// Enough for four full records, which rustls accepts at a time, and for the bytes around them.
 const MOST: usize = (64 << 10) / PIECE + 4;
 
-/// A stream whose writes reach the one below it in slices. What does not fit is left for the next write.
+/// A stream that writes in slices. Bytes that do not fit are left to the next write.
 pub struct Sliced<S>(pub S);
 
 /// As much of the buffers as fits, in slices.

@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 
 use super::connection_state::Connection;
 
-/// Runs the streams of one connection.
+/// Spawns the streams of one connection.
 #[derive(Clone)]
 pub struct Streams(Arc<Connection>);
 
@@ -30,7 +30,7 @@ where
 }
 
 pin_project! {
-    /// Dropped unfinished, a stream is reset.
+    /// If dropped before it ends, the stream is reset.
     struct Stream<F> {
         connection: Arc<Connection>,
         #[pin]

@@ -31,7 +31,7 @@ use crate::wall_clock::WallClock;
 
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A CA, and a client with one of its certificates or without.
+/// A CA, and clients with or without one of its certificates.
 struct Site {
     pki: Pki,
     _dir: TempDir,
@@ -71,7 +71,7 @@ impl Site {
             Some(site) => {
                 let chain = CertificateDer::from_pem_slice(site.admin().certificate.as_bytes()).unwrap();
                 let key = PrivateKeyDer::from_pem_slice(site.admin().key.as_bytes()).unwrap();
-                // The server hints at the CAs it knows; a foreign certificate is sent all the same.
+                // The server hints at the CAs that it knows; the client sends a certificate of another CA nevertheless.
                 let provider = rustls::crypto::ring::default_provider();
                 let key = provider.key_provider.load_private_key(key).unwrap();
                 let certified = rustls::sign::CertifiedKey::new(vec![chain], key);
@@ -84,7 +84,7 @@ impl Site {
     }
 }
 
-/// A server in a task, and the token that ends it.
+/// A server in a task, and the tokens that end it.
 struct Running {
     address: SocketAddr,
     ending: Ending,
@@ -127,7 +127,7 @@ impl Running {
     }
 }
 
-/// `/who` names the user; `/watch` streams until the server drains; `/stuck` never ends; `/panic` does.
+/// `/who` returns the user's name; `/watch` streams until the server drains; `/stuck` never ends; `/panic` panics.
 fn router() -> Router {
     async fn who(Extension(connection): Extension<Arc<ConnectionInfo>>) -> String {
         connection.user().map_or("nobody".to_owned(), |user| user.name.clone())
@@ -232,7 +232,7 @@ async fn a_replaced_serving_certificate_is_shown_to_the_next_handshake() {
     assert_eq!(shown(&site).await, site.pki.serving.chain[0]);
     tls.replace(other.serving(), site.pki.client_roots.clone()).unwrap();
     assert_eq!(shown(&other).await, other.pki.serving.chain[0]);
-    // The key of another certificate is refused, and nothing changes.
+    // A key that does not belong to the certificate is refused, and nothing changes.
     let mixed = ServingCertificate { chain: site.serving().chain, key: other.serving().key };
     assert!(tls.replace(mixed, site.pki.client_roots.clone()).is_err());
     assert_eq!(shown(&other).await, other.pki.serving.chain[0]);
@@ -264,7 +264,7 @@ async fn what_outlives_the_grace_is_dropped() {
     assert!(stuck.frame().await.unwrap().is_ok());
     server.ending.draining.cancel();
     server.task.await.unwrap();
-    // An error or an end, but not a wait.
+    // An error or an end, but no endless wait.
     while let Some(Ok(_)) = stuck.frame().await {}
 }
 
@@ -314,7 +314,7 @@ async fn silence_and_garbage_do_not_stop_the_listener() {
     server.task.await.unwrap();
 }
 
-/// A body without an end that tells when it is dropped.
+/// A body without an end that reports when it is dropped.
 struct Endless {
     dropped: tokio::sync::mpsc::UnboundedSender<()>,
 }
@@ -325,8 +325,8 @@ impl Drop for Endless {
     }
 }
 
-/// `/endless` streams for ever and as fast as it is taken, `/trickle` says one thing and then nothing. The receiver hears of
-/// every such body that is dropped.
+/// `/endless` streams for ever, as fast as it is read; `/trickle` sends once and then nothing. The receiver gets a
+/// message for each such body that is dropped.
 fn endless_router(until: Option<Duration>) -> (Router, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let (dropped, hears) = tokio::sync::mpsc::unbounded_channel();
     let metrics = Metrics::default().request(&RequestLabels {
@@ -368,7 +368,7 @@ async fn a_reader_who_takes_nothing_is_let_go() {
     assert!(trickle.frame().await.unwrap().is_ok());
     let mut unread = client.send_request(to("/endless")).await.unwrap().into_body();
     dropped.recv().await.unwrap();
-    // What was sent before is still there, and then the stream is reset.
+    // Data that was sent before can be read; then the stream is reset.
     while unread.frame().await.expect("an error at its end").is_ok() {}
     assert_eq!(text(client.send_request(to("/who")).await.unwrap()).await, "kubernetes-admin");
     assert!(dropped.try_recv().is_err(), "who waits for more is no reader who takes nothing");
@@ -399,7 +399,7 @@ async fn idle_connections_end_in_both_protocols() {
     let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
     let (router, _dropped) = endless_router(None);
     let server = Running::limited(site.tls(WallClock::default()), GRACE, limits, router).await;
-    // With a watch that says nothing, with a request behind it, and with nothing said at all.
+    // One connection with a silent watch, one with a finished request, and one without any request.
     let stream = TokioIo::new(server.connect(site.client(b"h2", Some(&site))).await);
     let (mut busy, connection) = http2::handshake::<_, _, Body>(TokioExecutor::new(), stream).await.unwrap();
     let mut connection = tokio::spawn(connection);

@@ -6,11 +6,15 @@ mod small_kinds;
 mod workloads;
 
 use super::*;
-use crate::kinds::behavior::columns::DEFAULT;
+use crate::kinds::behavior::columns::{DEFAULT, Printer};
 use crate::kinds::built_in;
 
-fn printer_for(group: &str, kind: &str) -> &'static Printer {
+fn built_in_printer(group: &str, kind: &str) -> &'static Printer {
     built_in::any_version(group, kind).columns
+}
+
+fn printer_for(group: &str, kind: &str) -> TablePrinter {
+    TablePrinter::BuiltIn(built_in_printer(group, kind))
 }
 
 /// Every kind that has a printer of its own.
@@ -94,7 +98,7 @@ fn assert_cells(group: &str, kind: &str, cases: &[(Value, Value)]) {
             all.extend(own.clone());
         }
         object["metadata"] = metadata;
-        let cells = (printer_for(group, kind).cells)(&object, now());
+        let cells = printer_for(group, kind).cells(&object, now());
         assert_eq!(&Value::Array(cells), expected, "{kind}: {object}");
     }
 }
@@ -108,10 +112,10 @@ fn any_json_gives_a_cell_per_column() {
     for &(group, kind) in KINDS.iter().chain([&("", "LimitRange")]) {
         let printer = printer_for(group, kind);
         // Upstream's rows of IPAddress hold a cell more than there are columns.
-        let width = printer.columns.len() + usize::from(kind == "IPAddress");
+        let width = built_in_printer(group, kind).columns.len() + usize::from(kind == "IPAddress");
         for object in hostile_objects() {
-            assert_eq!((printer.cells)(&object, now()).len(), width, "{kind}: {object}");
-            row(printer, &object, &options(IncludeObject::Metadata));
+            assert_eq!(printer.cells(&object, now()).len(), width, "{kind}: {object}");
+            row(&printer, &object, &options(IncludeObject::Metadata));
         }
     }
 }
@@ -189,7 +193,7 @@ fn hostile_objects() -> Vec<Value> {
 #[test]
 fn each_kind_has_one_name_column_first() {
     for &(group, kind) in KINDS.iter().chain([&("", "LimitRange")]) {
-        let columns = printer_for(group, kind).columns;
+        let columns = built_in_printer(group, kind).columns;
         assert!(columns.iter().any(|column| column.name == "Name"), "{kind}");
         assert!(columns.iter().all(|column| !column.description.is_empty()), "{kind}");
         assert_eq!(columns[0].name == "Name", kind != "Event", "{kind}");
@@ -199,9 +203,9 @@ fn each_kind_has_one_name_column_first() {
 #[test]
 fn listed_kinds_have_printers_of_their_own() {
     for (group, kind) in KINDS {
-        assert!(!std::ptr::eq(printer_for(group, kind), &DEFAULT), "{group}/{kind}");
+        assert!(!std::ptr::eq(built_in_printer(group, kind), &DEFAULT), "{group}/{kind}");
     }
-    assert!(std::ptr::eq(printer_for("", "LimitRange"), &DEFAULT));
+    assert!(std::ptr::eq(built_in_printer("", "LimitRange"), &DEFAULT));
 }
 
 #[test]
@@ -209,8 +213,8 @@ fn a_table_has_its_fields_in_upstreams_order() {
     let role = json!({"kind": "Role", "metadata": {"name": "r", "resourceVersion": "7", "uid": "u",
         "creationTimestamp": "2026-01-02T03:04:05Z"}, "rules": []});
     let printer = printer_for("rbac.authorization.k8s.io", "Role");
-    let rows = vec![row(printer, &role, &options(IncludeObject::Metadata))];
-    let table = table(MetaVersion::V1, printer, Columns::Shown, object_metadata(&role), rows);
+    let rows = vec![row(&printer, &role, &options(IncludeObject::Metadata))];
+    let table = table(MetaVersion::V1, &printer, Columns::Shown, object_metadata(&role), rows);
     let expected = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"#
         .to_owned()
         + r#""columnDefinitions":[{"name":"Name","type":"string","format":"name","description":"D","priority":0},"#
@@ -219,7 +223,7 @@ fn a_table_has_its_fields_in_upstreams_order() {
         + r#""apiVersion":"meta.k8s.io/v1","metadata":{"name":"r","resourceVersion":"7","uid":"u","#
         + r#""creationTimestamp":"2026-01-02T03:04:05Z"}}}]}"#;
     let mut text = table.to_string();
-    for column in printer.columns {
+    for column in built_in_printer("rbac.authorization.k8s.io", "Role").columns {
         text = text.replace(column.description, "D");
     }
     assert_eq!(text, expected);
@@ -229,7 +233,7 @@ fn a_table_has_its_fields_in_upstreams_order() {
 fn lists_without_items() {
     let empty = |group, kind| {
         let metadata = list_metadata("9", None, None);
-        table(MetaVersion::V1Beta1, printer_for(group, kind), Columns::Omitted, metadata, Vec::new())
+        table(MetaVersion::V1Beta1, &printer_for(group, kind), Columns::Omitted, metadata, Vec::new())
     };
     assert_eq!(empty("", "Pod")["rows"], json!([]));
     assert_eq!(empty("", "LimitRange")["rows"], Value::Null);
@@ -258,7 +262,7 @@ fn include_object_decides_what_a_row_carries() {
     let bookmark = json!({"metadata": {"annotations": {INITIAL_EVENTS_END: "true"}}});
     let object = |object: &Value, parameter| {
         let include = IncludeObject::parse(parameter).expect("a known value");
-        row(printer_for("", "Node"), object, &options(include))["object"].clone()
+        row(&printer_for("", "Node"), object, &options(include))["object"].clone()
     };
     let partial = partial_object_metadata(MetaVersion::V1, &node);
     for parameter in [None, Some(""), Some("Metadata")] {
@@ -279,7 +283,7 @@ fn flow_schemas_are_listed_in_the_order_of_matching() {
     let schema = |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
     let schemas = [schema("c", 9), schema("b", 9), schema("z", 1)];
     let printer = printer_for("flowcontrol.apiserver.k8s.io", "FlowSchema");
-    let rows = rows(printer, &schemas, &options(IncludeObject::None));
+    let rows = rows(&printer, &schemas, &options(IncludeObject::None));
     let names: Vec<&Value> = rows.iter().map(|row| &row["cells"][0]).collect();
     assert_eq!(names, ["z", "b", "c"]);
 }

@@ -1,4 +1,4 @@
-//! Who a connection's client certificates stand for, as of now.
+//! The user of a connection's client certificates, checked at present.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use super::Tls;
 use crate::auth::authn::user_of_certificate;
 use crate::user::User;
 
-/// The certificates that a client has shown and has the key of. What the CAs say of them is kept until it may change.
+/// Certificates that a client has shown and whose key it has. The result of checking them is cached until it may
+/// change.
 #[derive(Debug)]
 pub struct ClientCertificates {
     tls: Tls,
@@ -21,8 +22,8 @@ pub struct ClientCertificates {
     verdict: ArcSwap<Verdict>,
 }
 
-/// What was found with the CAs of a generation, and the seconds since the epoch for which it holds: no certificate of the
-/// chain begins or ends to be valid in them.
+/// The result of the check with the CAs of one generation, and the range of seconds since the epoch in which it is
+/// valid: no certificate of the chain becomes valid or expires in it.
 #[derive(Debug)]
 struct Verdict {
     generation: u64,
@@ -36,8 +37,8 @@ impl ClientCertificates {
         Self { tls, chain, verdict }
     }
 
-    /// The user that the certificates stand for; `None` when no known CA vouches for them at this time, or when they name
-    /// nobody.
+    /// The user of the certificates; `None` if no trusted CA has signed them, if they are not valid at present, or if
+    /// they name nobody.
     pub fn user(&self) -> Option<Arc<User>> {
         let (now, generation) =
             (self.tls.shared.clock.seconds(), self.tls.shared.generation.load(Ordering::Acquire));
@@ -67,12 +68,12 @@ fn verify(tls: &Tls, chain: &[CertificateDer<'static>]) -> Verdict {
     Verdict { generation: current.generation, holds, user }
 }
 
-/// The seconds around `now` in which the same certificates are valid.
+/// The range of seconds around `now` in which the same certificates are valid.
 fn unchanged_around(now: u64, chain: &[CertificateDer<'_>]) -> Range<u64> {
     let parsed = chain.iter().filter_map(|der| X509Certificate::from_der(der).ok());
     let bounds = parsed.flat_map(|(_, certificate)| {
         let validity = certificate.validity();
-        // A certificate is valid through the whole of its last second.
+        // A certificate is valid until the end of its last second.
         [validity.not_before.timestamp(), validity.not_after.timestamp().saturating_add(1)]
     });
     bounds.filter_map(|bound| u64::try_from(bound).ok()).fold(0..u64::MAX, |around, bound| {

@@ -19,7 +19,7 @@ pub static POLICY_BINDING: Printer = Printer {
     ..PLAIN
 };
 
-/// `ns/name`, or `*/name` where the reference does not say which namespace.
+/// `ns/name`, or `*/name` if the reference names no namespace.
 fn param_ref(reference: &Value) -> String {
     match (text(&reference["name"]), text(&reference["namespace"])) {
         ("", _) if reference["selector"].is_object() => selector_dump(&reference["selector"]),

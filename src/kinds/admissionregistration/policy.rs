@@ -1,4 +1,4 @@
-//! Policies of admission and their bindings (`pkg/apis/admissionregistration/validation`).
+//! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
@@ -125,14 +125,14 @@ pub fn mutating_binding(object: &ObjectMap, errors: &mut Errors) {
     mutated_only(&spec.get("matchResources"), errors);
 }
 
-/// Whether expressions may speak of variables at all.
+/// Whether expressions may use variables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Variables {
     Declared,
     Unknown,
 }
 
-/// What both kinds of policies have; what their expressions may speak of comes back.
+/// Validates what both kinds of policies have. Returns the names that their expressions may use.
 fn common(spec: &At<'_, '_>, variables: Variables, errors: &mut Errors) -> Admission {
     let failure = spec.get("failurePolicy");
     errors.one_of(&failure, failure.opt_text().unwrap_or("Fail"), &["Fail", "Ignore"]);
@@ -203,7 +203,7 @@ fn param_kind(kind: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Which requests are meant.
+/// Validates the selection of requests.
 fn matched(resources: &At<'_, '_>, errors: &mut Errors) {
     if !resources.is_set() {
         return;
@@ -287,7 +287,7 @@ pub fn mutation(mutation: &At<'_, '_>, admission: &Admission, errors: &mut Error
     }
 }
 
-/// What both kinds of bindings have.
+/// Validates what both kinds of bindings have.
 fn binding(spec: &At<'_, '_>, errors: &mut Errors) {
     let policy = spec.get("policyName");
     errors.required_in_format(&policy, dns1123_subdomain);

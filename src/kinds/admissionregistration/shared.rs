@@ -1,11 +1,11 @@
-//! What clients are warned of in all kinds of this group.
+//! Warnings that all kinds of this group share.
 
 use crate::fields::ObjectMap;
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;
 
-/// The end of names of admission's objects that come from files.
+/// The end of a name that is reserved for objects that come from files.
 const STATIC: &str = ".static.k8s.io";
 
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {

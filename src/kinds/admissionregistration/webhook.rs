@@ -1,4 +1,4 @@
-//! Webhooks of admission (`pkg/apis/admissionregistration/validation`).
+//! Rules of admission webhooks (`pkg/apis/admissionregistration/validation`).
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const HARMLESS: [&str; 2] = ["None", "NoneOnDryRun"];
 
 const CONDITIONS: usize = 64;
 
-/// What old objects may keep.
+/// Violations that an existing object may keep.
 #[derive(Clone, Copy)]
 struct Tolerated {
     side_effects: bool,
@@ -68,7 +68,7 @@ fn one_hook(hook: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         operations(&rule.get("operations"), errors);
         self::rule(&rule, errors);
     }
-    // Defaults of the three.
+    // Each field with its default and its allowed values.
     let choices: [(&str, &'static str, &[&str]); 3] = [
         ("failurePolicy", "Fail", &["Fail", "Ignore"]),
         ("matchPolicy", "Equivalent", &["Equivalent", "Exact"]),
@@ -96,7 +96,7 @@ fn one_hook(hook: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     conditions(&hook.get("matchConditions"), &Admission::new(false), errors);
 }
 
-/// apimachinery `IsFullyQualifiedName`.
+/// The rules of apimachinery's `IsFullyQualifiedName`.
 fn qualified_name(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.text();
     let messages = dns1123_subdomain(name);
@@ -146,7 +146,7 @@ fn resources(list: &At<'_, '_>, errors: &mut Errors) {
         errors.required(list, "");
     }
     let (mut whole, mut everywhere) = (BTreeSet::new(), BTreeSet::new());
-    // Upstream remembers of plain names only whether the last one was a wildcard.
+    // Upstream remembers only whether the last plain name was a wildcard.
     let (mut all, mut any, mut plain) = (false, false, false);
     for item in list.items() {
         let text = item.text();
@@ -211,7 +211,7 @@ pub fn client(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// An address that needs no more than a host and a path.
+/// Validates a URL, which may have a host and a path, and nothing else.
 pub fn url(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
@@ -246,7 +246,7 @@ pub fn url(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// What `url.Parse` says of a text whose first colon does not follow a scheme.
+/// The error of `url.Parse` for a text whose first colon does not follow a scheme.
 fn url_complaint(text: &str) -> Option<&'static str> {
     let path = text.split('?').next().unwrap_or_default();
     let (before, _) = path.split('/').next()?.split_once(':')?;
@@ -259,7 +259,7 @@ fn url_complaint(text: &str) -> Option<&'static str> {
 }
 
 pub fn service(at: &At<'_, '_>, errors: &mut Errors) {
-    // Upstream hands name and namespace over in the wrong order.
+    // Upstream passes name and namespace in the wrong order.
     for (field, place) in [("namespace", "name"), ("name", "namespace")] {
         if at.get(field).text().is_empty() {
             errors.required(&at.get(place), "");

@@ -1,4 +1,4 @@
-//! APIServices (kube-aggregator `pkg/apis/apiregistration/validation`).
+//! APIServices (kube-aggregator's `pkg/apis/apiregistration/validation`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -105,7 +105,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// Without a service the group is served by this very server.
+/// An APIService without a service refers to this server, and is available at once.
 pub fn prepare_service(object: &mut ObjectMap, now: &str) {
     if fields::at(object, &["spec", "service"]).is_some_and(|service| !service.is_null()) {
         return;

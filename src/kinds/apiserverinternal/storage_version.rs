@@ -44,7 +44,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     status(object, object, errors);
 }
 
-/// There is nothing in it but the status, which this does not change.
+/// The object has only a status, which an update does not change.
 pub fn update(_: &ObjectMap, _: &ObjectMap, _: &mut Errors) {}
 
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
@@ -122,7 +122,7 @@ fn common_version(status: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's paths leave out the word `conditions`.
+/// Validates the conditions. Upstream's paths lack the word `conditions`.
 fn conditions(status: &At<'_, '_>, errors: &mut Errors) {
     let conditions = status.get("conditions");
     let mut seen = BTreeMap::new();
@@ -157,7 +157,7 @@ fn version(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `v1`, `apps/v1`.
+/// The errors of a version such as `v1` or `apps/v1`.
 fn messages_of_version(text: &str) -> Vec<String> {
     let part = |name: &str, text: &str, rule: fn(&str) -> Vec<String>| -> Vec<String> {
         let messages = if text.is_empty() { vec!["must be non-empty".to_owned()] } else { rule(text) };
@@ -204,13 +204,13 @@ fn server_version(version: &Value) -> String {
     format!("{}={}", text(&version["apiServerID"]), text(&version["encodingVersion"]))
 }
 
-/// What all entries have in common; `None` if they differ, or if there are none.
+/// The encoding version of all entries; `None` if they differ or if there are none.
 pub fn common(entries: &[Value]) -> Option<&str> {
     let first = encoding(entries.first()?)?;
     entries.iter().all(|entry| encoding(entry) == Some(first)).then_some(first)
 }
 
-/// The apiVersion that a server encodes the resource in.
+/// The apiVersion in which a server encodes the resource.
 pub fn encoding(entry: &Value) -> Option<&str> {
     entry.get("encodingVersion")?.as_str()
 }

@@ -54,7 +54,7 @@ pub static COLUMNS: Printer = Printer {
     ..PLAIN
 };
 
-/// `statefulset.apps/web` of the owner that is the controller.
+/// The owner that is the controller, for example `statefulset.apps/web`.
 fn controller(object: &Value) -> String {
     let owners = list(&object["metadata"]["ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) else {

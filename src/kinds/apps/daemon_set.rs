@@ -72,7 +72,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     spec(&At::member(object, "spec"), errors);
 }
 
-/// The count of template changes is the server's own, so there is nothing to say about it.
+/// The count of template changes is set by the server, so it is not validated.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let new = At::member(new, "spec");
     selector_stays(&new, &At::member(old, "spec"), errors);

@@ -65,17 +65,17 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     errors.not_negative(&spec.get("revisionHistoryLimit"));
     let deadline = spec.get("progressDeadlineSeconds");
     errors.not_negative(&deadline);
-    // Defaulting gives ten minutes.
+    // The default is ten minutes.
     let seconds = deadline.opt_int().unwrap_or(600);
     if seconds <= spec.get("minReadySeconds").int() {
         errors.invalid(&deadline, seconds, "must be greater than minReadySeconds");
     }
 }
 
-/// The selector of a deployment or a replica set, and the template that it has to select.
+/// Validates the selector of a deployment or replica set, and that it selects the template.
 pub fn selector_and_template(spec: &At<'_, '_>, errors: &mut Errors) {
     let selector = spec.get("selector");
-    // Upstream says so of replica sets too.
+    // Upstream uses this word for replica sets, too.
     selector_selects(&selector, "deployment", errors);
     let template = spec.get("template");
     let labels = template.dig(&["metadata", "labels"]);
@@ -100,7 +100,7 @@ fn strategy(at: &At<'_, '_>, errors: &mut Errors) {
             }
         }
         "RollingUpdate" => {
-            // Defaulting gives a quarter to both.
+            // The default of both is 25 %.
             let (unavailable, surge) =
                 (amount(rolling.get("maxUnavailable"), 25), amount(rolling.get("maxSurge"), 25));
             unavailable.check(errors);
@@ -159,7 +159,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         age(object, now),
         names,
         images,
-        // Unlike every other kind, an empty selector stays empty here.
+        // Unlike in all other kinds, an empty selector is printed as empty.
         selector_requirements(&spec["selector"]).unwrap_or_else(|_| "<invalid>".to_owned()),
     ]
 }

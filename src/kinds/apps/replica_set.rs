@@ -57,7 +57,7 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     selector_and_template(spec, errors);
 }
 
-/// Of both kinds.
+/// The status of ReplicaSets and ReplicationControllers.
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let counts = [

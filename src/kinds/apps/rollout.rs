@@ -1,4 +1,4 @@
-//! How many pods a rollout may touch at once.
+//! How many pods a rollout may replace at the same time.
 
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
@@ -6,7 +6,7 @@ use crate::kinds::behavior::rules::errors::{Errors, Verbatim};
 use crate::kinds::behavior::rules::format::percent;
 use crate::tree::Value;
 
-/// A number of pods, or a percentage; absent ones take what defaulting gives.
+/// A number of pods, or a percentage. An absent one has the default.
 #[derive(Clone, Copy)]
 pub struct Amount<'v, 'p> {
     at: At<'v, 'p>,
@@ -18,7 +18,7 @@ pub fn amount<'v, 'p>(at: At<'v, 'p>, default: i64) -> Amount<'v, 'p> {
 }
 
 impl Amount<'_, '_> {
-    /// Not below zero, and a percentage if it is a text.
+    /// Must not be negative; a text must be a percentage.
     pub fn check(&self, errors: &mut Errors) {
         match self.at.opt_text() {
             Some(text) => errors.invalid_each(&self.at, text, percent(text)),
@@ -36,7 +36,7 @@ impl Amount<'_, '_> {
         self.value() == 0
     }
 
-    /// The number itself, of pods or of parts of a hundred.
+    /// The number, of pods or in percent.
     fn value(&self) -> i64 {
         match self.at.value() {
             Value::Null => self.default,
@@ -54,14 +54,14 @@ impl Amount<'_, '_> {
         &self.at
     }
 
-    /// As Go prints it.
+    /// The value as Go prints it.
     pub fn shown(&self) -> Verbatim {
         let value = if self.at.is_set() { self.at.value().to_string() } else { self.default.to_string() };
         Verbatim(value)
     }
 }
 
-/// The strategy of a deployment or a daemon set, as upstream prints its internal struct.
+/// The strategy of a deployment or daemon set, printed like upstream's internal struct.
 pub fn shown_strategy(kind: &str, rolling: &At<'_, '_>) -> Verbatim {
     let json = |name: &str| match rolling.get(name).value() {
         Value::Null => "0".to_owned(),

@@ -5,7 +5,7 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::{IMMUTABLE, same};
 use crate::kinds::behavior::rules::selector;
 
-/// What kinds with a label selector cannot change.
+/// Validates that the label selector has not changed.
 pub fn selector_stays(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     let (selector, before) = (new.get("selector"), old.get("selector"));
     if !same(selector.value(), before.value()) {
@@ -13,7 +13,7 @@ pub fn selector_stays(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A selector that has to be there, and has to have terms. `kind` as upstream calls it.
+/// Validates that the selector exists and is not empty. `kind` is upstream's name for the kind.
 pub fn selector_selects(selector: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     if !selector.is_set() {
         return errors.required(selector, "");
@@ -29,7 +29,7 @@ pub fn not_everything(selector: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// What all their statuses count. `extra` are counts beyond `replicas`, none of which may exceed it.
+/// Validates the counts in a status: none of `extra` may exceed `replicas`.
 pub fn replica_counts(status: &At<'_, '_>, extra: &[&str], errors: &mut Errors) {
     let replicas = status.get("replicas").int();
     for count in extra.iter().map(|name| status.get(name)).filter(|count| count.int() > replicas) {
@@ -37,7 +37,7 @@ pub fn replica_counts(status: &At<'_, '_>, extra: &[&str], errors: &mut Errors) 
     }
 }
 
-/// More available ones than ready ones cannot be.
+/// Validates that there are not more available replicas than ready ones.
 pub fn available_are_ready(status: &At<'_, '_>, ready: &str, errors: &mut Errors) {
     let available = status.get("availableReplicas");
     if available.int() > status.get("readyReplicas").int() {

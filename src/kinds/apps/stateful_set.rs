@@ -56,7 +56,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
     let mut found = Errors::default();
     spec(&new, Old::Valid, &mut found);
-    // What was accepted once stays acceptable; whether it was is asked only if something is wrong.
+    // Errors that the old object had already are accepted; it is validated only if there are errors.
     if !found.is_empty() {
         let mut before = Errors::default();
         spec(&old, Old::Valid, &mut before);
@@ -86,7 +86,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// What an update found.
+/// The errors that the old object had already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Old {
     None,
@@ -206,7 +206,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     template(object, remarks);
     for claim in At::member(object, "spec").get("volumeClaimTemplates").items() {
-        // Upstream leaves `spec` out.
+        // Upstream's path lacks `spec`.
         persistent_volume_claim::requests(&claim.holding(claim.get("spec").value()), remarks);
     }
     history(object, remarks);

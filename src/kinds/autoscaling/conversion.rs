@@ -1,5 +1,5 @@
-//! Autoscalers: `autoscaling/v1` knows the utilization of CPU only and keeps all else in annotations
-//! (`pkg/apis/autoscaling/v1/conversion.go`).
+//! Converts autoscalers: `autoscaling/v1` has a field only for CPU utilization, and keeps everything else in
+//! annotations (`pkg/apis/autoscaling/v1/conversion.go`).
 
 pub mod metrics;
 
@@ -8,11 +8,11 @@ use crate::kinds::behavior::conversion::OtherVersion;
 use crate::tree::{Text, Value, json};
 use crate::{fields, gotext};
 
-/// The other version of `autoscaling/v1`.
+/// The other version, seen from `autoscaling/v1`.
 pub const OF_V1: OtherVersion =
     OtherVersion { api_version: "autoscaling/v2", convert_from: to_v1, convert_to: to_v2 };
 
-/// The other version of `autoscaling/v2`.
+/// The other version, seen from `autoscaling/v2`.
 pub const OF_V2: OtherVersion =
     OtherVersion { api_version: "autoscaling/v1", convert_from: to_v2, convert_to: to_v1 };
 
@@ -24,11 +24,11 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// What an autoscaler without metrics aims at (`autoscaling.DefaultCPUUtilization`).
+/// The target of an autoscaler without metrics (`autoscaling.DefaultCPUUtilization`).
 const DEFAULT_CPU: i64 = 80;
 
 pub fn to_v1(mut object: ObjectMap) -> ObjectMap {
-    // Whatever a client of v2 put there would be read back as fields.
+    // Annotations of these names that a client of v2 has set would be read back as fields.
     for name in [METRICS, BEHAVIOR, CURRENT_METRICS, CONDITIONS] {
         take_annotation(&mut object, name);
     }
@@ -41,7 +41,7 @@ fn spec_to_v1(object: &mut ObjectMap) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let mut metrics = take_items(spec, "metrics");
     let behavior = spec.shift_remove("behavior").filter(|behavior| !behavior.is_null());
-    // One of them becomes the field; upstream loses the others of the same sort.
+    // One CPU metric becomes the field; upstream loses further ones.
     let cpu = metrics.iter().enumerate().find_map(|(at, metric)| {
         metrics::cpu_utilization(metric, "target").map(|target| (at, target.clone()))
     });
@@ -65,7 +65,7 @@ fn status_to_v1(object: &mut ObjectMap) {
     for required in ["currentReplicas", "desiredReplicas"] {
         status.entry(required).or_insert_with(|| 0.into());
     }
-    // Also what has a field, because that holds no raw value.
+    // The annotation also contains the metric that has a field, because the field has no raw value.
     annotate_items(object, CURRENT_METRICS, &current, metrics::flat_statuses);
     annotate_items(object, CONDITIONS, &conditions, |items| items.to_vec().into());
 }
@@ -91,7 +91,7 @@ fn spec_to_v2(spec: &mut ObjectMap, others: Option<Value>, behavior: Option<Valu
     }
     spec.insert("metrics", metrics.into());
     let behavior = behavior.map(|behavior| with_keys(behavior, char::to_ascii_lowercase));
-    // One that says nothing is none.
+    // A behavior without members counts as absent.
     let says_something = |behavior: &Value| behavior.as_object().is_some_and(|object| !object.is_empty());
     if let Some(behavior) = behavior.filter(says_something) {
         spec.insert("behavior", behavior);
@@ -109,7 +109,7 @@ fn status_to_v2(status: &mut ObjectMap, current: Option<Value>, conditions: Opti
     if let Some(conditions) = items_of(conditions) {
         status.insert("conditions", conditions.into());
     }
-    // Printed in v1 even if zero, in v2 not.
+    // Version 1 prints the field even if it is zero, version 2 does not.
     if status.get("currentReplicas").is_some_and(|replicas| replicas == 0) {
         status.shift_remove("currentReplicas");
     }
@@ -129,7 +129,7 @@ fn items_of(value: Option<Value>) -> Option<Vec<Value>> {
     }
 }
 
-/// Takes an annotation off; text that is no JSON is dropped, as upstream does.
+/// Removes an annotation and parses it. A text that is not JSON is dropped, as upstream does.
 fn take_annotation(object: &mut ObjectMap, name: &str) -> Option<Value> {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
     let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut)?;
@@ -152,8 +152,8 @@ fn annotate(object: &mut ObjectMap, name: &str, value: &Value) {
     annotations.insert(name, gotext::json(value).into());
 }
 
-/// Upstream encodes its internal type of the behaviour, which spells the same fields `ScaleUp`, `Policies`, …; its
-/// decoder takes any case, and nulls for absent ones.
+/// Changes the case of the first letter of all keys. Upstream encodes the behavior with its internal type, whose fields
+/// are spelled `ScaleUp`, `Policies`, …; its decoder accepts any case, and treats null as absent.
 fn with_keys(value: Value, first: fn(&char) -> char) -> Value {
     match value {
         Value::Object(object) => {

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers; the rules are about `autoscaling/v2`.
+//! HorizontalPodAutoscalers. The rules are for `autoscaling/v2`.
 
 pub mod columns;
 
@@ -29,7 +29,7 @@ const fn autoscaler() -> Definition {
         .generation()
 }
 
-/// Both versions differ in nothing else.
+/// The kind in one version; the versions differ only in these parameters.
 const fn built_in(definition: Definition, status_of_new: &'static str, other: OtherVersion) -> BuiltIn {
     BuiltIn {
         definition,
@@ -48,7 +48,7 @@ const MAX_PERIOD: i64 = 1800;
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// What old objects may keep.
+/// Violations that an existing object may keep.
 #[derive(Clone, Copy)]
 struct Tolerated {
     target_version: bool,
@@ -87,7 +87,7 @@ pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     errors.not_negative(&status.get("desiredReplicas"));
 }
 
-/// Upstream's rules are about the newer version; only the older one pays for the conversion.
+/// Converts an object of v1 to v2, for which upstream's rules are, and checks it. An object of v2 is not copied.
 fn in_v2(object: &ObjectMap, check: impl FnOnce(&ObjectMap)) {
     if object.get("apiVersion").is_some_and(|version| version == OF_V2.api_version) {
         check(&OF_V1.convert_to(object.clone()));
@@ -109,7 +109,7 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
         errors.invalid(&max, max.int(), "must be greater than or equal to `minReplicas`");
     }
     let target = spec.get("scaleTargetRef");
-    // The only kind that has a scale and no group.
+    // The only kind with a scale in the core group.
     let core = target.get("kind").text() == "ReplicationController";
     let version = if tolerated.target_version { None } else { Some(core) };
     reference(&target, version, errors);
@@ -123,7 +123,7 @@ fn spec(spec: &At<'_, '_>, tolerated: Tolerated, errors: &mut Errors) {
     }
 }
 
-/// `version`: whether it may be without a group; `None` if it may be anything.
+/// Validates a reference. `version` is whether apiVersion may have no group; `None` accepts anything.
 fn reference(at: &At<'_, '_>, version: Option<bool>, errors: &mut Errors) {
     for name in ["kind", "name"] {
         errors.required_in_format(&at.get(name), path_segment);
@@ -306,7 +306,7 @@ fn scaling(rules: &At<'_, '_>, errors: &mut Errors) {
     let select = rules.get("selectPolicy");
     errors.one_of(&select, select.opt_text().unwrap_or("Max"), &["Disabled", "Max", "Min"]);
     let policies = rules.get("policies");
-    // Defaulting fills in a list that is not given, not an empty one.
+    // The default applies to an absent list, not to an empty one.
     if policies.is_set() && policies.is_empty() {
         errors.required(&policies, "must specify at least one Policy");
     }

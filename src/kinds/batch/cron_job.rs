@@ -42,7 +42,7 @@ pub static KIND: BuiltIn = BuiltIn {
     other_version: None,
 };
 
-/// Jobs' names have eleven characters more, and have to be labels.
+/// The names of its Jobs are eleven characters longer, and must be valid labels.
 const NAME_MAX: usize = 52;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -77,7 +77,7 @@ fn spec(spec: &At<'_, '_>, old: Option<&At<'_, '_>>, errors: &mut Errors) {
     errors.not_negative(&spec.get("failedJobsHistoryLimit"));
 }
 
-/// `zoned`: a zone in the schedule itself is tolerated where there was one.
+/// Validates the schedule. With `zoned`, a time zone in the schedule is accepted, since the old one had one.
 fn schedule_text(at: &At<'_, '_>, zoned: bool, zone: bool, errors: &mut Errors) {
     let text = at.text();
     if let Err(why) = schedule::check(text) {

@@ -70,7 +70,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     whole(&metadata, &job, errors);
 }
 
-/// All that holds of a job, new or changed.
+/// Rules for new and for changed jobs.
 fn whole(metadata: &At<'_, '_>, job: &At<'_, '_>, errors: &mut Errors) {
     spec(job, errors);
     let completions = job.get("completions").int();
@@ -88,15 +88,16 @@ pub fn is_indexed(spec: &At<'_, '_>) -> bool {
     spec.get("completionMode").text() == "Indexed"
 }
 
-/// Which labels a template needs.
+/// Which labels a template must have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Labels {
     All,
-    /// Jobs that are older than the prefixed ones.
+    /// Those of jobs that are older than the prefixed labels.
     Old,
 }
 
-/// Unless the user chooses the selector, it is made of the job's uid, and so are labels of the template.
+/// Validates the selector, which is generated from the job's uid unless the user chooses it, and the same labels of the
+/// template.
 fn generated_selector(metadata: &At<'_, '_>, spec: &At<'_, '_>, required: Labels, errors: &mut Errors) {
     let selector = spec.get("selector");
     if spec.get("manualSelector").flag() || !selector.is_set() {
@@ -144,7 +145,7 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What holds of jobs and of templates of jobs.
+/// Rules for jobs and for templates of jobs.
 fn common_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     const COUNTS: [&str; 7] = [
         "parallelism",
@@ -251,7 +252,7 @@ fn restart_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What a cron job makes jobs of.
+/// Rules for the job template of a cron job.
 pub fn template(at: &At<'_, '_>, errors: &mut Errors) {
     let spec = at.get("spec");
     common_spec(&spec, errors);
@@ -300,7 +301,7 @@ fn completions_stay(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The template is fixed; while the job is suspended, its wishes about nodes and resources may change.
+/// The template must not change. While the job is suspended, its scheduling constraints and resources may change.
 fn template_stays(new: &At<'_, '_>, old: &At<'_, '_>, status: &At<'_, '_>, errors: &mut Errors) {
     let (template, before) = (new.get("template"), old.get("template"));
     if same(template.value(), before.value()) {
@@ -380,12 +381,12 @@ const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 
-/// Without a prefix from older releases, kept for clients that select by them.
+/// The label of older releases without a prefix, which is kept for clients that select by it.
 const OLD_UID_LABEL: &str = "controller-uid";
 
 const OLD_NAME_LABEL: &str = "job-name";
 
-/// Values that are already there stay: validation refuses those that contradict.
+/// Generates selector and labels. Existing values stay; validation refuses contradictory ones.
 fn select_own_pods(object: &mut ObjectMap) {
     if fields::at(object, &["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;

@@ -2,14 +2,66 @@
 
 pub mod age;
 pub mod cell;
+pub mod custom;
 pub mod text;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::kinds::behavior::columns::cell::{AGE, NAME, PLAIN, age as age_cell, cells, date_column, name};
-use crate::tree::Value;
+use crate::kinds::behavior::columns::custom::DeclaredColumns;
+use crate::tree::{Value, json};
+
+/// Where the columns of a kind come from.
+#[derive(Clone, Debug)]
+pub enum TablePrinter {
+    BuiltIn(&'static Printer),
+    /// A CustomResourceDefinition declares them.
+    Custom(Arc<DeclaredColumns>),
+}
+
+impl TablePrinter {
+    /// `columnDefinitions`.
+    pub fn definitions(&self) -> Value {
+        match self {
+            Self::BuiltIn(printer) => printer.columns.iter().map(Column::definition).collect(),
+            Self::Custom(declared) => declared.definitions(),
+        }
+    }
+
+    /// The cells of a row, one per column.
+    pub fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match self {
+            Self::BuiltIn(printer) => (printer.cells)(object, now),
+            Self::Custom(declared) => declared.cells(object, now),
+        }
+    }
+
+    /// A row's `conditions`, where the kind has any.
+    pub fn conditions(&self, object: &Value) -> Option<Value> {
+        match self {
+            Self::BuiltIn(printer) => printer.conditions.and_then(|conditions| conditions(object)),
+            Self::Custom(_) => None,
+        }
+    }
+
+    /// The order of the rows of a list, where it is not the list's own.
+    pub fn order(&self) -> Option<fn(&Value, &Value) -> Ordering> {
+        match self {
+            Self::BuiltIn(printer) => printer.order,
+            Self::Custom(_) => None,
+        }
+    }
+
+    pub fn empty(&self) -> EmptyRows {
+        match self {
+            Self::BuiltIn(printer) => printer.empty,
+            Self::Custom(_) => EmptyRows::List,
+        }
+    }
+}
 
 /// How the objects of a kind become rows.
 #[derive(Debug)]
@@ -35,6 +87,19 @@ pub struct Column {
     pub description: &'static str,
     /// 0 is always shown, 1 only in wide output.
     pub priority: i32,
+}
+
+impl Column {
+    /// The entry of `columnDefinitions`.
+    pub fn definition(&self) -> Value {
+        json!({
+            "name": self.name,
+            "type": self.type_,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        })
+    }
 }
 
 /// What `rows` says for a list without items.

@@ -1,17 +1,29 @@
 //! Which fields of a kind a field selector may name, and where an object keeps them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::gotext;
+use crate::jsonpath::{Found, JsonPath};
 use crate::tree::Value;
 
 /// The selectable fields of one kind.
 #[derive(Clone, Debug)]
 pub struct SelectableFields {
     fields: Vec<Field>,
+    /// Those that a CustomResourceDefinition declares.
+    declared: Arc<[DeclaredField]>,
     /// Other names of fields, as one served version spells them.
     aliases: Vec<(Cow<'static, str>, &'static str)>,
     refusal: Refusal,
+}
+
+#[derive(Debug)]
+struct DeclaredField {
+    /// The path without its leading point.
+    label: String,
+    /// `None` for a path that cannot be parsed, and finds nothing.
+    path: Option<JsonPath>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,7 +62,7 @@ impl SelectableFields {
 
     fn new(metadata: &[&'static str], own: Vec<Field>) -> Self {
         let fields = metadata.iter().map(|label| field(label)).chain(own).collect();
-        Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
+        Self { fields, declared: Arc::default(), aliases: Vec::new(), refusal: Refusal::Label }
     }
 
     pub fn with_aliases(self, aliases: Vec<(Cow<'static, str>, &'static str)>) -> Self {
@@ -64,12 +76,11 @@ impl SelectableFields {
     /// A custom resource; `json_paths` are the version's `selectableFields` (`.spec.color`).
     pub fn custom<'a>(namespaced: bool, json_paths: impl IntoIterator<Item = &'a str>) -> Self {
         let metadata = if namespaced { NAMESPACED } else { CLUSTER };
-        let declared = json_paths.into_iter().map(|path| {
-            let label: Cow<'static, str> = Cow::Owned(path.strip_prefix('.').unwrap_or(path).to_owned());
-            Field { paths: vec![label.clone()], label, zero: "" }
+        let declared = json_paths.into_iter().map(|path| DeclaredField {
+            label: path.strip_prefix('.').unwrap_or(path).to_owned(),
+            path: JsonPath::parse(path).ok(),
         });
-        let fields = metadata.iter().map(|label| field(label)).chain(declared).collect();
-        Self { fields, aliases: Vec::new(), refusal: Refusal::Label }
+        Self { declared: declared.collect(), ..Self::new(metadata, Vec::new()) }
     }
 
     /// The kind's own name of a field; the error is the whole message of a 400.
@@ -77,14 +88,27 @@ impl SelectableFields {
         if let Some((_, name)) = self.aliases.iter().find(|(alias, _)| alias == label) {
             return Ok(name);
         }
-        self.field(label).map(|field| &*field.label).ok_or_else(|| self.refusal.text(label))
+        let own = self.field(label).map(|field| &*field.label);
+        let known = own.or_else(|| self.declared_field(label).map(|field| &*field.label));
+        known.ok_or_else(|| self.refusal.text(label))
     }
 
     /// The field's text in an object; empty for an unknown or missing one.
     pub fn value<'a>(&self, label: &str, object: &'a Value) -> Cow<'a, str> {
-        let Some(field) = self.field(label) else { return Cow::Borrowed("") };
+        let Some(field) = self.field(label) else {
+            let path = self.declared_field(label).and_then(|field| field.path.as_ref());
+            return path
+                .and_then(|path| path.first(object))
+                .and_then(declared_text)
+                .unwrap_or_default()
+                .into();
+        };
         let mut found = field.paths.iter().filter_map(|path| scalar(walk(object, path)?));
         found.find(|text| !text.is_empty()).unwrap_or(Cow::Borrowed(field.zero))
+    }
+
+    fn declared_field(&self, label: &str) -> Option<&DeclaredField> {
+        self.declared.iter().find(|field| field.label == label)
     }
 
     fn field(&self, label: &str) -> Option<&Field> {
@@ -126,6 +150,16 @@ pub fn first_of(label: impl Into<Cow<'static, str>>, paths: &[&'static str]) -> 
 
 fn walk<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |value, key| value.get(key))
+}
+
+/// As Go prints what a declared path finds; nothing for null.
+fn declared_text(found: Found<'_>) -> Option<String> {
+    match found {
+        Found::Value(Value::Null) => None,
+        Found::Value(value) => Some(gotext::display(value)),
+        // A path of members finds no text of its own.
+        _ => None,
+    }
 }
 
 fn scalar(value: &Value) -> Option<Cow<'_, str>> {

@@ -104,7 +104,7 @@ fn validate(object: &ObjectMap, old: Option<&ObjectMap>, errors: &mut Errors) {
     }
 }
 
-/// Whether it is a request that is signed by its own key. Keys that are not known here count as fine.
+/// Whether the text is a certificate request signed with its own key. Signatures of unknown algorithms are accepted.
 fn check_request(text: &str) -> Result<(), String> {
     let wrong = "PEM block type must be CERTIFICATE REQUEST";
     let bytes = decode_base64(text)?;
@@ -199,7 +199,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     change(new, old, Certificate::Settable, errors);
 }
 
-/// Whether a write may issue.
+/// Whether a write may set the certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Certificate {
     Fixed,
@@ -268,7 +268,7 @@ fn requested_duration(seconds: &Value) -> String {
     }
 }
 
-/// `Approved,Issued`; the mere presence of a condition counts, its status does not.
+/// The state in the form `Approved,Issued`. A condition counts if it exists, whatever its status is.
 fn signing_state(status: &Value) -> String {
     let has = |type_| condition(&status["conditions"], type_).is_some();
     let decision = match (has("Denied"), has("Approved")) {

@@ -1,4 +1,4 @@
-//! ClusterTrustBundles: what a signer's certificates are checked with.
+//! ClusterTrustBundles: the certificates by which a signer's certificates can be verified.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     bundle(&At::member(object, "spec").get("trustBundle"), errors);
 }
 
-/// A bundle that stays as it is is not read again.
+/// An unchanged bundle is not validated again.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     named(new, errors);
     let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
@@ -48,7 +48,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     immutable_text(&spec.get("signerName"), &before.get("signerName"), errors);
 }
 
-/// The signer's name stands before that of its bundle.
+/// Validates that the signer's name is a prefix of the bundle's name.
 fn named(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     let signer_name = spec.get("signerName");
@@ -106,7 +106,7 @@ fn bundle(at: &At<'_, '_>, errors: &mut Errors) {
 
 const OMITTED: &str = "<value omitted>";
 
-/// The PEM blocks of a text. As in Go, what is none is skipped.
+/// The PEM blocks of a text. Like Go, skips everything else.
 pub fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
     const BEGIN: &str = "-----BEGIN ";
     let starts = text.match_indices(BEGIN).map(|(at, _)| at);

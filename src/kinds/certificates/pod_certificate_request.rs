@@ -1,5 +1,5 @@
-//! PodCertificateRequests: certificates that pods ask for. Upstream's check of mail addresses in a certificate is
-//! not here.
+//! PodCertificateRequests: certificates that pods request. Upstream's check of mail addresses in a certificate is
+//! missing.
 
 use jiff::{SignedDuration, Timestamp};
 use x509_parser::certification_request::X509CertificationRequest;
@@ -50,10 +50,10 @@ const DAY: i64 = 24 * HOUR;
 
 const LAST: [&str; 3] = ["Issued", "Denied", "Failed"];
 
-/// How far a certificate's time may be from this server's.
+/// How far a certificate's times may deviate from this server's clock.
 const SKEW: SignedDuration = SignedDuration::from_mins(5);
 
-/// What has to be left of its life before and after the refresh.
+/// How much of a certificate's lifetime must lie before and after the refresh.
 const MARGIN: SignedDuration = SignedDuration::from_mins(10);
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -77,7 +77,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let host = name.text().split('/').next().unwrap_or_default();
     let own = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
     let longest = if own { DAY } else { 91 * DAY };
-    // Defaulting gives a day.
+    // The default is a day.
     let number = seconds.opt_int().unwrap_or(DAY);
     if !(HOUR..=longest).contains(&number) {
         errors.invalid(&seconds, number, &format!("must be in the range [{HOUR}, {longest}]"));
@@ -102,10 +102,10 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     immutable(&At::member(new, "spec"), &At::member(old, "spec"), errors);
 }
 
-/// What is wrong, and which value upstream shows.
+/// An error: the value that upstream shows, and the text.
 type Wrong = (Option<String>, &'static str);
 
-/// Whether it is signed by its own key, of a sort that is welcome. Signatures of P-521 are taken as they are.
+/// Checks that the request is signed with its own key, of an accepted type. Signatures with P-521 are not verified.
 fn check_request(der: &[u8]) -> Result<(), Wrong> {
     const NO_REQUEST: Wrong = (None, "must be a valid PKCS#10 CSR");
     let (rest, request) = X509CertificationRequest::from_der(der).map_err(|_| NO_REQUEST)?;
@@ -120,7 +120,7 @@ fn check_request(der: &[u8]) -> Result<(), Wrong> {
     }
 }
 
-/// `None` in an error: Go's library does not read such a key at all.
+/// Checks the type of a key. The error `None` means that Go's library cannot parse such a key.
 fn check_key(key: &SubjectPublicKeyInfo<'_>) -> Result<(), Option<Wrong>> {
     let algorithm = key.algorithm.algorithm.to_id_string();
     let curve = key.algorithm.parameters.as_ref().and_then(|any| any.as_oid().ok());
@@ -208,7 +208,7 @@ fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether the certificates are those that were asked for.
+/// Validates that the issued certificates are those that were requested.
 fn issued(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let at = status.get("certificateChain");
@@ -271,7 +271,7 @@ fn dns_names(leaf: &X509Certificate<'_>, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether the status tells the times that stand in the certificate, and these are as they were asked for.
+/// Validates that the status has the times of the certificate, and that these are as requested.
 fn times(object: &ObjectMap, leaf: &X509Certificate<'_>, errors: &mut Errors) -> bool {
     let status = At::member(object, "status");
     let fields = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| status.get(name));
@@ -325,7 +325,7 @@ fn times(object: &ObjectMap, leaf: &X509Certificate<'_>, errors: &mut Errors) ->
     false
 }
 
-/// Seconds as Go prints a duration in JSON.
+/// Seconds in the form in which Go prints a duration as JSON.
 fn nanoseconds(seconds: i64) -> Verbatim {
     Verbatim((i128::from(seconds) * 1_000_000_000).to_string())
 }

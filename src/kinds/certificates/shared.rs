@@ -1,4 +1,4 @@
-//! Names of signers and of what they sign (core `validation/names.go`).
+//! Names of signers and of their bundles (core `validation/names.go`).
 
 use crate::gotext::quote;
 use crate::kinds::behavior::format::{dns1123_label, dns1123_subdomain};
@@ -7,10 +7,10 @@ use crate::kinds::behavior::rules::errors::Errors;
 
 const DOMAIN_MAX: usize = 253;
 
-/// A domain, a subdomain and a label.
+/// The longest name: a domain, a subdomain and a label.
 const SIGNER_MAX: usize = 253 + 1 + 253 + 63 + 1;
 
-/// `example.com/signer-name`.
+/// Validates a signer's name, for example `example.com/signer-name`.
 pub fn signer(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.text();
     if name.is_empty() {
@@ -35,7 +35,7 @@ pub fn signer(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Tells of the first bad label only.
+/// Reports only the first invalid label.
 fn labels(at: &At<'_, '_>, text: &str, check: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let bad = text.split('.').map(|label| (label, check(label))).find(|(_, messages)| !messages.is_empty());
     let (label, messages) = bad.unwrap_or_default();
@@ -44,7 +44,7 @@ fn labels(at: &At<'_, '_>, text: &str, check: fn(&str) -> Vec<String>, errors: &
     }
 }
 
-/// What is wrong with the name of a bundle of a signer, or of none: the signer's name stands before it.
+/// The errors of a bundle's name. If the bundle belongs to a signer, the signer's name must be its prefix.
 pub fn bundle_name(name: &str) -> Vec<String> {
     match name.rsplit_once(':') {
         Some((signer, _)) if signer.contains('/') => {

@@ -46,9 +46,9 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// How a holder is chosen.
+/// Validates the strategy by which a holder is chosen.
 pub fn strategy(strategy: &At<'_, '_>, errors: &mut Errors) {
-    // Where upstream says it is.
+    // Upstream reports errors at this place.
     let (place, text) = (strategy.get("strategy"), strategy.text());
     if text.contains('/') {
         errors.invalid_each(&place, text, label_key(text));

@@ -24,7 +24,7 @@ pub static KIND: BuiltIn = BuiltIn {
     other_version: None,
 };
 
-/// The most that secrets and config maps hold, in bytes.
+/// The most bytes that a Secret or ConfigMap may contain.
 pub const DATA_MAX: usize = 1024 * 1024;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -46,7 +46,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// How many bytes base64 stands for, without decoding it.
+/// The number of bytes that base64 text encodes, without decoding it.
 pub fn decoded_len(text: &str) -> usize {
     let letters = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | b'=')).count();
     letters * 3 / 4
@@ -57,7 +57,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
 }
 
-/// What is marked immutable stays so, and as it is.
+/// Validates that an immutable object stays immutable and unchanged.
 pub fn stays_immutable(new: &ObjectMap, old: &ObjectMap, parts: &[&'static str], errors: &mut Errors) {
     if !At::member(old, "immutable").flag() {
         return;

@@ -38,7 +38,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     subsets(&At::member(object, "subsets"), errors);
 }
 
-/// What was accepted once stays acceptable.
+/// Subsets that were accepted once stay valid.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let list = At::member(new, "subsets");
     if !same(list.value(), At::member(old, "subsets").value()) {
@@ -90,7 +90,7 @@ fn port(at: &At<'_, '_>, named: bool, errors: &mut Errors) {
     }
 }
 
-/// Endpoints, but for those that upstream's controller writes.
+/// Warnings about Endpoints, except those that upstream's controller writes.
 pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     if managed_by(object, "endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
         return;
@@ -119,11 +119,11 @@ fn endpoints(subsets: &Value) -> String {
     if subsets.is_empty() {
         return "<none>".to_owned();
     }
-    // Subsets without ready addresses leave the cell empty instead.
+    // Subsets without ready addresses lead to an empty cell.
     shortened(subsets.iter().flat_map(subset_addresses), "")
 }
 
-/// Every address with every port; bare addresses where a headless service has no ports.
+/// All combinations of addresses and ports; for a headless service without ports, only the addresses.
 fn subset_addresses(subset: &Value) -> Vec<String> {
     let addresses = list(&subset["addresses"]).iter().map(|address| text(&address["ip"]));
     let ports = list(&subset["ports"]);

@@ -1,4 +1,4 @@
-//! Events of the core group: those of `events.k8s.io` in their older form.
+//! Events of the core group, which are those of `events.k8s.io` in their older form.
 
 use crate::kinds::behavior::BuiltIn;
 use crate::kinds::behavior::definition::namespaced;
@@ -12,7 +12,7 @@ use crate::kinds::events::event::{EventHooks, columns};
 
 pub static KIND: BuiltIn = BuiltIn {
     definition: namespaced("events", "Event").short(&["ev"]).creates_on_update(),
-    // Upstream's validation of old events does not look at the name.
+    // Upstream's validation of these events does not check the name.
     strategy: Strategy { names: NameFormat::PathSegment, hooks: &EventHooks, ..Strategy::PLAIN },
     rules: Rules::timeless(event::old).without_finalizers(),
     warnings: KindWarnings::NONE,

@@ -36,7 +36,7 @@ impl Hooks for LimitRangeHooks {
     }
 }
 
-/// Above it upstream computes with whole numbers.
+/// Larger amounts are compared in whole units by upstream.
 const MILLI_MAX: i64 = i64::MAX / 1000;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -99,8 +99,8 @@ fn listed<'v>(list: &At<'v, '_>, kind: &str, names: &mut BTreeSet<&'v str>, erro
     }
 }
 
-/// Which amount may not exceed which: the smaller, the larger, where the error stands, whose value it shows, and what
-/// upstream calls them.
+/// Pairs of amounts of which the first must not exceed the second: both names, the field of the error, the field whose
+/// value it shows, and upstream's words for both.
 const ORDER: [(&str, &str, &str, &str, &str, &str); 6] = [
     ("min", "max", "min", "min", "min value", "max value"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest", "min value", "default request value"),

@@ -23,7 +23,7 @@ pub static KIND: BuiltIn = BuiltIn {
     definition: cluster("namespaces", "Namespace")
         .short(&["ns"])
         .sub(&["finalize", "status"])
-        // Emptying a namespace takes long; upstream never offered to do it to all of them at once.
+        // Emptying a namespace takes long; upstream does not offer to delete all of them at once.
         .deleted_one_by_one()
         .returns_deleted(),
     strategy: Strategy {
@@ -75,14 +75,14 @@ impl Hooks for NamespaceHooks {
     }
 }
 
-/// Finalizers of the spec, which are not those of the metadata.
+/// Validates the finalizers in the spec, which are not those in the metadata.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     let list = spec.get("finalizers");
     list.texts().for_each(|name| finalizer(&list, name, errors));
 }
 
-/// What a write of its finalizers made of one.
+/// Validates the spec's finalizers after a write of the subresource `finalize`.
 pub fn finalized(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     spec.get("finalizers").items().for_each(|item| finalizer(&item, item.text(), errors));
@@ -137,7 +137,7 @@ pub fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
     label(new);
 }
 
-/// Upstream defaults the label on every write, and once more when a generated name is known.
+/// Sets the label with the namespace's name. Upstream does so on every write, and again after a name was generated.
 pub fn label(object: &mut ObjectMap) {
     let name = fields::text(object, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
@@ -150,8 +150,8 @@ pub fn has_finalizers(object: &ObjectMap) -> bool {
     !fields::items(object, &["spec", "finalizers"]).is_empty()
 }
 
-/// The first DELETE only marks, whatever finalizers there are; a later one changes nothing until the spec's
-/// finalizers are gone, and then the generic rules go on. Neither `deletionGracePeriodSeconds` nor `generation` is set.
+/// The first DELETE only marks the namespace, whatever finalizers it has. Later ones change nothing until the spec's
+/// finalizers are gone; then the generic rules apply. Neither `deletionGracePeriodSeconds` nor `generation` is set.
 pub fn begin_deletion(object: &ObjectMap, dependents: Dependents, now: &str) -> Option<ObjectMap> {
     let terminating = fields::at(object, &["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     if terminating {
@@ -174,7 +174,8 @@ fn wants_orphans(dependents: Dependents) -> Option<bool> {
     }
 }
 
-/// Unlike other kinds, `orphanDependents: false` means the foreground here (`shouldHaveDeleteDependentsFinalizer`).
+/// Unlike for other kinds, `orphanDependents: false` requests foreground deletion here
+/// (`shouldHaveDeleteDependentsFinalizer`).
 fn wants_foreground(dependents: Dependents) -> Option<bool> {
     match dependents {
         Dependents::Unspecified => None,
@@ -183,7 +184,7 @@ fn wants_foreground(dependents: Dependents) -> Option<bool> {
     }
 }
 
-/// `None` leaves things as they are.
+/// Adds or removes a finalizer; `None` leaves it as it is.
 fn set_finalizer(metadata: &mut ObjectMap, name: &str, wanted: Option<bool>) {
     let stored = fields::items(metadata, &["finalizers"]);
     let has = stored.iter().any(|own| own == name);

@@ -76,7 +76,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     status(new, old, errors);
 }
 
-/// What holds of every change.
+/// Rules for every update.
 pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (spec, status) = (At::member(new, "spec"), At::member(new, "status"));
     let before = At::member(old, "spec");
@@ -104,7 +104,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// The older field alone wins where it differs from the first of the list.
+/// The pod networks. If `podCIDR` differs from the first entry of the list, it counts alone.
 fn ranges<'v>(spec: &At<'v, '_>) -> Cow<'v, Value> {
     let (one, list) = (spec.get("podCIDR"), spec.get("podCIDRs"));
     if one.text().is_empty() || list.texts().next() == Some(one.text()) {
@@ -130,7 +130,7 @@ fn amounts(status: &At<'_, '_>, errors: &mut Errors) {
     for list in ["capacity", "allocatable"] {
         let list = status.get(list);
         for (name, amount) in list.entries() {
-            // Upstream's path has the name as if it were a field.
+            // Upstream's path contains the name like a field.
             resource::amount(&list.get(name).holding(amount.value()), name, errors);
         }
     }
@@ -138,7 +138,7 @@ fn amounts(status: &At<'_, '_>, errors: &mut Errors) {
 
 fn taints(object: &ObjectMap, spec: &At<'_, '_>, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
-    // Where upstream says they are.
+    // Upstream reports errors at this place.
     let list = metadata.other("taints", spec.get("taints").value());
     let mut seen = BTreeSet::new();
     for taint in list.items() {
@@ -166,7 +166,7 @@ fn taints(object: &ObjectMap, spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `MyFeature/mySubFeature`, sorted.
+/// Validates a sorted list of features such as `MyFeature/mySubFeature`.
 fn features(list: &At<'_, '_>, errors: &mut Errors) {
     let mut last: Option<&str> = None;
     for feature in list.items() {

@@ -65,12 +65,12 @@ impl Hooks for VolumeHooks {
 
 const RECLAIM: [&str; 3] = ["Delete", "Recycle", "Retain"];
 
-/// Where a spec stands.
+/// Where the spec of a volume occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
-    /// In a volume of this name.
+    /// In a PersistentVolume of this name.
     Volume(&'a str),
-    /// In an attachment, in place of a volume.
+    /// In an attachment, as an inline volume.
     Inline,
 }
 
@@ -81,8 +81,8 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
 
 type Rule = fn(&At<'_, '_>, &str, &mut Errors);
 
-/// What a volume can be of, in the order in which upstream looks. The second name is the one in errors about a second
-/// source, where it is another.
+/// The possible sources, in the order in which upstream checks them. The second name is used in errors about a second
+/// source.
 const SOURCES: [(&str, &str, Rule); 22] = [
     ("hostPath", "hostPath", |at, _, errors| volume_source::host_path(at, errors)),
     ("gcePersistentDisk", "gcePersistentDisk", |at, _, errors| volume_source::gce_disk(at, errors)),
@@ -153,7 +153,7 @@ pub fn spec(spec: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a volume within an attachment cannot say.
+/// Refuses fields that an inline volume cannot have.
 fn inline(spec: &At<'_, '_>, errors: &mut Errors) {
     let why = "may not be specified in the context of inline volumes";
     for name in ["claimRef", "nodeAffinity"] {
@@ -183,7 +183,7 @@ fn inline(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Go's `path.Clean` makes it the root.
+/// Whether Go's `path.Clean` would turn the path into the root.
 fn is_root(path: &str) -> bool {
     let mut depth = 0usize;
     for part in path.split('/') {
@@ -225,7 +225,7 @@ fn sources(spec: &At<'_, '_>, name: &str, errors: &mut Errors) {
         if !at.is_set() {
             continue;
         }
-        // Upstream does not count what stands before a flex volume.
+        // Upstream does not count sources before a flex volume.
         if found && field != "flexVolume" {
             errors.forbidden(&spec.get(called), "may not specify more than 1 volume type");
             continue;
@@ -295,7 +295,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let first_secret = !before.dig(&["csi", "controllerExpandSecretRef"]).is_set();
     let changed = SOURCES.iter().any(|(field, _, _)| {
         let (new, old) = (spec.get(field).value(), before.get(field).value());
-        // A secret for growing may come later.
+        // The secret for expansion may be added later.
         let without = |value: &Value| {
             let mut value = value.clone();
             if let Some(csi) = value.as_object_mut() {
@@ -307,14 +307,14 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
         !(same(new, old) || later && same(&without(new), old))
     });
     if changed {
-        // Upstream adds a picture of the difference.
+        // Upstream appends the difference.
         let place = At::member(new, "spec");
         let why = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden(&place.get("persistentvolumesource"), why);
     }
     let mode = |spec: &At<'_, '_>| spec.get("volumeMode").opt_text().unwrap_or("Filesystem").to_owned();
     if mode(&spec) != mode(&before) {
-        // Where upstream says it is.
+        // Upstream reports errors at this place.
         errors.invalid(&At::member(new, "volumeMode"), &*mode(&spec), IMMUTABLE);
     }
     affinity_stays(new, &spec.get("nodeAffinity"), &before.get("nodeAffinity"), errors);
@@ -324,7 +324,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// Fixed, but for labels whose names have left beta.
+/// The affinity must not change, except that beta labels may be replaced by their stable names.
 fn affinity_stays(object: &ObjectMap, new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     if !old.is_set() {
         return;
@@ -349,7 +349,7 @@ fn affinity_stays(object: &ObjectMap, new: &At<'_, '_>, old: &At<'_, '_>, errors
     }
 }
 
-/// Upstream lets a label that it does not know become none; another rule refuses that.
+/// The stable name of a beta label. Upstream accepts that an unknown label becomes empty; another rule refuses that.
 fn stable_label(beta: &str) -> &'static str {
     match beta {
         "failure-domain.beta.kubernetes.io/zone" => "topology.kubernetes.io/zone",
@@ -406,7 +406,7 @@ pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     let path = ["status", "phase"];
     let moved = fields::text(new, &path) != fields::text(old, &path);
     let stored = fields::text(old, &["status", SINCE]);
-    // A client may give the time itself.
+    // A client may set the time itself.
     let since = match fields::text(new, &["status", SINCE]) {
         "" if !moved => stored,
         given if moved && (given.is_empty() || given == stored) => now,

@@ -90,7 +90,7 @@ fn checked_spec(spec: &At<'_, '_>, groups: bool, errors: &mut Errors) {
     class(&spec.get("volumeAttributesClassName"), errors);
 }
 
-/// Known ones, and none beside the one for a single pod.
+/// Validates access modes. `ReadWriteOncePod` cannot be combined with others.
 pub fn access_modes(modes: &At<'_, '_>, errors: &mut Errors) {
     let (mut single, mut others) = (false, false);
     for mode in modes.texts() {
@@ -105,7 +105,7 @@ pub fn access_modes(modes: &At<'_, '_>, errors: &mut Errors) {
 
 fn requested_storage(spec: &At<'_, '_>, errors: &mut Errors) {
     let storage = spec.dig(&["resources", "requests", "storage"]);
-    // Upstream's path leaves `requests` out.
+    // Upstream's path lacks `requests`.
     let resources = spec.get("resources");
     let place = resources.key("storage").holding(storage.value());
     if storage.is_set() {
@@ -115,7 +115,7 @@ fn requested_storage(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The name of a class, if one is given.
+/// Validates the name of a class, if there is one.
 pub fn class(at: &At<'_, '_>, errors: &mut Errors) {
     if !at.text().is_empty() {
         errors.in_format(at, dns1123_subdomain);
@@ -165,20 +165,20 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let allowed = with_allowed_changes(new, old, status.get("phase").text() == "Bound", errors);
     if !same(&allowed, old_spec.value()) {
-        // Upstream adds a picture of the difference.
+        // Upstream appends the difference.
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden(&new_spec, why);
     }
     size_grows(&new_spec, &old_spec, &At::member(old, "status"), errors);
     let (mode, before) = (new_spec.get("volumeMode"), old_spec.get("volumeMode"));
     if mode.opt_text().unwrap_or("Filesystem") != before.opt_text().unwrap_or("Filesystem") {
-        // Where upstream says it is.
+        // Upstream reports errors at this place.
         errors.invalid(&At::member(new, "volumeMode"), mode.text(), IMMUTABLE);
     }
     attributes_class(&new_spec, &old_spec, &At::member(old, "status"), errors);
 }
 
-/// The new spec with what may change put back.
+/// The new spec with changes reverted that are allowed.
 fn with_allowed_changes(new: &ObjectMap, old: &ObjectMap, bound: bool, errors: &mut Errors) -> Value {
     let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
     let mut munged = spec.value().as_object().cloned().unwrap_or_default();
@@ -219,7 +219,7 @@ fn with_allowed_changes(new: &ObjectMap, old: &ObjectMap, bound: bool, errors: &
     Value::Object(munged)
 }
 
-/// A claim may shrink only to what it already has, while growing has failed.
+/// A claim may only grow. If an expansion has failed, it may shrink to its present capacity.
 fn size_grows(new: &At<'_, '_>, old: &At<'_, '_>, status: &At<'_, '_>, errors: &mut Errors) {
     let path = ["resources", "requests", "storage"];
     let (size, before) = (new.dig(&path), old.dig(&path));
@@ -284,7 +284,7 @@ fn resource_key(at: &At<'_, '_>, name: &str, errors: &mut Errors) -> bool {
     errors.len() == before
 }
 
-/// Not below zero, counted in whole units.
+/// Validates that an amount is not negative, in whole units.
 pub fn basic_amount(at: &At<'_, '_>, errors: &mut Errors) -> bool {
     let units = crate::quantity::units(resource::nanos(at));
     if units < 0 {
@@ -303,7 +303,7 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     requests(&At::member(object, "spec"), remarks);
 }
 
-/// What the spec of a claim asks for.
+/// Warnings about the resources that a claim requests.
 pub fn requests(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     let resources = spec.get("resources");
     for list in ["requests", "limits"] {

@@ -55,7 +55,7 @@ fn selectable_fields() -> SelectableFields {
         "spec.serviceAccountName",
         "status.phase",
         "status.podIP",
-        // Upstream accepts this label but never fills it in.
+        // Upstream accepts this field label, but never sets its value.
         "status.podIPs",
         "status.nominatedNodeName",
     ];
@@ -63,7 +63,7 @@ fn selectable_fields() -> SelectableFields {
     SelectableFields::namespaced(fields.collect()).with_aliases(vec![("spec.host".into(), "spec.nodeName")])
 }
 
-/// A new pod.
+/// Rules for a new pod.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     metadata_and_spec(&metadata, &spec, errors);
@@ -77,7 +77,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     extra::annotations_match(&metadata.get("annotations"), &spec, errors);
 }
 
-/// A pod of which one of its subresources has written a part.
+/// Rules for a pod after a write of one of its subresources.
 pub fn whole(object: &ObjectMap, errors: &mut Errors) {
     metadata_and_spec(&At::member(object, "metadata"), &At::member(object, "spec"), errors);
 }
@@ -87,7 +87,7 @@ pub fn metadata_and_spec(metadata: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut 
     let owner = Owner::Pod(metadata.get("name").text());
     let mirror = metadata.get("annotations").key(annotation::MIRROR).is_set();
     crate::kinds::core::pod_spec::spec(spec, owner, mirror, errors);
-    // The old name is still understood.
+    // The deprecated name is still accepted.
     if ["serviceAccountName", "serviceAccount"].iter().all(|name| spec.get(name).text().is_empty()) {
         tokens_without_account(spec, errors);
     }

@@ -1,4 +1,4 @@
-//! Specs of pods, in pods and in templates (core `ValidatePodSpec` and what is around it).
+//! Pod specs, in pods and in templates (core `ValidatePodSpec` and its callers).
 
 pub mod affinity;
 pub mod annotation;
@@ -24,23 +24,23 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::{metadata, selector};
 use crate::kinds::core::pod_spec::container::Shared;
 
-/// What `v1.DefaultTerminationGracePeriodSeconds` says.
+/// The value of `v1.DefaultTerminationGracePeriodSeconds`.
 const DEFAULT_GRACE: i64 = 30;
 
-/// Whose spec it is.
+/// The owner of a spec.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner<'a> {
-    /// A pod of this name.
+    /// A pod with this name.
     Pod(&'a str),
     Template,
-    /// The template of a stateful set, which gives names to its pods itself, and volumes for these claims.
+    /// The template of a stateful set, which sets the names of its pods, and volumes for these claims.
     StatefulTemplate(&'a [&'a str]),
 }
 
-/// A template of pods.
+/// Validates a pod template.
 pub fn template(at: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
     let (labels, annotations) = (at.dig(&["metadata", "labels"]), at.dig(&["metadata", "annotations"]));
-    // Upstream's errors leave `metadata` out.
+    // Upstream's errors lack `metadata`.
     selector::labels(&labels.called("labels"), errors);
     let called = annotations.called("annotations");
     metadata::annotations(&called, errors);
@@ -53,7 +53,7 @@ pub fn template(at: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
     }
 }
 
-/// Labels and annotations of a template once more: upstream checks those of stateful sets twice.
+/// Validates labels and annotations of a template again: upstream checks those of stateful sets twice.
 pub fn template_metadata(at: &At<'_, '_>, errors: &mut Errors) {
     let (labels, annotations) = (at.dig(&["metadata", "labels"]), at.dig(&["metadata", "annotations"]));
     selector::labels(&labels.called("labels"), errors);
@@ -61,7 +61,7 @@ pub fn template_metadata(at: &At<'_, '_>, errors: &mut Errors) {
     annotation::validate(&annotations.called("annotations"), &at.get("spec"), errors);
 }
 
-/// Rules of templates whose pods are replaced when they end.
+/// Rules for templates whose pods are replaced when they end.
 pub fn runs_forever(template: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     let policy = template.dig(&["spec", "restartPolicy"]);
     errors.one_of(&policy, policy.text_or("Always"), &["Always"]);
@@ -106,7 +106,7 @@ pub fn spec(spec: &At<'_, '_>, owner: Owner<'_>, mirror: bool, errors: &mut Erro
     extra::file_references(spec, errors);
 }
 
-/// What defaulting makes of it: negative periods become the shortest one.
+/// The grace period after defaulting: a negative one becomes the shortest possible.
 fn grace_period(spec: &At<'_, '_>) -> i64 {
     match spec.get("terminationGracePeriodSeconds").opt_int() {
         None => DEFAULT_GRACE,
@@ -115,7 +115,7 @@ fn grace_period(spec: &At<'_, '_>) -> i64 {
     }
 }
 
-/// Names of other objects, and the small fields between them.
+/// Validates names of other objects and the small fields between them.
 fn references(spec: &At<'_, '_>, owner: Owner<'_>, errors: &mut Errors) {
     for name in ["serviceAccountName", "nodeName"] {
         reference(&spec.get(name), errors);

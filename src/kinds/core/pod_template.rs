@@ -28,7 +28,7 @@ pub static KIND: BuiltIn = BuiltIn {
     other_version: None,
 };
 
-/// A template of its own, without anything that uses it.
+/// Rules for a template that is an object of its own.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     template(&At::member(object, "template"), Owner::Template, errors);
 }

@@ -1,4 +1,4 @@
-//! ReplicationControllers, which came before ReplicaSets.
+//! ReplicationControllers, the predecessors of ReplicaSets.
 
 use crate::fields::ObjectMap;
 use crate::kinds::apps::replica_set;
@@ -50,7 +50,7 @@ impl Hooks for ControllerHooks {
     }
 }
 
-/// A replication controller: its selector is a map, and defaults to the template's labels.
+/// Rules for a new controller. Its selector is a map that defaults to the template's labels.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let spec = At::member(object, "spec");
     errors.not_negative(&spec.get("minReadySeconds"));
@@ -74,7 +74,7 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     named_template(object, remarks);
 }
 
-/// Upstream has the two the wrong way round: it tells of the old template.
+/// Warns about the old template instead of the new one: upstream confuses the two.
 pub fn warn_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
     if changed(new, old, &["metadata", "generation"]) {
         template(old, remarks);

@@ -41,7 +41,7 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
-/// No object is of both.
+/// Pairs of scopes that cannot occur together, since no object is in both.
 const OPPOSITES: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -99,7 +99,7 @@ fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many of the limited resources a scope says nothing about. A scope may be there any number of times.
+/// Counts the limited resources to which a scope does not apply. A scope may occur several times.
 struct Misapplied<'h, 'v, 'p> {
     hard: &'h At<'v, 'p>,
     known: BTreeMap<&'v str, usize>,
@@ -146,7 +146,7 @@ fn scope_selector(selector: &At<'_, '_>, scopes: &At<'_, '_>, hard: &At<'_, '_>,
             requirement.get("operator").text(),
             requirement.get("values"),
         );
-        // Upstream's errors name the list, not the requirement.
+        // Upstream's errors name the list instead of the requirement.
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }

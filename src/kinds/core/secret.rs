@@ -1,4 +1,4 @@
-//! Secrets, and what each type has to hold.
+//! Secrets, and the keys that each type requires.
 
 pub mod tls;
 
@@ -41,7 +41,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     if size > DATA_MAX {
         errors.too_long(&data, DATA_MAX);
     }
-    // What is written as text is data by the time it is stored, and wins.
+    // `stringData` is moved to `data` before the object is stored, and takes precedence.
     let texts = At::member(object, "stringData");
     let has = |key: &str| data.value().get(key).is_some() || texts.value().get(key).is_some();
     let require = |keys: &[&str], errors: &mut Errors| {
@@ -92,7 +92,7 @@ fn json_file(data: &At<'_, '_>, texts: &At<'_, '_>, key: &str, errors: &mut Erro
     errors.invalid(&place, "<secret contents redacted>", &why);
 }
 
-/// What `encoding/json` says of a text that is no JSON, as far as its first byte decides it.
+/// The error of `encoding/json` for an invalid text, as far as its first byte determines it.
 fn go_json_error(content: &[u8]) -> String {
     let first = content.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {

@@ -66,10 +66,10 @@ const MODE: &str = "service.kubernetes.io/topology-mode";
 
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
-/// A day.
+/// In seconds: a day.
 const AFFINITY_MAX: i64 = 86_400;
 
-/// A service, and what it was.
+/// A service with its old version.
 pub struct Service<'a> {
     pub spec: At<'a, 'static>,
     pub old: Option<At<'a, 'static>>,
@@ -84,7 +84,8 @@ impl<'a> Service<'a> {
         externally_accessible(&self.spec)
     }
 
-    /// A field that the old type needed and that is not the client's doing: a change of type takes it away.
+    /// Whether the field has remained from the old type, which needed it. It is not the client's mistake, and is
+    /// dropped with the change of the type.
     fn left_over(&self, name: &str, needed: impl Fn(&At<'_, '_>) -> bool) -> bool {
         self.old.is_some_and(|old| {
             needed(&old) && !needed(&self.spec) && old.get(name).value() == self.spec.get(name).value()
@@ -214,7 +215,7 @@ fn one_port<'v>(port: &At<'v, '_>, named: bool, names: &mut BTreeSet<&'v str>, e
     }
     errors.port(&port.get("port"));
     errors.one_of(&protocol, protocol.text_or("TCP"), &PROTOCOLS);
-    // Defaulting gives the port itself.
+    // The default is the port itself.
     let unsaid = target.text().is_empty() && target.int() == 0;
     probe::port_or_name(&if unsaid { target.holding(port.get("port").value()) } else { target }, errors);
     let protocol = port.get("appProtocol");
@@ -231,7 +232,7 @@ fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
     }
     let config = spec.get("sessionAffinityConfig");
     let timeout = config.dig(&["clientIP", "timeoutSeconds"]);
-    // Defaulting gives three hours.
+    // The default is three hours.
     let seconds = timeout.opt_int().unwrap_or(10_800);
     if !(1..=AFFINITY_MAX).contains(&seconds) {
         errors.invalid(&timeout, seconds, &format!("must be greater than 0 and less than {AFFINITY_MAX}"));
@@ -292,7 +293,7 @@ fn source_ranges(service: &Service<'_>, metadata: &At<'_, '_>, old: Option<&Obje
     let ranges = service.spec.get("loadBalancerSourceRanges");
     let balanced = service.kind() == "LoadBalancer";
     if !ranges.is_empty() {
-        // Upstream's path begins with a capital.
+        // Upstream's path starts with a capital.
         let place = service.spec.get("LoadBalancerSourceRanges");
         if !balanced {
             errors.forbidden(&place, only);
@@ -348,7 +349,7 @@ fn traffic(service: &Service<'_>, errors: &mut Errors) {
     }
     let health = spec.get("healthCheckNodePort");
     if needs_health_check(spec) {
-        // One that is not given is allocated.
+        // An absent one is allocated.
         if health.int() != 0 {
             errors.port(&health);
         }

@@ -1,4 +1,4 @@
-//! Sources of volumes, which pods and persistent volumes share.
+//! Volume sources that pods and persistent volumes share.
 
 pub mod columns;
 pub mod warnings;
@@ -10,7 +10,7 @@ use crate::kinds::behavior::rules::path_text::{descending, no_backsteps};
 
 const RANGE_255: &str = "must be between 0 and 255, inclusive";
 
-/// Texts that have to be there.
+/// Validates that these texts are present.
 pub fn require(at: &At<'_, '_>, names: &[&str], errors: &mut Errors) {
     for name in names {
         if at.get(name).text().is_empty() {
@@ -70,7 +70,7 @@ pub fn iscsi(at: &At<'_, '_>, errors: &mut Errors) {
     initiator(at, prefix, errors);
 }
 
-/// That of persistent volumes, whose errors say less.
+/// The iSCSI source of persistent volumes, whose errors contain less detail.
 pub fn persistent_iscsi(at: &At<'_, '_>, volume: &str, errors: &mut Errors) {
     let prefix = "must be valid format";
     let portal = at.get("targetPortal");
@@ -92,7 +92,7 @@ pub fn persistent_iscsi(at: &At<'_, '_>, volume: &str, errors: &mut Errors) {
 
 const INITIATOR_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
 
-/// Names of a volume and of its portal end up in one name of limited length.
+/// Validates that the name formed of volume and portal is not too long.
 pub fn iscsi_name_fits(at: &At<'_, '_>, name: &At<'_, '_>, volume: &str, errors: &mut Errors) {
     let length = volume.len() + 1 + at.get("targetPortal").text().len();
     if at.get("initiatorName").is_set() && length > 64 {
@@ -139,7 +139,8 @@ fn iscsi_name(at: &At<'_, '_>, name: &str, prefix: &str, errors: &mut Errors) {
     errors.invalid(at, name, why);
 }
 
-/// `iqn.2004-10.com.example:target`; upstream's expression may match anywhere up to the end.
+/// Whether the text contains a name such as `iqn.2004-10.com.example:target`. Upstream's expression is anchored only at
+/// the end.
 fn is_iqn(name: &str) -> bool {
     let Some(start) = name.find("iqn.") else { return false };
     let rest = &name.as_bytes()[start + 4..];
@@ -197,7 +198,7 @@ pub fn cephfs(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `secret` are the fields that a reference to a secret needs.
+/// `secret` names the fields that a reference to a secret must have.
 pub fn cinder(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
     require(at, &["volumeID"], errors);
     if at.get("secretRef").is_set() {
@@ -220,7 +221,7 @@ pub fn quobyte(at: &At<'_, '_>, errors: &mut Errors) {
     require(at, &["volume"], errors);
 }
 
-/// Go's `net.SplitHostPort` succeeds.
+/// Whether Go's `net.SplitHostPort` succeeds.
 fn is_host_and_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {
@@ -261,7 +262,7 @@ pub fn azure_disk(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `secret` are the fields that a reference to a secret needs.
+/// `secret` names the fields that a reference to a secret must have.
 pub fn storage_os(at: &At<'_, '_>, secret: &[&str], errors: &mut Errors) {
     let (name, namespace) = (at.get("volumeName"), at.get("volumeNamespace"));
     errors.required_in_format(&name, dns1123_label);
@@ -277,7 +278,7 @@ pub fn csi_driver(at: &At<'_, '_>, errors: &mut Errors) {
     driver_name(at, at.text(), errors);
 }
 
-/// The name of a driver, of storage or of devices.
+/// Validates the name of a driver for storage or devices.
 pub fn driver_name(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.required(at, "");

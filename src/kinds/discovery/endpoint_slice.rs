@@ -52,7 +52,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     endpoints(object, errors);
 }
 
-/// Endpoints that were accepted once stay acceptable.
+/// Endpoints that were accepted once stay valid.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     head(new, errors);
     if !same(At::member(new, "endpoints").value(), At::member(old, "endpoints").value()) {
@@ -143,7 +143,7 @@ fn address(at: &At<'_, '_>, list: &At<'_, '_>, kind: &str, errors: &mut Errors) 
     ip::endpoint(at, text, errors);
 }
 
-/// apimachinery `IsFullyQualifiedDomainName`.
+/// The rules of apimachinery's `IsFullyQualifiedDomainName`.
 fn domain(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     if text.is_empty() {
         return errors.required(at, "");
@@ -163,7 +163,7 @@ fn domain(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// Who had better use an endpoint.
+/// Validates hints: for which zones and nodes an endpoint is meant.
 fn hints(at: &At<'_, '_>, errors: &mut Errors) {
     let checks: [(&str, Check); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (name, check) in checks {

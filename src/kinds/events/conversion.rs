@@ -1,18 +1,18 @@
-//! Events differ in the names of their fields (`pkg/apis/events/v1/conversion.go`).
+//! Conversion of events, whose versions differ in the names of fields (`pkg/apis/events/v1/conversion.go`).
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::conversion::OtherVersion;
 use crate::tree::Text;
 
-/// The other version of core's events.
+/// The other version, seen from the core group.
 pub const OF_CORE: OtherVersion =
     OtherVersion { api_version: "events.k8s.io/v1", convert_from: to_core, convert_to: from_core };
 
-/// The other version of this group's events.
+/// The other version, seen from `events.k8s.io`.
 pub const OF_EVENTS: OtherVersion =
     OtherVersion { api_version: "v1", convert_from: from_core, convert_to: to_core };
 
-/// In the core group, in `events.k8s.io`.
+/// Names of fields in the core group and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -31,7 +31,7 @@ pub fn to_core(object: ObjectMap) -> ObjectMap {
     renamed(object, NAMES.map(|(core, own)| (own, core)))
 }
 
-/// A field with a name of the other version is none of this version, so it does not get across.
+/// Renames the fields. A field with a name of the other version is unknown in this version, and is dropped.
 fn renamed(object: ObjectMap, names: [(&str, &str); 7]) -> ObjectMap {
     let foreign = |key: &str| names.iter().any(|(_, to)| *to == key);
     let entries = object.into_iter().filter(|(key, _)| !foreign(key));

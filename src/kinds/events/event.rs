@@ -32,7 +32,7 @@ pub static KIND: BuiltIn = BuiltIn {
 pub struct EventHooks;
 
 impl Hooks for EventHooks {
-    /// Upstream's collector cannot wait for events: they take no finalizers of its.
+    /// Upstream's garbage collector does not add finalizers to events.
     fn garbage_collected(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ impl Hooks for EventHooks {
 const REFERENCE: [&str; 7] =
     ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
 
-/// Both served forms of an event have the same fields, under other names.
+/// Selectable fields. Both versions have the same fields under other names.
 pub fn core_fields() -> SelectableFields {
     let reference = REFERENCE.iter().map(|field| Field {
         label: format!("involvedObject.{field}").into(),
@@ -79,11 +79,11 @@ const LIMIT: usize = 128;
 
 const NOTE_LIMIT: usize = 1024;
 
-/// What the fields of a version are called.
+/// The names of a version's fields.
 struct Names {
     object: &'static str,
     note: &'static str,
-    /// As its errors have it.
+    /// The name that errors use.
     controller: &'static str,
     own_controller: &'static str,
 }
@@ -102,12 +102,12 @@ const NEW: Names = Names {
     own_controller: "reportingController",
 };
 
-/// Of `v1`.
+/// Rules for `v1`.
 pub fn old(event: &ObjectMap, errors: &mut Errors) {
     sensible(event, &OLD, errors);
 }
 
-/// Of `events.k8s.io/v1`.
+/// Rules for a new event of `events.k8s.io/v1`.
 pub fn create(event: &ObjectMap, errors: &mut Errors) {
     sensible(event, &NEW, errors);
     series(event, errors);
@@ -131,7 +131,7 @@ pub fn create(event: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// Of `events.k8s.io/v1`.
+/// Rules for an update of `events.k8s.io/v1`.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     sensible(new, &NEW, errors);
     let nothing = Value::Null;
@@ -164,7 +164,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
             errors.invalid(&place, internal(value), IMMUTABLE);
             continue;
         }
-        // A text that is not there is an empty one.
+        // An absent text equals an empty one.
         match (value, old.get(member)) {
             (Value::Null, Some(Value::String(_)))
                 if !member.ends_with("Time") && !member.ends_with("stamp") =>
@@ -218,7 +218,7 @@ fn series(event: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// What upstream has always asked of events, more of those that say when they happened.
+/// Rules that upstream has had from the beginning; events with an `eventTime` have to fulfil more of them.
 fn sensible(event: &ObjectMap, names: &Names, errors: &mut Errors) {
     let object = event.get(names.object).unwrap_or(&Value::Null);
     let place = At::member(event, "involvedObject");

@@ -41,7 +41,7 @@ const VERBS: [&str; 9] =
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let (metadata, spec) = (At::member(object, "metadata"), At::member(object, "spec"));
     let precedence = spec.get("matchingPrecedence");
-    // Defaulting puts a thousand in the place of zero.
+    // The default replaces zero by 1000.
     let number = if precedence.int() == 0 { 1000 } else { precedence.int() };
     if number <= 0 {
         errors.invalid(&precedence, number, "must be a positive value");
@@ -139,7 +139,7 @@ fn verbs(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A wildcard stands for all there are.
+/// A wildcard must be the only entry.
 fn alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
     if list.len() > 1 {
         errors.invalid(list, list.value(), &format!("if '*' is present, must not specify other {what}"));

@@ -31,7 +31,7 @@ pub static KIND: BuiltIn = BuiltIn {
 
 const QUEUES_MAX: i64 = 10_000_000;
 
-/// What a hash has for choosing queues.
+/// The number of bits in the hash that chooses queues.
 const HASH_BITS: u32 = 60;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -101,7 +101,7 @@ pub fn limited(at: &At<'_, '_>, errors: &mut Errors) {
 
 fn queues(at: &At<'_, '_>, errors: &mut Errors) {
     let (length, queues, hand) = (at.get("queueLengthLimit"), at.get("queues"), at.get("handSize"));
-    // What defaulting puts in the place of zero.
+    // Defaults replace zeros.
     let or = |at: &At<'_, '_>, default| if at.int() == 0 { default } else { at.int() };
     let (length_number, count, size) = (or(&length, 50), or(&queues, 64), or(&hand, 8));
     if length_number < 0 {
@@ -124,7 +124,7 @@ fn queues(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many bits it takes to choose so many of so many.
+/// How many bits it takes to choose `hand` of `deck` queues.
 fn entropy_bits(deck: i64, hand: i64) -> u32 {
     (((deck as f64).log2() * hand as f64).ceil()) as u32
 }
@@ -158,7 +158,7 @@ fn cells(level: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// A number field, `<none>` only where the struct around it is not there.
+/// A number; `<none>` only if its struct is absent.
 fn number_of(parent: &Value, field: &str) -> Value {
     if parent.is_object() { integer(&parent[field]).into() } else { "<none>".into() }
 }

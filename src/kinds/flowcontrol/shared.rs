@@ -1,4 +1,4 @@
-//! The status that both kinds of this group have.
+//! The status of both kinds of this group.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 
-/// Of both kinds: each condition once.
+/// Rules for the status of both kinds: the types of conditions must differ.
 pub fn status(new: &ObjectMap, _: &ObjectMap, errors: &mut Errors) {
     let status = At::member(new, "status");
     let mut seen = BTreeSet::new();

@@ -35,7 +35,7 @@ pub static KIND: BuiltIn = BuiltIn {
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 
-/// What old objects may keep.
+/// Violations that an existing object may keep.
 #[derive(Clone, Copy, Default)]
 struct Tolerated {
     secret_names: bool,
@@ -51,7 +51,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
         (metadata.get("annotations").key(CLASS).opt_text(), class.opt_text())
         && annotation != class
     {
-        // Upstream's path leaves `metadata` out.
+        // Upstream's path lacks `metadata`.
         let place = At::member(object, "annotations");
         errors.invalid(
             &place.get(CLASS),
@@ -117,7 +117,7 @@ fn secret_name(name: &str) -> Vec<String> {
     if name.is_empty() { Vec::new() } else { dns1123_subdomain(name) }
 }
 
-/// Whether the host is a wildcard.
+/// Validates a host. Returns whether it is a wildcard.
 fn host_name(at: &At<'_, '_>, errors: &mut Errors) -> bool {
     let host = at.text();
     let wildcard = host.contains('*');
@@ -190,7 +190,7 @@ fn service_backend(at: &At<'_, '_>, service: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A reference to an object in the same namespace.
+/// Validates a reference to an object in the same namespace.
 pub fn reference(at: &At<'_, '_>, errors: &mut Errors) {
     let group = at.get("apiGroup");
     if let Some(text) = group.opt_text() {
@@ -238,7 +238,7 @@ fn cells(ingress: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Upstream counts rules, not hosts, in what it leaves out.
+/// The hosts in a cell. Upstream decides by the number of rules, not of hosts, whether some are left out.
 fn hosts(rules: &[Value]) -> String {
     let hosts = || rules.iter().enumerate().filter(|(_, rule)| !text(&rule["host"]).is_empty());
     let shown = join(hosts().take(SHOWN_HOSTS).map(|(_, rule)| text(&rule["host"])), ",");

@@ -50,7 +50,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 pub fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
     reference(at, errors);
     let (scope, namespace) = (at.get("scope"), at.get("namespace"));
-    // Defaulting says Cluster.
+    // The default is Cluster.
     match (scope.opt_text().unwrap_or("Cluster"), namespace.opt_text()) {
         ("Namespace", None) => errors.required(&namespace, "`parameters.scope` is set to 'Namespace'"),
         ("Namespace", Some(name)) => errors.invalid_each(&namespace, name, dns1123_label(name)),

@@ -1,4 +1,4 @@
-//! IPAddresses: addresses that Services hold.
+//! IPAddresses: addresses that Services have claimed.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;
@@ -26,7 +26,7 @@ pub static KIND: BuiltIn = BuiltIn {
     other_version: None,
 };
 
-/// The name of an address is the address.
+/// The object's name must be the address.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
     let name = metadata.get("name");
@@ -58,14 +58,14 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     immutable(&spec.get("parentRef"), &old.get("parentRef"), errors);
 }
 
-/// Upstream's rows carry an age behind the last column; clients ignore cells that have none.
+/// Upstream's rows have an age behind the last column; clients ignore cells without a column.
 pub static COLUMNS: Printer = Printer {
     columns: &[NAME, text_column("ParentRef", "Object that the address belongs to.")],
     cells: |object, now| cells![name(object), parent(&object["spec"]["parentRef"]), age(object, now)],
     ..PLAIN
 };
 
-/// `services/default/kubernetes`.
+/// The parent, for example `services/default/kubernetes`.
 fn parent(reference: &Value) -> String {
     if !reference.is_object() {
         return "<none>".to_owned();

@@ -52,7 +52,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
 
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
-/// `known` are ranges that stay valid whatever their form.
+/// Validates the spec. `known` are address ranges that are accepted in any form, since the old version has them.
 fn spec(spec: &At<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     selector::validate(&spec.get("podSelector"), errors);
     for (rules, peers) in DIRECTIONS {
@@ -81,7 +81,7 @@ fn port(at: &At<'_, '_>, errors: &mut Errors) {
         errors.port(&port);
         if end.is_set() {
             if end.int() < number {
-                // Upstream shows the other end.
+                // Upstream shows the other end of the range.
                 errors.invalid(&end, number, "must be greater than or equal to `port`");
             }
             errors.port(&end);

@@ -1,4 +1,4 @@
-//! ServiceCIDRs: ranges that addresses of Services are taken from.
+//! ServiceCIDRs: ranges from which addresses of Services are taken.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

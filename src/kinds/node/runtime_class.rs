@@ -35,7 +35,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let overhead = At::member(object, "overhead");
     let (limits, fixed) = (overhead.get("limits"), overhead.get("podFixed"));
     for (name, amount) in fixed.entries() {
-        // Upstream checks them as if they were limits, and says so.
+        // Upstream validates them as limits, and its errors say so.
         let place = limits.key(name).holding(amount.value());
         resource::container_name(&place, name, errors);
         resource::amount(&place, name, errors);

@@ -35,7 +35,7 @@ fn subjects_of(subjects: &[Value], kind: &str) -> String {
     join(subjects.iter().filter(|subject| subject["kind"] == kind).map(subject_name), ", ")
 }
 
-/// Only a service account's namespace says anything.
+/// The subject's name, with the namespace if it is a service account.
 fn subject_name(subject: &Value) -> String {
     let name = text(&subject["name"]);
     match text(&subject["namespace"]) {

@@ -1,4 +1,4 @@
-//! Roles and who has them (`pkg/apis/rbac/validation`).
+//! Rules of roles and their bindings (`pkg/apis/rbac/validation`).
 
 use crate::fields::ObjectMap;
 use crate::gotext;
@@ -10,7 +10,7 @@ use crate::kinds::behavior::rules::selector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Where a rule or a subject stands.
+/// Whether a rule or subject belongs to a namespace or to the cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Namespace,

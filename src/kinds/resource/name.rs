@@ -1,4 +1,4 @@
-//! The names of devices' parts.
+//! Names of pools, attributes and other parts of devices.
 
 use crate::kinds::behavior::format::{dns1123_subdomain, regex_text};
 use crate::kinds::behavior::rules::at::At;
@@ -11,10 +11,10 @@ const ID_MAX: usize = 32;
 
 const DOMAIN_MAX: usize = 63;
 
-/// The longest key of an attribute.
+/// The longest name of an attribute.
 pub const KEY_MAX: usize = DOMAIN_MAX + 1 + ID_MAX;
 
-/// `example.com/nodes/node-1`: subdomains between slashes.
+/// Validates a pool's name: subdomains separated by slashes, for example `example.com/nodes/node-1`.
 pub fn pool(at: &At<'_, '_>, errors: &mut Errors) {
     let name = at.text();
     if name.is_empty() {
@@ -28,7 +28,8 @@ pub fn pool(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `memory`, `dra.example.com/memory`. More than one slash goes, as upstream has it.
+/// Validates a name such as `memory` or `dra.example.com/memory`. Names with several slashes are accepted, as upstream
+/// does.
 pub fn qualified(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     let Some((domain, id)) = name.split_once('/') else { return identifier(at, name, errors) };
     if id.contains('/') {
@@ -55,7 +56,7 @@ pub fn fully_qualified(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// As C has it.
+/// Validates an identifier in the style of C.
 fn identifier(at: &At<'_, '_>, id: &str, errors: &mut Errors) {
     if id.len() > ID_MAX {
         errors.too_long(at, ID_MAX);
@@ -69,7 +70,7 @@ fn identifier(at: &At<'_, '_>, id: &str, errors: &mut Errors) {
     }
 }
 
-/// A UUID in its usual form. The words about others are those of `github.com/google/uuid`.
+/// Validates a UUID in its usual form. The errors are those of `github.com/google/uuid`.
 pub fn uuid(at: &At<'_, '_>, errors: &mut Errors) {
     const MALFORMED: &str = "invalid UUID format";
     let text = at.text();

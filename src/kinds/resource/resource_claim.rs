@@ -1,4 +1,4 @@
-//! ResourceClaims: devices that somebody asks for.
+//! ResourceClaims: devices that a pod needs.
 
 pub mod columns;
 pub mod status;
@@ -58,7 +58,7 @@ const ONE_OF: &str = "exactly one of `exactly` or `firstAvailable` is required";
 const REFERENCE: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
-/// How many requests a claim may have, and so how many places that name requests.
+/// The most requests in a claim, and so the most references to requests.
 pub const REQUESTS: usize = 32;
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
@@ -83,18 +83,18 @@ pub fn spec(spec: &At<'_, '_>, errors: &mut Errors) {
     });
 }
 
-/// The requests of a claim, which other parts of it name.
+/// The requests of a claim, to which other parts refer.
 #[derive(Clone, Copy)]
 pub struct Requests<'v, 'p>(pub At<'v, 'p>);
 
 impl Requests<'_, '_> {
-    /// Whether there is a request, or an alternative of one: `gpu`, `gpu/small`.
+    /// Whether a request, or an alternative of one, exists: `gpu`, `gpu/small`.
     fn have(self, name: &str) -> bool {
         let (request, alternative) = match name.split_once('/') {
             Some((request, alternative)) => (request, Some(alternative)),
             None => (name, None),
         };
-        // Of several of one name, which are refused elsewhere, the last one counts.
+        // Of equal names, which are refused elsewhere, the last one counts.
         let Some(found) = self.0.items().filter(|at| at.get("name").text() == request).last() else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Requests<'_, '_> {
     }
 }
 
-/// The name of a request.
+/// Validates a reference to a request.
 pub fn reference(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
     let name = at.text();
     if name.matches('/').count() > 1 {
@@ -118,7 +118,7 @@ pub fn reference(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Error
     }
 }
 
-/// Which requests something is about; none means all.
+/// Validates the requests to which something applies; an empty list means all.
 pub fn references(list: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Errors) {
     let text = |at: &At<'_, '_>| at.text().to_owned();
     each_once(list, REQUESTS, text, errors, |at, errors| reference(at, requests, errors));
@@ -156,7 +156,7 @@ fn wanted(at: &At<'_, '_>, errors: &mut Errors) {
             }
         }
         "ExactCount" => {
-            // Defaulting puts one in the place of zero.
+            // The default replaces zero by one.
             if count.int() < 0 {
                 errors.invalid(&count, count.int(), "must be greater than zero");
             }
@@ -213,7 +213,7 @@ fn allocated(claim: &ObjectMap) -> HashSet<[String; 4]> {
     fields::items(claim, &["status", "allocation", "devices", "results"]).iter().map(key).collect()
 }
 
-/// Which device it is.
+/// The identity of a device.
 fn key(device: &Value) -> [String; 4] {
     let text = |name| device.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     ["driver", "pool", "device", "shareID"].map(text)

@@ -1,4 +1,4 @@
-//! ResourceSlices: the devices that a driver has on a node, or for several nodes.
+//! ResourceSlices: the devices of a driver on one or several nodes.
 
 pub mod capacity;
 pub mod device;
@@ -95,7 +95,7 @@ pub fn spec(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     });
 }
 
-/// The old device of the same name; null if there is none.
+/// The old device with the same name; null if there is none.
 fn named<'v>(old: &At<'v, '_>, device: &At<'_, '_>) -> At<'v, 'static> {
     static NOTHING: crate::tree::Value = crate::tree::Value::Null;
     let name = device.get("name").text();
@@ -104,7 +104,7 @@ fn named<'v>(old: &At<'v, '_>, device: &At<'_, '_>) -> At<'v, 'static> {
     At::root(found.unwrap_or(&NOTHING))
 }
 
-/// For which nodes the devices are: one of four ways to say it.
+/// Validates for which nodes the devices are, which can be specified in one of four ways.
 fn nodes(spec: &At<'_, '_>, errors: &mut Errors) {
     const WAYS: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
@@ -137,7 +137,7 @@ fn nodes(spec: &At<'_, '_>, errors: &mut Errors) {
     one_way(spec, &said, WAYS, errors);
 }
 
-/// A flag that can only be up.
+/// Validates a flag that may only be unset or true.
 pub fn flag<'n>(at: &At<'_, '_>, name: &'n str, said: &mut Vec<&'n str>, errors: &mut Errors) {
     match at.opt_flag() {
         None => {}
@@ -146,7 +146,7 @@ pub fn flag<'n>(at: &At<'_, '_>, name: &'n str, said: &mut Vec<&'n str>, errors:
     }
 }
 
-/// `rule` says that it has to be exactly one.
+/// Validates that exactly one way was used; `rule` is the text of the error.
 pub fn one_way(at: &At<'_, '_>, said: &[&str], rule: &str, errors: &mut Errors) {
     match said {
         [] => errors.required(at, rule),

@@ -1,7 +1,7 @@
 //! Devices that are allocated to pods (`pkg/apis/resource/validation`).
 //!
-//! What drivers offer is in [`slice`], what pods ask for in [`claim`], what schedulers give in [`claim_status`].
-//! Upstream caps lists before it looks at their elements, and so do these rules.
+//! ResourceSlices contain what drivers offer, ResourceClaims what pods need, and the status of a claim what schedulers
+//! have allocated. Like upstream, the rules check the length of a list before its elements.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const EXPRESSION_MAX: usize = 10 * 1024;
 
 const PARAMETERS_MAX: usize = 10 * 1024;
 
-/// The elements of a list that is not too long.
+/// Checks the elements of a list, unless the list is too long.
 pub fn each<'v>(
     list: &At<'v, '_>,
     max: usize,
@@ -34,7 +34,7 @@ pub fn each<'v>(
     }
 }
 
-/// As [`each`], of a list in which every key stands once.
+/// Like [`each`], for a list whose keys must differ.
 pub fn each_once<'v, K: Ord + Shown>(
     list: &At<'v, '_>,
     max: usize,
@@ -57,14 +57,15 @@ pub fn each_once<'v, K: Ord + Shown>(
     }
 }
 
-/// Whether existing expressions and parameters are looked at, which later releases may find too long.
+/// Whether expressions and parameters are new. Existing ones are not checked again, since a later release may consider
+/// them too long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Age {
     New,
     Stored,
 }
 
-/// Which devices fit.
+/// Validates device selectors.
 pub fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
     each(list, SELECTORS, errors, |selector, errors| {
         let cel = selector.get("cel");
@@ -81,7 +82,7 @@ pub fn selectors(list: &At<'_, '_>, errors: &mut Errors) {
     });
 }
 
-/// What a driver is told.
+/// Validates a configuration for a driver.
 pub fn configuration(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
     let opaque = at.get("opaque");
     if !opaque.is_set() {
@@ -96,7 +97,7 @@ pub fn configuration(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
     }
 }
 
-/// JSON that is somebody else's, but an object of limited size.
+/// Validates foreign JSON: it must be an object of limited size.
 pub fn raw_object(at: &At<'_, '_>, age: Age, errors: &mut Errors) {
     if age == Age::New && gotext::json(at.value()).len() > PARAMETERS_MAX {
         errors.too_long(at, PARAMETERS_MAX);

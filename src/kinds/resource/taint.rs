@@ -1,4 +1,4 @@
-//! Taints that keep claims away from devices, and tolerations of claims that stay all the same.
+//! Taints that keep claims away from devices, and the tolerations of claims.
 
 use crate::kinds::behavior::format::label_value;
 use crate::kinds::behavior::rules::at::At;
@@ -7,7 +7,7 @@ use crate::kinds::behavior::rules::selector;
 
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// An effect that was there before may be one that this release does not know.
+/// Validates a taint. An unknown effect is accepted if it existed before, since it may come from another release.
 pub fn taint(at: &At<'_, '_>, known_effect: Option<&str>, errors: &mut Errors) {
     selector::label_name(&at.get("key"), errors);
     errors.in_format(&at.get("value"), label_value);
@@ -25,7 +25,7 @@ pub fn toleration(at: &At<'_, '_>, errors: &mut Errors) {
     if !key.text().is_empty() {
         selector::label_name(&key, errors);
     }
-    // Defaulting says Equal.
+    // The default is Equal.
     match operator.text_or("Equal") {
         "Exists" => {
             if !value.text().is_empty() {

@@ -28,7 +28,7 @@ pub static KIND: BuiltIn = BuiltIn {
 
 const HIGHEST: i64 = 1_000_000_000;
 
-/// Name and value of the classes that every cluster has.
+/// Names and values of the classes that every cluster has.
 const SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 

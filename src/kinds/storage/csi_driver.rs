@@ -34,7 +34,7 @@ pub static KIND: BuiltIn = BuiltIn {
 };
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
-    // What says whether a driver attaches, tells of pods and so on is filled in by defaulting.
+    // Fields with defaults, such as whether a driver attaches volumes, need no check.
     let spec = At::member(object, "spec");
     let policy = spec.get("fsGroupPolicy");
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -81,7 +81,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));
     let attach = |spec: &At<'_, '_>| spec.get("attachRequired").opt_flag().unwrap_or(true);
     if attach(&spec) != attach(&before) {
-        // Under upstream's name.
+        // Upstream uses this name.
         errors.invalid(&spec.get("attachedRequired"), attach(&spec), "field is immutable");
     }
     immutable(&spec.get("volumeLifecycleModes"), &before.get("volumeLifecycleModes"), errors);

@@ -1,4 +1,4 @@
-//! CSINodes: the drivers of storage on a node.
+//! CSINodes: the storage drivers on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ pub fn create(object: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// Of a driver that stays, only how much it can do may change.
+/// A driver that stays may change only its number of volumes.
 pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
     let (spec, before) = (At::member(new, "spec"), At::member(old, "spec"));

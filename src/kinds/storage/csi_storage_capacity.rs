@@ -1,4 +1,4 @@
-//! CSIStorageCapacities: how much storage there is.
+//! CSIStorageCapacities: how much storage is available.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::BuiltIn;

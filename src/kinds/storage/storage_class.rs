@@ -85,7 +85,7 @@ pub fn parameters(map: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
-    // How often there was each.
+    // The number of occurrences of each term.
     let mut terms: BTreeMap<BTreeMap<&str, BTreeSet<&str>>, usize> = BTreeMap::new();
     for term in list.items() {
         let mut keys = BTreeMap::new();
@@ -105,7 +105,7 @@ fn topologies(list: &At<'_, '_>, errors: &mut Errors) {
                 errors.duplicate(&key, key.text());
             }
         }
-        // Upstream keeps as many empty terms as there are terms, and compares with these too.
+        // Upstream keeps one empty term per term, and compares with these, too.
         let empties = if keys.is_empty() { list.len() } else { 0 };
         let before = terms.entry(keys).or_default();
         let expressions = term.get("matchLabelExpressions");

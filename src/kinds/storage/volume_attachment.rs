@@ -90,7 +90,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// As Go has it, but for a volume that is spelled out.
+/// The spec as Go prints it, except for an inline volume.
 fn internal(spec: &At<'_, '_>) -> Verbatim {
     let text = |name: &str| gotext::json(&spec.get(name).text().into());
     let (attacher, node) = (text("attacher"), text("nodeName"));

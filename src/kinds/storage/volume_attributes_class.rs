@@ -25,7 +25,7 @@ pub static KIND: BuiltIn = BuiltIn {
     other_version: None,
 };
 
-/// A new class of attributes.
+/// Rules for a new class.
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     provisioner(&At::member(object, "driverName"), errors);
     let map = At::member(object, "parameters");

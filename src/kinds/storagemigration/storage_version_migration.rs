@@ -1,4 +1,4 @@
-//! StorageVersionMigrations (`pkg/apis/storagemigration/validation`), and conditions as metav1 has them.
+//! StorageVersionMigrations (`pkg/apis/storagemigration/validation`), and rules of metav1's conditions.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     create(new, errors);
     let (new, old) = (At::member(new, "spec"), At::member(old, "spec"));
     if !same(new.value(), old.value()) {
-        // The struct of the spec has Go's name for its only field.
+        // The spec is printed as a Go struct with its Go field name.
         let text = |name: &str| gotext::json(&new.dig(&["resource", name]).text().into());
         let (group, resource) = (text("group"), text("resource"));
         let shown = format!("{{\"Resource\":{{\"group\":{group},\"resource\":{resource}}}}}");
@@ -82,7 +82,7 @@ pub fn status(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// A number without leading zeros, and not zero itself.
+/// Whether the text is a number without leading zeros, and not zero.
 fn is_well_formed(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit())
 }
@@ -93,7 +93,7 @@ fn joined(at: &At<'_, '_>, messages: Vec<String>, errors: &mut Errors) {
     }
 }
 
-/// apimachinery `ValidateConditions`.
+/// The rules of apimachinery's `ValidateConditions`.
 fn conditions(list: &At<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for one in list.items() {
@@ -134,14 +134,14 @@ pub static COLUMNS: Printer = Printer {
     ],
     cells: |object, _| {
         let resource = &object["spec"]["resource"];
-        // The dot stays where the group is empty.
+        // If the group is empty, the dot stays.
         let resource = format!("{}.{}", text(&resource["resource"]), text(&resource["group"]));
         cells![name(object), resource, migration_state(object)]
     },
     ..PLAIN
 };
 
-/// The last of these conditions that holds.
+/// The last of these conditions that is true.
 fn migration_state(migration: &Value) -> &str {
     let holds = |condition: &&Value| {
         condition["status"] == "True"

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 
 /// Kubernetes' version order: GA before beta before alpha, higher numbers first; other names come last, ascending. For
 /// the built-in versions this agrees with upstream's version priorities.
-pub(super) fn compare_versions(a: &str, b: &str) -> Ordering {
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (stability(a), stability(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
         (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),

@@ -50,6 +50,10 @@ impl<F: Formatter> Formatter for GoText<F> {
         begin_object(), end_object(), begin_object_key(first: bool), begin_object_value(), end_object_value(),
     }
 
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(float(value).as_bytes())
+    }
+
     fn write_string_fragment<W: io::Write + ?Sized>(
         &mut self,
         writer: &mut W,
@@ -62,6 +66,15 @@ impl<F: Formatter> Formatter for GoText<F> {
         escape(&mut escaped, fragment.as_bytes());
         writer.write_all(&escaped)
     }
+}
+
+/// Digits alone from 1e-6 up to 1e21, and no fraction where there is none.
+fn float(value: f64) -> String {
+    if value == 0.0 || (1e-6..1e21).contains(&value.abs()) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
 /// Whether a byte is escaped, or starts one of the line separators U+2028 and U+2029.
@@ -154,6 +167,25 @@ mod tests {
         ] {
             assert_eq!(both(text), format!("\"{want}\""));
             assert_eq!(both(&format!("{long}{text}{long}")), format!("\"{long}{want}{long}\""));
+        }
+    }
+
+    #[test]
+    fn floats_are_written_as_go_writes_them() {
+        for (value, want) in [
+            (1.5, "1.5"),
+            (3.0, "3"),
+            (-0.0, "-0"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (9_223_372_036_854_775_808.0, "9223372036854776000"),
+            (0.000_001, "0.000001"),
+            (0.000_000_1, "1e-7"),
+            (-1.25e-10, "-1.25e-10"),
+        ] {
+            let mut out = Vec::new();
+            write_json(&mut out, &json!(value));
+            assert_eq!(String::from_utf8_lossy(&out), want);
         }
     }
 

@@ -4,7 +4,7 @@ use super::*;
 
 /// Checks the cells Ready, Status and Restarts.
 fn assert_pod(pod: Value, expected: [&str; 3]) {
-    let cells = (printer_for("", "Pod").cells)(&pod, now());
+    let cells = printer_for("", "Pod").cells(&pod, now());
     assert_eq!(cells[1..4], expected, "{pod}");
 }
 
@@ -140,7 +140,7 @@ fn wide_columns() {
 fn finished_pods_have_a_condition() {
     let conditions = |phase: &str| {
         let pod = json!({"status": {"phase": phase}});
-        row(printer_for("", "Pod"), &pod, &options(IncludeObject::None)).get("conditions").cloned()
+        row(&printer_for("", "Pod"), &pod, &options(IncludeObject::None)).get("conditions").cloned()
     };
     let completed = |reason, message| {
         Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))

@@ -1,4 +1,4 @@
-//! Daemon sets count the changes of their template apart, in an annotation since `apps/v1` has no field for it
+//! The count of template changes of a daemon set. `apps/v1` has no field for it, so it is kept in an annotation
 //! (`pkg/registry/apps/daemonset/strategy.go`, `pkg/apis/apps/v1/conversion.go`).
 
 use crate::fields;
@@ -11,7 +11,8 @@ pub fn prepare_create(object: &mut ObjectMap) {
     set(object, sent.max(1));
 }
 
-/// The template differs even where upstream's comparison would forgive an empty list: this only counts.
+/// Counts a change of the template. An empty list counts as different from an absent one, which upstream's comparison
+/// would ignore; that affects only the count.
 pub fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
     let stored = template_generation(old);
     let path = ["spec", "template"];

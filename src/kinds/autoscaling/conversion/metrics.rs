@@ -5,7 +5,7 @@ use crate::fields;
 use crate::fields::ObjectMap;
 use crate::tree::Value;
 
-/// A source of metrics, and where its fields are: in the flat form, in the nested one.
+/// A source of metrics, and for each of its fields the name in the flat form and the path in the nested one.
 type Shape = (&'static str, &'static [(&'static str, &'static [&'static str])]);
 
 const NAME: (&str, &[&str]) = ("name", &["name"]);
@@ -55,8 +55,8 @@ const STATUSES: &[Shape] = &[
     ("external", &[METRIC_NAME, METRIC_SELECTOR, CURRENT_VALUE, CURRENT_AVERAGE]),
 ];
 
-/// Upstream writes quantities that are not there as `"0"`; they are left out here, which its decoder takes for the
-/// same.
+/// The flat form of metrics. Upstream writes absent quantities as `"0"`; they are left out here, which its decoder
+/// treats the same.
 pub fn flat_specs(metrics: &[Value]) -> Value {
     each(metrics, |metric| flat(metric, SPECS))
 }
@@ -74,7 +74,7 @@ pub fn nested_statuses(metrics: &[Value]) -> Vec<Value> {
     metrics.iter().filter_map(Value::as_object).map(nested_status).collect()
 }
 
-/// A metric that `autoscaling/v1` has a field for: the utilization of CPU.
+/// The value of the only metric for which `autoscaling/v1` has a field: CPU utilization.
 pub fn cpu_utilization<'a>(metric: &'a Value, place: &str) -> Option<&'a Value> {
     let resource = metric.get("resource")?;
     let is_cpu = metric.get("type")? == "Resource" && resource.get("name")? == "cpu";
@@ -97,7 +97,7 @@ fn flat(metric: &ObjectMap, shapes: &[Shape]) -> ObjectMap {
     out
 }
 
-/// `place` is there even if empty.
+/// The nested form of a metric. The member `place` is present even if it is empty.
 fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
     let mut out = metric.clone();
     for (source, fields) in shapes {
@@ -109,7 +109,7 @@ fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
             }
         }
         let values = fields::object_mut(&mut nested, place);
-        // Upstream's way to say that there is none, where its flat form cannot.
+        // Upstream's flat form has "0" where the nested form has no value.
         if values.contains_key("averageValue") && values.get("value").is_some_and(|value| value == "0") {
             values.shift_remove("value");
         }
@@ -118,7 +118,7 @@ fn nested(metric: &ObjectMap, shapes: &[Shape], place: &str) -> ObjectMap {
     out
 }
 
-/// The flat form has no types of targets; each follows from the values.
+/// The nested form with types of targets, which the flat form lacks; each follows from the values.
 fn nested_spec(metric: &ObjectMap) -> ObjectMap {
     let mut out = nested(metric, SPECS, "target");
     for (name, _) in SPECS {

@@ -55,7 +55,7 @@ fn metrics(spec: &Value, status: &Value) -> String {
     }
 }
 
-/// `autoscaling/v1` has this one metric in fields of its own.
+/// The text of the only metric that `autoscaling/v1` has in fields.
 fn cpu_utilization(spec: &Value, status: &Value) -> String {
     match percentage(&spec["targetCPUUtilizationPercentage"]) {
         Some(target) => {
@@ -109,7 +109,7 @@ fn resource_of_target(target: &Value, current: Option<&Value>) -> String {
     format!("{}/{}", average.as_deref().unwrap_or(UNKNOWN), wanted.as_deref().unwrap_or("<auto>"))
 }
 
-/// Go's text for a quantity that is not there is `<nil>`.
+/// Go prints `<nil>` for an absent quantity.
 fn quantity(value: &Value) -> String {
     scalar_text(value).unwrap_or_else(|| "<nil>".to_owned())
 }

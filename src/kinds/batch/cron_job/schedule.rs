@@ -1,15 +1,15 @@
-//! The syntax of schedules, as `robfig/cron` reads it: five fields, or a descriptor.
+//! The syntax of schedules, as `robfig/cron` parses it: five fields, or a descriptor.
 
 use crate::gotext;
 
-/// What a field may hold.
+/// The allowed values of a field.
 struct Bounds {
     min: u64,
     max: u64,
     names: &'static [&'static str],
 }
 
-/// Names count from `min`, days of the week from Sunday.
+/// The fields of a schedule. Names count from `min`; days of the week start with Sunday.
 const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 59, names: &[] },
     Bounds { min: 0, max: 23, names: &[] },
@@ -22,7 +22,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
-/// The error is upstream's text.
+/// Checks a schedule. The error is upstream's text.
 pub fn check(text: &str) -> Result<(), String> {
     let text = after_zone(text)?;
     if text.starts_with('@') {
@@ -39,13 +39,13 @@ pub fn check(text: &str) -> Result<(), String> {
     parts.try_for_each(|(part, bounds)| range(part, bounds))
 }
 
-/// What follows a zone, if one stands first.
+/// The text behind a leading time zone.
 fn after_zone(text: &str) -> Result<&str, String> {
     let Some(rest) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else {
         return Ok(text);
     };
     let Some((zone, _)) = rest.split_once(' ') else {
-        // Upstream's parser panics here, and its caller catches that.
+        // Upstream's parser panics in this case, and its caller catches that.
         let why = "invalid schedule format: runtime error: slice bounds out of range [:-1]";
         return Err(why.to_owned());
     };
@@ -55,7 +55,7 @@ fn after_zone(text: &str) -> Result<&str, String> {
     Ok(rest[zone.len()..].trim())
 }
 
-/// Whether the database of zones has this name, spelled like this.
+/// Whether the database of time zones contains this name, in this spelling.
 pub fn is_zone(name: &str) -> bool {
     name == "UTC" || jiff::tz::db().get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }
@@ -72,7 +72,7 @@ fn descriptor(text: &str) -> Result<(), String> {
     }
 }
 
-/// `*`, `5`, `1-5`, each with a step or without.
+/// Checks a range: `*`, `5` or `1-5`, with or without a step.
 fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
     let mut slashes = text.split('/');
     let span = slashes.next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Sets of indexes of a job's pods: `1,3-5,7`.
+//! Sets of indexes of a job's pods, for example `1,3-5,7`.
 
 use crate::gotext::quote;
 
-/// How many indexes a text names; the error is upstream's text.
+/// The number of indexes in a text. The error is upstream's text.
 pub fn count(text: &str, completions: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -42,7 +42,7 @@ fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
     Ok((first, end))
 }
 
-/// The first index that both name; parts that cannot be read are skipped.
+/// The first index that is in both texts; parts that cannot be parsed are skipped.
 pub fn overlap(left: &str, right: &str, completions: i64) -> Option<i64> {
     let read = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|part| interval(part, completions).ok()).collect()

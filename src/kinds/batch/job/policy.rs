@@ -1,4 +1,4 @@
-//! When a job counts a pod as failed, and when it has succeeded.
+//! Policies that decide when a job counts a pod as failed, and when the job has succeeded.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const RULES: usize = 20;
 
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
-/// As Go prints a list of texts with `%q`.
+/// A list of texts as Go prints it with `%q`.
 fn choices(values: &[&str]) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
     format!("valid values: [{}]", quoted.join(" "))
@@ -64,7 +64,7 @@ fn pod_conditions(list: &At<'_, '_>, errors: &mut Errors) {
     for pattern in list.items() {
         let (kind, status) = (pattern.get("type"), pattern.get("status"));
         errors.in_format(&kind, label_key);
-        // Defaulting makes an empty one True.
+        // An empty status means True by default.
         errors.one_of(&status, status.text_or("True"), &STATUSES);
     }
 }

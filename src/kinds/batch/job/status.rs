@@ -1,4 +1,4 @@
-//! What a job's controller may say of it: conditions that agree with each other and do not go back.
+//! Rules for the status that a job's controller writes: conditions must be consistent, and final ones must stay.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::same::same;
 
-/// A status, and what of it is new.
+/// A status with the old one, to find changes.
 struct Status<'a> {
     at: At<'a, 'static>,
     old: At<'a, 'static>,
@@ -102,7 +102,7 @@ fn completion(status: &Status<'_>, errors: &mut Errors) {
             errors.required(&completed, "completionTime is required for Complete jobs");
         }
     }
-    // Both are UTC in one form, so that texts compare as times do.
+    // Both times are in UTC and in the same form, so comparing texts compares times.
     let before = completed.is_set() && started.is_set() && completed.text() < started.text();
     if (status.changed("startTime") || status.changed("completionTime")) && before {
         errors.invalid(&completed, completed.value(), "must be equal to or after `startTime`");

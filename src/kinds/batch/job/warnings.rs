@@ -1,4 +1,4 @@
-//! What clients are warned of in valid Jobs, and in the Jobs of CronJobs.
+//! Warnings about valid Jobs, and about the Jobs of CronJobs.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
@@ -6,7 +6,8 @@ use crate::kinds::behavior::warnings::{Remarks, label_name};
 use crate::kinds::core::pod_spec::warnings;
 use crate::kinds::core::pod_template::warnings::{IN_PODS, changed};
 
-/// Completions and parallelism of indexed Jobs, beyond which upstream does not promise to keep track.
+/// The numbers of completions and parallel pods of an indexed Job above which upstream does not guarantee to track
+/// them.
 const COMPLETIONS: i64 = 100_000;
 
 const PARALLELISM: i64 = 10_000;

@@ -1,5 +1,5 @@
-//! Certificate signing requests (`pkg/registry/certificates/certificates/strategy.go`): who asks is not for the
-//! client to say, and neither is the approval.
+//! The strategy of certificate signing requests (`pkg/registry/certificates/certificates/strategy.go`): clients can set
+//! neither the requesting user nor, without the subresource, the approval.
 
 use crate::causes::Cause;
 use crate::fields;
@@ -48,7 +48,7 @@ impl Hooks for RequestHooks {
 
     fn not_owned_through(&self, part: Part) -> Option<Filter> {
         let fields: &[&[&str]] = match part {
-            // Who asks for a certificate asks once; upstream's requests have no owners of their specs at all.
+            // The spec never changes, so nobody owns its fields; the same holds upstream.
             Part::Main => &[&["spec"], &["status"]],
             Part::Status => &[&["spec"], &["status", "conditions"]],
             Part::Approval => &[&["spec"], &["status", "certificate"]],
@@ -58,7 +58,7 @@ impl Hooks for RequestHooks {
     }
 }
 
-/// Whoever could choose these would get certificates for others.
+/// Sets the requesting user: a client that could choose it would get certificates for others.
 fn prepare_create(object: &mut ObjectMap, user: &User) {
     let spec = fields::object_mut(object, "spec");
     for key in ["username", "uid", "groups", "extra"] {
@@ -76,8 +76,8 @@ fn prepare_create(object: &mut ObjectMap, user: &User) {
     }
 }
 
-/// Only the approval subresource approves or denies: conditions that do are those of the stored object. Where they are
-/// more or less, validation finds them.
+/// Restores the conditions that approve or deny, since only the subresource `approval` may change them. If their number
+/// has changed, validation reports it.
 fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
     let stored = fields::items(old, &["status", "conditions"]);
     for decision in ["Approved", "Denied"] {
@@ -94,7 +94,7 @@ fn keep_approval(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// Times that the client leaves to the server; a condition that was there already changed when it did.
+/// Sets times that the client has left out. An existing condition keeps its time.
 fn stamp_conditions(new: &mut ObjectMap, old: &ObjectMap, now: &str) {
     let stored = fields::items(old, &["status", "conditions"]);
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
@@ -126,7 +126,7 @@ fn keep_all_but_conditions(new: &mut ObjectMap, old: &ObjectMap) {
     };
 }
 
-/// What was decided stays decided.
+/// Reports decisions that were removed.
 fn removed_decisions(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     let count = |object: &ObjectMap, decision: &str| {
         let conditions = fields::items(object, &["status", "conditions"]);

@@ -1,4 +1,4 @@
-//! Issued certificates, which the comparison with upstream cannot have: they hold for minutes only.
+//! Issued certificates. The comparison with upstream cannot contain any, since they are valid only for minutes.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,14 +10,14 @@ use rcgen::{CertificateParams, KeyPair};
 use super::*;
 use crate::tree::{Value, json};
 
-/// A request, and what is written when its certificate is there.
+/// A request, and the status that its issued certificate leads to.
 struct Issue {
     request: Value,
     status: Value,
 }
 
 impl Issue {
-    /// Of so many seconds, from now on.
+    /// A certificate with this lifetime in seconds, from now on.
     fn new(lifetime: u64, names: &[&str]) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
@@ -44,7 +44,7 @@ impl Issue {
         }
     }
 
-    /// What is wrong with it: fields, and the ends of messages.
+    /// The errors: fields, and the ends of messages.
     fn causes(&self) -> Vec<(String, String)> {
         let object = |status: &Value| {
             let object = json!({"spec": self.request, "status": status});
@@ -76,7 +76,7 @@ fn certificates_are_those_that_were_asked_for() {
     let other = Issue::new(2 * HOUR as u64, &[]).status["certificateChain"].clone();
     let why = "leaf certificate was not issued to the requested public key";
     assert_eq!(issue().with("certificateChain", other.clone()).causes(), only("certificateChain", why));
-    // Behind the leaf any certificate goes, and nothing else.
+    // Behind the leaf there may be any certificates, but nothing else.
     let issue = issue();
     let leaf = issue.status["certificateChain"].as_str().expect("a chain").to_owned();
     let with = |more: &str| {

@@ -48,7 +48,7 @@ fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// With the architecture, where that is known.
+/// The kernel's version, with the architecture if it is known.
 fn kernel(info: &Value) -> String {
     let version = text_or(&info["kernelVersion"], "<unknown>");
     match text(&info["architecture"]) {

@@ -1,10 +1,10 @@
-//! Labels of nodes that have new names (`pkg/api/node/util.go`).
+//! Deprecated labels of nodes (`pkg/api/node/util.go`).
 
 use crate::kinds::behavior::format::label_value;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;
 
-/// What is said of a label of nodes, if it is an old one.
+/// The warning about a label, if it is deprecated.
 pub fn deprecated(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#,
@@ -27,14 +27,14 @@ pub fn deprecated(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A field that names a label.
+/// Warns about a field that contains a deprecated label.
 pub fn key(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     if let Some(message) = deprecated(at.text()) {
         remarks.on(at, format_args!("{} is {message}", at.text()));
     }
 }
 
-/// Labels that nodes have to have.
+/// Warns about deprecated labels in a node selector.
 pub fn selector(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     for (label, at) in at.entries() {
         if let Some(message) = deprecated(label) {
@@ -43,7 +43,8 @@ pub fn selector(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     }
 }
 
-/// A term of a node selector; `weighed` ones were not checked for what no label can be.
+/// Warns about a term of a node selector. Terms of preferences (`weighed`) were not validated, so they may contain
+/// values that no label can have.
 pub fn term(at: &At<'_, '_>, weighed: bool, remarks: &mut Remarks<'_>) {
     for expression in at.get("matchExpressions").items() {
         key(&expression.get("key"), remarks);

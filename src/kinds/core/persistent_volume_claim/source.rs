@@ -1,4 +1,4 @@
-//! Claims of volumes say twice where their data comes from (`pkg/api/persistentvolumeclaim/util.go`).
+//! The two fields for a claim's data source are kept equal (`pkg/api/persistentvolumeclaim/util.go`).
 
 use crate::fields;
 use crate::fields::ObjectMap;
@@ -15,7 +15,7 @@ pub fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
     let kept = said(SOURCE) || said(REFERENCE);
     let referred = said(REFERENCE);
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    // CrossNamespaceVolumeDataSource, which v1.37 leaves off.
+    // The feature CrossNamespaceVolumeDataSource is off in v1.37.
     if !referred && !fields::text(spec, &[REFERENCE, "namespace"]).is_empty() {
         spec.shift_remove(REFERENCE);
     }
@@ -35,7 +35,7 @@ pub fn prepare(new: &mut ObjectMap, old: Option<&ObjectMap>) {
     }
 }
 
-/// All that the older field could ever name; what else stands there is dropped without a word.
+/// Whether the older field can name this source; others are dropped silently.
 fn is_old_source(source: &ObjectMap) -> bool {
     let group = fields::text(source, &["apiGroup"]);
     match fields::text(source, &["kind"]) {

@@ -1,4 +1,4 @@
-//! Pods: the one kind whose status column is a small state machine over its containers.
+//! Columns of Pods. The status column is a small state machine over the containers.
 
 use jiff::Timestamp;
 
@@ -41,7 +41,7 @@ fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// kubectl dims rows that are completed.
+/// kubectl dims rows of completed pods.
 fn row_conditions(pod: &Value) -> Option<Value> {
     let (reason, message) = match text(&pod["status"]["phase"]) {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -51,7 +51,7 @@ fn row_conditions(pod: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// What the container statuses add up to.
+/// What follows from all container statuses.
 struct Summary {
     ready: usize,
     reason: String,
@@ -102,13 +102,13 @@ impl Summary {
     }
 }
 
-/// How far the init containers have come.
+/// The progress of the init containers.
 struct InitPhase {
     ready: usize,
-    /// The status text of the init container that has not let the pod go on yet.
+    /// The status of the init container for which the pod is waiting.
     stopped: Option<String>,
     restarts: Restarts,
-    /// Only of init containers that keep running beside the others.
+    /// Only of init containers that keep running beside the main ones.
     restartable_restarts: Restarts,
 }
 
@@ -141,7 +141,7 @@ impl InitPhase {
     }
 }
 
-/// Restarts and when the last of them happened.
+/// The number of restarts, and the time of the last one.
 #[derive(Default)]
 struct Restarts {
     count: i64,
@@ -165,7 +165,7 @@ impl Restarts {
     }
 }
 
-/// The phase, unless something says more about it.
+/// The phase, unless there is a more specific reason.
 fn initial_reason(status: &Value) -> &str {
     let gated = list(&status["conditions"])
         .iter()
@@ -195,7 +195,7 @@ fn init_status(status: &Value, index: usize, total: usize) -> String {
     }
 }
 
-/// Why a container ended: its reason, else the signal, else the exit code.
+/// Why a container ended: its reason, otherwise the signal, otherwise the exit code.
 fn termination(terminated: &Value) -> String {
     match (text(&terminated["reason"]), integer(&terminated["signal"])) {
         ("", 0) => format!("ExitCode:{}", integer(&terminated["exitCode"])),

@@ -1,10 +1,10 @@
-//! Conditions that the server itself sets.
+//! Conditions that the server sets itself.
 
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::tree::{Value, json};
 
-/// A condition of a pod that holds.
+/// A condition of a pod that is true.
 pub struct Condition<'a> {
     pub kind: &'a str,
     pub reason: &'a str,
@@ -12,13 +12,13 @@ pub struct Condition<'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// One that needs no words.
+    /// A condition without reason and message.
     pub fn plain(kind: &'a str) -> Self {
         Self { kind, reason: "", message: "" }
     }
 }
 
-/// Sets a condition of a pod's status to true. It changed now, unless it was true before.
+/// Sets a condition in a pod's status to true. Its time is now, unless it was true before.
 pub fn set(status: &mut ObjectMap, condition: &Condition<'_>, now: &str) {
     let conditions = status.entry("conditions").or_insert(Value::Null);
     if !conditions.is_array() {

@@ -1,4 +1,4 @@
-//! `pods/ephemeralcontainers`: containers that are added to a running pod, never changed and never removed
+//! `pods/ephemeralcontainers`: containers that can be added to a running pod, but neither changed nor removed
 //! (`pkg/registry/core/pod/strategy.go`, `ValidatePodEphemeralContainersUpdate`).
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::{fields, gotext};
 
 const FIELD: &str = "ephemeralContainers";
 
-/// `new` keeps of its own only the ephemeral containers and its metadata.
+/// Restores everything in `new` except its ephemeral containers and metadata.
 pub fn keep_all_else(new: &mut ObjectMap, old: &ObjectMap) {
     let containers = fields::at(new, &["spec", FIELD]).cloned();
     fields::restore(new, old, "spec");
@@ -28,7 +28,7 @@ pub fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
         return vec![Cause::forbidden("", "static pods do not support ephemeral containers")];
     }
     let now = fields::items(new, &["spec", FIELD]);
-    // Of equal names the first counts.
+    // Of equal names, the first counts.
     let by_name: HashMap<Option<&Value>, &Value> =
         now.iter().rev().map(|after| (after.get("name"), after)).collect();
     let refused = |before: &Value| {

@@ -1,4 +1,4 @@
-//! What writes of a pod change of it beside what the client sent.
+//! How writes change a pod beyond what the client sent.
 
 use crate::causes::Cause;
 use crate::fields::ObjectMap;

@@ -1,5 +1,5 @@
-//! Terms of scheduling that name labels of the pod itself: what the pod has there is written into their selectors when
-//! the pod is created (`pkg/registry/core/pod/strategy.go`).
+//! Scheduling terms that name labels of the pod itself: when a pod is created, its values of these labels are written
+//! into the terms' selectors (`pkg/registry/core/pod/strategy.go`).
 
 use crate::fields;
 use crate::fields::ObjectMap;
@@ -30,7 +30,7 @@ fn each(parent: &mut ObjectMap, list: &str, mut change: impl FnMut(&mut ObjectMa
     items.filter_map(Value::as_object_mut).for_each(&mut change);
 }
 
-/// No selector selects nothing, and goes on doing so.
+/// Adds requirements to a term's selector. An absent selector selects nothing, and stays absent.
 fn select(term: &mut ObjectMap, keys: &[(&str, &str)], labels: &ObjectMap) {
     let requirements: Vec<Value> = keys
         .iter()

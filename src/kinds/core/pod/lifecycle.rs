@@ -1,11 +1,11 @@
-//! How a pod begins and ends (`pkg/registry/core/pod/strategy.go`).
+//! The start and end of a pod's life (`pkg/registry/core/pod/strategy.go`).
 
 use crate::fields;
 use crate::fields::ObjectMap;
 use crate::kinds::core::pod::{label_keys, qos};
 use crate::tree::{Value, json};
 
-/// `v1.DefaultTerminationGracePeriodSeconds`: upstream's defaulting puts it into every pod.
+/// `v1.DefaultTerminationGracePeriodSeconds`, which is upstream's default for every pod.
 const DEFAULT_GRACE: i64 = 30;
 
 pub fn prepare_create(object: &mut ObjectMap, now: &str) {
@@ -26,7 +26,7 @@ pub fn prepare_create(object: &mut ObjectMap, now: &str) {
     fields::object_mut(object, "status").insert("conditions", vec![condition].into());
 }
 
-/// What an old kubelet forgets to send stays.
+/// Restores fields that an old kubelet does not send.
 pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
     let empty = ObjectMap::new();
     let stored = fields::object(old, "status").unwrap_or(&empty);
@@ -39,7 +39,7 @@ pub fn prepare_status_update(new: &mut ObjectMap, old: &ObjectMap) {
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
     let conditions = conditions.and_then(Value::as_array_mut).into_iter().flatten();
     for condition in conditions.filter_map(Value::as_object_mut) {
-        // One after the other, because a type may occur repeatedly.
+        // Matched one by one, since a type may occur repeatedly.
         let same = unused.iter().position(|old| old.get("type") == condition.get("type"));
         if let Some(at) = same {
             keep_observed_generation(condition, unused.remove(at));
@@ -54,7 +54,7 @@ fn keep_observed_generation(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// `CheckGracefulDelete`: nobody has to stop a pod that runs nowhere.
+/// `CheckGracefulDelete`: a pod that does not run on a node needs no grace period.
 pub fn graceful_period(object: &ObjectMap, requested: Option<i64>) -> i64 {
     let own = fields::at(object, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     let scheduled = !fields::text(object, &["spec", "nodeName"]).is_empty();

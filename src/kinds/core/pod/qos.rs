@@ -1,4 +1,4 @@
-//! The class of service of a pod (`pkg/apis/core/v1/helper/qos`).
+//! The quality of service class of a pod (`pkg/apis/core/v1/helper/qos`).
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use crate::fields::ObjectMap;
 use crate::tree::{Text, Value};
 use crate::{fields, quantity};
 
-/// What the class depends on.
+/// The resources that determine the class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 pub fn class(pod: &ObjectMap) -> &'static str {
@@ -29,7 +29,7 @@ pub fn class(pod: &ObjectMap) -> &'static str {
 struct Needs {
     requests: ObjectMap,
     limits: ObjectMap,
-    /// Whether everything has both limits.
+    /// Whether all containers have limits of both resources.
     limited: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `pods/resize`: processor time and memory of containers that run (`pkg/registry/core/pod/strategy.go`,
+//! `pods/resize`: changes CPU and memory of running containers (`pkg/registry/core/pod/strategy.go`,
 //! `ValidatePodResize`).
 
 use std::collections::HashSet;
@@ -9,13 +9,13 @@ use crate::kinds::core::pod::qos;
 use crate::tree::Value;
 use crate::{fields, gotext};
 
-/// The annotation of pods that a node runs on its own account.
+/// The annotation of a pod that a kubelet has created itself.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// `new` keeps of its own only resources, how they are resized, and its metadata. Where containers came, went or were
-/// renamed nothing is touched, for [`causes`] to say so: false.
+/// Restores everything in `new` except resources, resize policies and its metadata. If containers were added, removed
+/// or renamed, changes nothing and returns false; [`causes`] reports it.
 pub fn keep_all_but_resources(new: &mut ObjectMap, old: &ObjectMap) -> bool {
     let count = |object: &ObjectMap, list| fields::items(object, &["spec", list]).len();
     if LISTS.into_iter().any(|list| count(new, list) != count(old, list)) {
@@ -81,7 +81,7 @@ pub fn causes(new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     causes
 }
 
-/// The stored class, where one is stored.
+/// The stored class, if there is one.
 fn qos_of(pod: &ObjectMap) -> &str {
     match fields::text(pod, &["status", "qosClass"]) {
         "" => qos::class(pod),
@@ -89,7 +89,7 @@ fn qos_of(pod: &ObjectMap) -> &str {
     }
 }
 
-/// Nodes that can resize say what containers have.
+/// Whether the node supports resizing: such nodes report the resources of running containers.
 fn node_can(pod: &ObjectMap) -> bool {
     let statuses = fields::items(pod, &["status", "containerStatuses"]);
     let running = statuses.iter().find(|status| {
@@ -112,7 +112,7 @@ fn moved(list: &str, new: &ObjectMap, old: &ObjectMap) -> Vec<Cause> {
     new.iter().zip(old).enumerate().filter_map(renamed).collect()
 }
 
-/// The containers of a list, before and after; their order is the same.
+/// The containers of a list, each with its old version. They are in the same order.
 fn pairs<'a>(list: &str, new: &'a ObjectMap, old: &'a ObjectMap) -> Vec<(&'a ObjectMap, &'a ObjectMap)> {
     let items =
         |object: &'a ObjectMap| fields::items(object, &["spec", list]).iter().filter_map(Value::as_object);

@@ -1,4 +1,4 @@
-//! What kubelets and schedulers may say of a pod.
+//! Rules for the status that kubelets and schedulers write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ fn nominated_node(status: &At<'_, '_>, (old, spec): (&At<'_, '_>, &At<'_, '_>), 
     }
 }
 
-/// A container that has ended stays so, unless something may start it again.
+/// A terminated container stays terminated, unless it may be restarted.
 fn transitions(new: &At<'_, '_>, old: &At<'_, '_>, spec: &At<'_, '_>, containers: &str, errors: &mut Errors) {
     if !containers.is_empty() && may_restart_all(spec) {
         return;
@@ -82,7 +82,7 @@ fn transitions(new: &At<'_, '_>, old: &At<'_, '_>, spec: &At<'_, '_>, containers
         .map(|status| status.get("name").text())
         .collect();
     let list = spec.get(containers);
-    // Of equal names the first counts.
+    // Of equal names, the first counts.
     let mut by_name: BTreeMap<&str, &Value> = BTreeMap::new();
     for container in list.items() {
         by_name.entry(container.get("name").text()).or_insert(container.value());
@@ -153,7 +153,7 @@ fn claims(list: &At<'_, '_>, known: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// One address of each family at most.
+/// At most one address per IP family is allowed.
 fn addresses(list: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     let texts = |list: &At<'_, '_>| -> Vec<String> {
         list.items().map(|address| address.get("ip").text().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! What an update may change of a pod: images, deadlines, tolerations, and a little more while it is gated.
+//! Which parts of a pod an update may change: images, deadlines, tolerations, and a little more while the pod is gated.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub fn update(new: &ObjectMap, old: &ObjectMap, errors: &mut Errors) {
     }
 }
 
-/// Deadlines only come nearer. Whether to look further.
+/// A deadline may only be shortened. Returns whether further rules apply.
 fn deadline(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) -> bool {
     let at = new.get("activeDeadlineSeconds");
     let before = old.get("activeDeadlineSeconds").opt_int();
@@ -87,7 +87,7 @@ fn gates(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The new spec with all that may change put back has to be the old one.
+/// After all allowed changes are reverted, the new spec must equal the old one.
 fn rest_is_same(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     let (Some(new_map), Some(old_map)) = (spec.value().as_object(), old.value().as_object()) else { return };
     let mut munged = new_map.clone();
@@ -109,7 +109,7 @@ fn rest_is_same(spec: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
         gated(spec, old, &mut munged, errors);
     }
     if !same(&Value::Object(munged), &Value::Object(old_map.clone())) {
-        // Upstream adds a picture of the difference between its internal structs.
+        // Upstream appends the difference of its internal structs.
         errors.forbidden(spec, UPDATABLE);
     }
 }
@@ -122,7 +122,7 @@ fn put(map: &mut Map, name: &str, value: &Value) {
     }
 }
 
-/// While a pod is gated, its wishes about nodes may become narrower.
+/// While a pod is gated, its node constraints may become narrower.
 fn gated(spec: &At<'_, '_>, old: &At<'_, '_>, munged: &mut Map, errors: &mut Errors) {
     let (nodes, old_nodes) = (spec.get("nodeSelector"), old.get("nodeSelector"));
     if !same(nodes.value(), old_nodes.value()) {

@@ -1,4 +1,4 @@
-//! What clients are warned of in valid pods.
+//! Warnings about valid pods.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;
@@ -12,7 +12,7 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     spec(&At::member(object, "spec"), &metadata.get("annotations"), Owner::Pod, remarks);
 }
 
-/// Addresses in a Pod's status.
+/// Warns about addresses in a Pod's status.
 pub fn warn_status(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     let status = At::member(object, "status");
     for list in ["podIPs", "hostIPs"] {

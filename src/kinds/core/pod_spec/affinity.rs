@@ -1,4 +1,4 @@
-//! Which nodes a pod likes, and near which pods it wants to be.
+//! Affinity: on which nodes a pod should run, and near which other pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,11 +49,11 @@ pub fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What values of expressions have to be.
+/// What the values of expressions must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Labels,
-    /// Preferences may name values that no label can have.
+    /// Preferences may contain values that no label can have.
     Any,
 }
 
@@ -123,7 +123,7 @@ fn pod_term(term: &At<'_, '_>, errors: &mut Errors) {
     selector::label_name(&key, errors);
 }
 
-/// Keys whose values are taken from the pod itself: `matchLabelKeys` and `mismatchLabelKeys`.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`, whose values are taken from the pod itself.
 pub fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
     let labels = at.get("labelSelector");
     for name in ["matchLabelKeys", "mismatchLabelKeys"] {
@@ -141,7 +141,7 @@ pub fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
     }
     let (matching, differing) = (at.get("matchLabelKeys"), at.get("mismatchLabelKeys"));
     let mut seen: BTreeSet<&str> = labels.get("matchLabels").entries().map(|(key, _)| key).collect();
-    // Of keys that are there twice the last counts.
+    // Of repeated keys, the last one counts.
     let places: BTreeMap<&str, usize> = matching.texts().zip(0..).collect();
     for requirement in labels.get("matchExpressions").items() {
         let key = requirement.get("key").text();

@@ -1,4 +1,4 @@
-//! Annotations with a meaning of their own, most of them older than the fields that replaced them.
+//! Annotations with a meaning of their own, most of which were replaced by fields.
 
 use crate::gotext;
 use crate::kinds::behavior::rules::at::At;
@@ -6,7 +6,7 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::descending;
 use crate::kinds::core::pod_spec::{scheduling, visit};
 
-/// Marks a pod that a kubelet made from a file.
+/// Marks a pod that a kubelet has made from a file.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 pub const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -84,7 +84,7 @@ fn app_armor(at: &At<'_, '_>, container: &str, spec: &At<'_, '_>, errors: &mut E
     }
 }
 
-/// What an update may not do about them.
+/// Changes that an update may not make to them.
 pub fn changes(new: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
     for (key, value) in old.entries() {
         let at = new.key(key);

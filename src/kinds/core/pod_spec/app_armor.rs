@@ -1,4 +1,4 @@
-//! AppArmor profiles in annotations, which is where they were before they had a field (KEP-24).
+//! AppArmor profiles in annotations, where they were before a field existed (KEP-24).
 
 use crate::fields;
 use crate::fields::ObjectMap;
@@ -9,7 +9,7 @@ pub const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 pub const DEPRECATED: &str = r#"deprecated since v1.30; use the "appArmorProfile" field instead"#;
 
-/// The field that says what an annotation says, if that says anything.
+/// The field that corresponds to an annotation, if its value is known.
 pub fn profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
@@ -21,7 +21,7 @@ pub fn profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Fills in the fields of a new Pod's containers from its annotations (`applyAppArmorVersionSkew`).
+/// Sets the fields of a new Pod's containers from its annotations (`applyAppArmorVersionSkew`).
 pub fn sync(object: &mut ObjectMap, warnings: &Warnings) {
     let annotated = fields::at(object, &["metadata", "annotations"]).and_then(Value::as_object);
     let Some(annotations) =
@@ -65,7 +65,7 @@ fn container_profile(
     }
 }
 
-/// What upstream's validation would take: one that it would not stays where it is.
+/// Whether upstream's validation would accept the profile. One that it would not is not copied.
 fn is_valid(profile: &Value) -> bool {
     const LONGEST: usize = 4095;
     let name = profile.get("localhostProfile").and_then(Value::as_str);

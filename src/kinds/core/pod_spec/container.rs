@@ -1,4 +1,4 @@
-//! Containers: those that run, those before them and those added later.
+//! Containers, init containers and ephemeral containers.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::kinds::core::pod_spec::{env, mount, probe, security};
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 
-/// What containers share.
+/// Facts about the pod that the rules of all containers need.
 pub struct Shared<'v, 'p> {
     pub spec: At<'v, 'p>,
     pub volumes: Known<'v>,
     /// The names of the pod's resource claims.
     pub claims: BTreeSet<&'v str>,
     pub grace: i64,
-    /// Whether users are those of the host.
+    /// Whether the pod uses the host's user namespace.
     pub host_users: bool,
 }
 
@@ -75,7 +75,8 @@ pub fn init_containers(shared: &Shared<'_, '_>, errors: &mut Errors) {
         } else if !name.text().is_empty() {
             names.insert(name.text());
         }
-        // One at a time: they run one after the other. Upstream's errors count each as the first.
+        // Init containers run one after the other, so each has its own set of ports. Upstream's errors give each the
+        // index 0.
         host_ports(&list.index(0).holding(container.value()), &mut BTreeSet::new(), errors);
         let sidecar = policy.text() == "Always";
         if sidecar {
@@ -155,7 +156,7 @@ fn not_for_ephemeral(container: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Images of pods, which templates may still pad.
+/// Rules for images in pods; images in templates may be padded with blanks.
 pub fn trimmed_image(container: &At<'_, '_>, errors: &mut Errors) {
     let image = container.get("image");
     if image.text().trim().len() != image.text().len() {
@@ -207,7 +208,7 @@ fn ports(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// No two containers take the same port of the host.
+/// No two containers may use the same port of the host.
 fn host_ports(container: &At<'_, '_>, seen: &mut BTreeSet<String>, errors: &mut Errors) {
     for port in container.get("ports").items() {
         let host = port.get("hostPort");

@@ -65,7 +65,7 @@ fn env_field(at: &At<'_, '_>, errors: &mut Errors) {
     field_reference(at, &FIELDS, errors);
 }
 
-/// A reference to a field of the pod.
+/// Validates a reference to a field of the pod.
 pub fn field_reference(at: &At<'_, '_>, supported: &[&str], errors: &mut Errors) {
     let version = at.get("apiVersion").text_or("v1");
     let field = at.get("fieldPath");
@@ -92,7 +92,7 @@ pub fn field_reference(at: &At<'_, '_>, supported: &[&str], errors: &mut Errors)
     }
 }
 
-/// Old names become new ones; what cannot be referred to is refused.
+/// The current name of a field; an error if it cannot be referred to.
 fn internal_path<'a>(version: &str, path: &'a str) -> Result<&'a str, String> {
     const KNOWN: [&str; 14] = [
         "metadata.annotations",
@@ -122,7 +122,7 @@ fn internal_path<'a>(version: &str, path: &'a str) -> Result<&'a str, String> {
     }
 }
 
-/// `metadata.labels['key']`.
+/// Splits `metadata.labels['key']` into field and key.
 fn split_subscript(path: &str) -> Option<(&str, &str)> {
     path.strip_suffix("']")?.split_once("['").filter(|(path, _)| !path.is_empty())
 }
@@ -130,11 +130,11 @@ fn split_subscript(path: &str) -> Option<(&str, &str)> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceIn {
     Env,
-    /// Files must say whose resources they mean.
+    /// In a volume, a reference must name the container.
     Volume,
 }
 
-/// A reference to what a container asks for or may have.
+/// Validates a reference to the requests or limits of a container.
 pub fn resource_reference(at: &At<'_, '_>, place: ReferenceIn, errors: &mut Errors) {
     const RESOURCES: [&str; 6] = [
         "limits.cpu",
@@ -207,7 +207,7 @@ fn file_reference(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// All variables of a config map or a secret at once.
+/// Validates sources of all variables of a ConfigMap or Secret.
 pub fn env_from(list: &At<'_, '_>, errors: &mut Errors) {
     for source in list.items() {
         let prefix = source.get("prefix");
@@ -236,7 +236,7 @@ fn referred_name(name: &At<'_, '_>, errors: &mut Errors) {
         errors.required(name, "");
         return;
     }
-    // Upstream takes it for the prefix of a name: a last dash is fine.
+    // Upstream validates a prefix, which may end with a dash.
     let masked = match text.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => format!("{stem}a"),
         _ => text.to_owned(),

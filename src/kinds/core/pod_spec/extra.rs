@@ -1,4 +1,4 @@
-//! Rules between distant parts of a pod.
+//! Rules that connect distant parts of a pod.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::kinds::core::pod_spec::annotation::{APP_ARMOR, SECCOMP_CONTAINER, SEC
 use crate::kinds::core::pod_spec::visit;
 use crate::tree::Value;
 
-/// Annotations that fields replaced have to agree with those fields.
+/// Annotations that were replaced by fields must agree with the fields.
 pub fn annotations_match(annotations: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     if annotations.is_empty() {
         return;
@@ -80,10 +80,10 @@ pub fn scheduling_group(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Variables from files need a volume that containers write to.
+/// Variables from files need a volume to which containers can write.
 pub fn file_references(spec: &At<'_, '_>, errors: &mut Errors) {
     let volumes = spec.get("volumes");
-    // Of equal names the last counts.
+    // Of equal names, the last counts.
     let by_name: BTreeMap<&str, &Value> =
         volumes.items().map(|volume| (volume.get("name").text(), volume.value())).collect();
     visit(spec, &mut |container| {

@@ -1,4 +1,4 @@
-//! Where containers see volumes.
+//! Where containers mount volumes.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::path_text::{descending, has_backsteps};
 use crate::kinds::core::pod_spec::volume::Known;
 
-/// `volumeMounts` of a container.
+/// Validates `volumeMounts` of a container.
 pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
     let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
     let (device_names, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
@@ -37,7 +37,7 @@ pub fn mounts(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) 
     }
 }
 
-/// Upstream's errors name the list, not the mount, in all but one case.
+/// Validates paths within a volume. Upstream's errors name the list instead of the mount, except in one case.
 fn sub_paths(mount: &At<'_, '_>, list: &At<'_, '_>, errors: &mut Errors) {
     let (path, expression) = (mount.get("subPath").text(), mount.get("subPathExpr"));
     if !path.is_empty() {
@@ -76,7 +76,7 @@ fn propagation(mount: &At<'_, '_>, list: &At<'_, '_>, container: &At<'_, '_>, er
     }
 }
 
-/// `volumeDevices` of a container.
+/// Validates `volumeDevices` of a container.
 pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors) {
     let mounts = container.get("volumeMounts");
     let (mount_names, mount_paths) = (texts(&mounts, "name"), texts(&mounts, "mountPath"));
@@ -122,7 +122,7 @@ pub fn devices(container: &At<'_, '_>, volumes: &Known<'_>, errors: &mut Errors)
     }
 }
 
-/// A field of all elements.
+/// The values of a field in all elements.
 fn texts<'v>(list: &At<'v, '_>, field: &str) -> BTreeSet<&'v str> {
     list.items().map(|item| item.get(field).text()).collect()
 }

@@ -1,4 +1,4 @@
-//! Names, resolvers and ports of a pod in its network.
+//! Names, resolvers and ports of a pod.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub fn dns(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// On the host's network a container listens where the host does.
+/// On the host's network, a container's port and host port must be equal.
 pub fn host_network_ports(spec: &At<'_, '_>, errors: &mut Errors) {
     if !spec.get("hostNetwork").flag() {
         return;
@@ -60,7 +60,7 @@ pub fn host_network_ports(spec: &At<'_, '_>, errors: &mut Errors) {
     for container in spec.get("containers").items() {
         for port in container.get("ports").items() {
             let host = port.get("hostPort");
-            // Defaulting gives pods and templates the container's port where they say nothing.
+            // The default host port is the container's port.
             if host.int() != 0 && host.int() != port.get("containerPort").int() {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 errors.invalid(&host, host.int(), why);
@@ -69,7 +69,7 @@ pub fn host_network_ports(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Without the host's users its other namespaces are closed.
+/// Without the host's user namespace, a pod cannot use other namespaces of the host.
 pub fn host_users(spec: &At<'_, '_>, errors: &mut Errors) {
     if spec.get("hostUsers").opt_flag() != Some(false) {
         return;
@@ -103,7 +103,7 @@ pub fn host_name(spec: &At<'_, '_>, errors: &mut Errors) {
     errors.invalid_each(&name, text, dns1123_subdomain(text));
 }
 
-/// `hostname` and `subdomain`, which stateful sets set themselves.
+/// Validates `hostname` and `subdomain`, which stateful sets set themselves.
 pub fn names(spec: &At<'_, '_>, errors: &mut Errors) {
     for name in ["hostname", "subdomain"] {
         let at = spec.get(name);

@@ -1,10 +1,10 @@
-//! Probes and hooks of containers.
+//! Probes and lifecycle hooks of containers.
 
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 use crate::kinds::behavior::rules::format::{header_name, port_name};
 
-/// What `stopSignal` may say on Linux.
+/// The values of `stopSignal` on Linux.
 const SIGNALS: [&str; 65] = [
     "SIGABRT",
     "SIGALRM",
@@ -73,7 +73,7 @@ const SIGNALS: [&str; 65] = [
     "SIGXFSZ",
 ];
 
-/// Probes of a container that runs for long. `grace` is the pod's period of termination.
+/// Validates the probes of a long-running container. `grace` is the pod's termination grace period.
 pub fn probes(container: &At<'_, '_>, grace: i64, errors: &mut Errors) {
     for (name, succeeds_once) in [("livenessProbe", true), ("readinessProbe", false), ("startupProbe", true)]
     {
@@ -84,7 +84,7 @@ pub fn probes(container: &At<'_, '_>, grace: i64, errors: &mut Errors) {
         probe(&at, grace, errors);
         if succeeds_once {
             let threshold = at.get("successThreshold");
-            // Zero becomes one by defaulting.
+            // The default replaces zero by one.
             if !matches!(threshold.int(), 0 | 1) {
                 errors.invalid(&threshold, threshold.int(), "must be 1");
             }
@@ -132,7 +132,7 @@ fn handler(at: &At<'_, '_>, kinds: &[&str], grace: i64, errors: &mut Errors) {
 }
 
 fn http_get(at: &At<'_, '_>, errors: &mut Errors) {
-    // An empty path becomes / by defaulting.
+    // The default replaces an empty path by /.
     port_or_name(&at.get("port"), errors);
     let scheme = at.get("scheme");
     errors.one_of(&scheme, scheme.text_or("HTTP"), &["HTTP", "HTTPS"]);
@@ -143,7 +143,7 @@ fn http_get(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A number or a name of a port.
+/// Validates a number or name of a port.
 pub fn port_or_name(at: &At<'_, '_>, errors: &mut Errors) {
     match at.opt_text() {
         Some(name) => errors.invalid_each(at, name, port_name(name)),
@@ -159,7 +159,7 @@ fn sleep(at: &At<'_, '_>, grace: i64, errors: &mut Errors) {
     }
 }
 
-/// Hooks of a container; `os` is what the pod says it runs on.
+/// Validates the lifecycle hooks of a container; `os` is the pod's operating system.
 pub fn lifecycle(at: &At<'_, '_>, grace: i64, os: &At<'_, '_>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         let hook = at.get(name);

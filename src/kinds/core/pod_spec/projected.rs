@@ -1,4 +1,4 @@
-//! Volumes made of several sources.
+//! Projected volumes, which have several sources.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::kinds::certificates::shared::{bundle_name, signer};
 use crate::kinds::core::pod_spec::volume::{downward_file, key_to_path};
 use crate::kinds::core::volume_source::require;
 
-/// The paths that sources take.
+/// The paths that are already taken.
 #[derive(Default)]
 struct Paths<'v>(BTreeSet<&'v str>);
 
 impl<'v> Paths<'v> {
-    /// `named` is what upstream shows of a clash.
+    /// Takes a path. `named` is the value that upstream shows if the path is taken.
     fn take(&mut self, volume: &At<'_, '_>, path: &'v str, named: &str, errors: &mut Errors) {
         if !self.0.insert(path) {
             errors.invalid(volume, named, "conflicting duplicate paths");
@@ -83,7 +83,7 @@ fn token<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, _: &mut Paths<'v>, errors: &m
     if number > 1 << 32 {
         errors.invalid(&seconds, number, "may not specify a duration larger than 2^32 seconds");
     }
-    // Where upstream says it is.
+    // Upstream reports errors at this place.
     let place = volume.get("path");
     match at.get("path").text() {
         "" => errors.required(&place, ""),
@@ -144,7 +144,7 @@ fn certificate<'v>(at: &At<'v, '_>, volume: &At<'v, '_>, paths: &mut Paths<'v>, 
     }
 }
 
-/// A day for signers of Kubernetes' own, a quarter of a year for others.
+/// The longest lifetime: a day for signers of Kubernetes itself, a quarter of a year for others.
 fn expiration(at: &At<'_, '_>, errors: &mut Errors) {
     let seconds = at.get("maxExpirationSeconds");
     let Some(number) = seconds.opt_int() else { return };

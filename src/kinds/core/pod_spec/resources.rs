@@ -1,4 +1,4 @@
-//! Resources of a pod as a whole.
+//! Resources of a whole pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::quantity;
 
 pub fn overhead(map: &At<'_, '_>, errors: &mut Errors) {
     for (name, at) in map.entries() {
-        // Upstream checks them as if they were limits, and says so.
+        // Upstream validates them as limits, and its errors say so.
         let limits = map.get("limits");
         let place = limits.key(name).holding(at.value());
         resource::container_name(&place, name, errors);
@@ -33,7 +33,7 @@ pub fn validate(spec: &At<'_, '_>, claims: &BTreeSet<&str>, errors: &mut Errors)
     consistent(spec, &at, errors);
 }
 
-/// A pod cannot ask for less than its containers do.
+/// A pod's own request must not be less than the sum of its containers'.
 fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
     for (field, only_huge) in [("requests", false), ("limits", true)] {
         let own = at.get(field);
@@ -55,7 +55,7 @@ fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
         for (name, limit) in container.dig(&["resources", "limits"]).entries() {
             let pod = limits.key(name);
             if pod.is_set() && resource::nanos(&limit) > resource::nanos(&pod) {
-                // Where upstream says it is.
+                // Upstream reports errors at this place.
                 let containers = at.get("containers");
                 let (place, index) = (containers.path().to_string(), container.path().to_string());
                 let index = index.rsplit_once('[').map_or("", |(_, rest)| rest);
@@ -68,7 +68,7 @@ fn consistent(spec: &At<'_, '_>, at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What all containers ask for together: those that run at once, or one that runs before them.
+/// The sum of all containers: of those that run side by side, or of an init container if that is larger.
 fn sums<'v>(spec: &At<'v, '_>, field: &str) -> BTreeMap<&'v str, i128> {
     let mut running: BTreeMap<&str, i128> = BTreeMap::new();
     let path = ["resources", field];
@@ -103,7 +103,7 @@ fn sums<'v>(spec: &At<'v, '_>, field: &str) -> BTreeMap<&'v str, i128> {
     running
 }
 
-/// A sum as Go prints it, in powers of 1024 if the amounts were.
+/// A sum as Go prints it; with binary suffixes if the amounts had them.
 fn shown(nanos: i128, binary: bool) -> String {
     const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     const UNIT: i128 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Tolerations, spreading, gates and other things that schedulers look at.
+//! Tolerations, topology spread, scheduling gates and resource claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub fn tolerations(list: &At<'_, '_>, errors: &mut Errors) {
                     errors.invalid(&operator, value, "value must be empty when `operator` is 'Exists'");
                 }
             }
-            // Behind a gate that is closed in v1.37.
+            // Their feature gate is off in v1.37.
             other @ ("Lt" | "Gt") => errors.not_supported(&operator, other, &["Equal", "Exists", "Lt", "Gt"]),
             other => errors.not_supported(&operator, other, &["Equal", "Exists"]),
         }
@@ -52,7 +52,7 @@ pub fn topology_spread<'v>(list: &At<'v, '_>, errors: &mut Errors) {
     let pair = |constraint: At<'v, '_>| {
         (constraint.get("topologyKey").text(), constraint.get("whenUnsatisfiable").text())
     };
-    // Where each pair is seen last.
+    // The last index of each pair.
     let last: BTreeMap<(&str, &str), usize> = list.items().map(pair).zip(0..).collect();
     for (index, constraint) in list.items().enumerate() {
         errors.positive(&constraint.get("maxSkew"));
@@ -104,7 +104,7 @@ pub fn scheduling_gates(list: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The pod's claims of devices. Returns their names.
+/// Validates the pod's claims of devices. Returns their names.
 pub fn resource_claims<'v>(list: &At<'v, '_>, mirror: bool, errors: &mut Errors) -> BTreeSet<&'v str> {
     let mut seen = BTreeSet::new();
     for claim in list.items() {

@@ -43,7 +43,7 @@ fn escalation(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream prints its internal struct here: the fields in its order, under its names.
+/// The security context as upstream prints its internal struct: fields with its names, in its order.
 fn internal(at: &At<'_, '_>) -> Verbatim {
     const FIELDS: [(&str, &str); 12] = [
         ("Capabilities", "capabilities"),
@@ -82,7 +82,7 @@ fn ids(at: &At<'_, '_>, names: &[&str], errors: &mut Errors) {
     }
 }
 
-/// The part of `securityContext` of a pod; `spec` holds what upstream counts to it besides.
+/// Validates a pod's `securityContext`; `spec` has further fields that upstream counts to it.
 pub fn pod(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     ids(at, &["fsGroup", "runAsUser", "runAsGroup"], errors);
     for group in at.get("supplementalGroups").items() {
@@ -149,9 +149,9 @@ enum Namespace {
     Ipc,
 }
 
-/// Which namespace of the kernel a setting belongs to (component-helpers `sysctl.GetNamespace`).
+/// The kernel namespace to which a setting belongs (component-helpers `sysctl.GetNamespace`).
 fn sysctl_namespace(name: &str) -> Option<Namespace> {
-    // Either separator may stand first; the other then belongs to the name.
+    // The first separator decides; the other one then belongs to the name.
     let name = match name.find(['.', '/']) {
         Some(at) if name.as_bytes()[at] == b'/' => name
             .chars()

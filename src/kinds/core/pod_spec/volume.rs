@@ -1,4 +1,4 @@
-//! Volumes of pods: names, and which one of the sources.
+//! Volumes of pods: names and sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -13,10 +13,10 @@ use crate::kinds::core::pod_spec::{Owner, projected};
 use crate::kinds::core::{persistent_volume_claim, volume_source};
 use crate::tree::Value;
 
-/// The volumes without errors: names and definitions.
+/// The definitions of valid volumes, by name.
 pub type Known<'v> = BTreeMap<&'v str, &'v Value>;
 
-/// Whose volume it is.
+/// A volume and the owner of its spec.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     volume: &'a str,
@@ -25,8 +25,8 @@ struct Place<'a> {
 
 type Rule = fn(&At<'_, '_>, Place<'_>, &mut Errors);
 
-/// What a volume can be of, in the order in which upstream looks. The second name is the one in errors about a second
-/// source, where it is another.
+/// The possible sources, in the order in which upstream checks them. The second name is used in errors about a second
+/// source.
 const SOURCES: [(&str, &str, Rule); 30] = [
     ("emptyDir", "emptyDir", |at, _, errors| empty_dir(at, errors)),
     ("hostPath", "hostPath", |at, _, errors| volume_source::host_path(at, errors)),
@@ -68,7 +68,7 @@ const SOURCES: [(&str, &str, Rule); 30] = [
     ("image", "image", image),
 ];
 
-/// All volumes of a pod.
+/// Validates all volumes of a pod. Returns the valid ones.
 pub fn volumes<'v>(list: &At<'v, '_>, owner: Owner<'v>, errors: &mut Errors) -> Known<'v> {
     let mut known = Known::new();
     let claims = if let Owner::StatefulTemplate(claims) = owner { claims } else { &[] };
@@ -134,10 +134,10 @@ fn validate_source(volume: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
             volume_source::iscsi_name_fits(&at, &volume.get("name"), place.volume, errors);
         }
     }
-    // Defaulting makes a volume of nothing an empty directory.
+    // The default is an empty directory.
 }
 
-/// A pod cannot use a claim that is made for another of its volumes.
+/// A pod cannot refer to a claim that is created for another of its volumes.
 fn claimed_twice(volume: &At<'_, '_>, ephemeral: &BTreeSet<&str>, owner: Owner<'_>, errors: &mut Errors) {
     let claim = volume.dig(&["persistentVolumeClaim", "claimName"]);
     let (Owner::Pod(name), Some(text)) = (owner, claim.opt_text()) else { return };
@@ -157,7 +157,7 @@ fn empty_dir(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Files from a secret or a config map.
+/// Validates files from a Secret or ConfigMap.
 fn files(at: &At<'_, '_>, name: &str, errors: &mut Errors) {
     volume_source::require(at, &[name], errors);
     mode(&at.get("defaultMode"), errors);
@@ -179,7 +179,8 @@ fn downward(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream's errors do not tell which file: `file` stands in the place of the list's parent.
+/// Validates a file with a field's value. Upstream's errors do not tell which file: `file` has the path of the list's
+/// parent.
 pub fn downward_file(file: &At<'_, '_>, errors: &mut Errors) {
     let path = file.get("path");
     volume_source::require(file, &["path"], errors);
@@ -247,6 +248,6 @@ fn image(at: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
     }
     let policy = at.get("pullPolicy");
     let supported = ["Always", "IfNotPresent", "Never"];
-    // Defaulting fills in an empty one.
+    // The default replaces an empty policy.
     errors.one_of(&policy, policy.text_or("IfNotPresent"), &supported);
 }

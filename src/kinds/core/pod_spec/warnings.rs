@@ -1,4 +1,4 @@
-//! What clients are warned of in specs of pods (`pkg/api/pod/warnings.go`).
+//! Warnings about pod specs (`pkg/api/pod/warnings.go`).
 
 pub mod overlaps;
 pub mod ports;
@@ -24,7 +24,7 @@ const SYSCTLS: &str = r#"non-functional in v1.11+; use the "sysctls" field inste
 
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Annotations that do nothing any more.
+/// Annotations without an effect.
 const ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -34,7 +34,7 @@ const ANNOTATIONS: [(&str, &str); 3] = [
     ("security.alpha.kubernetes.io/unsafe-sysctls", SYSCTLS),
 ];
 
-/// Whose spec it is: what is said of Pods' own profiles of AppArmor is [`app_armor`]'s.
+/// The owner of a spec. For Pods, [`app_armor`] gives the warnings about AppArmor profiles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     Pod,
@@ -127,7 +127,7 @@ fn has_selector(at: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     }
 }
 
-/// Items of a list that say the same as an earlier one.
+/// Warns about list items that have the same value as an earlier one.
 fn repeated(list: &At<'_, '_>, name: &str, remarks: &mut Remarks<'_>) {
     let mut seen = HashSet::with_capacity(list.len());
     for item in list.items() {
@@ -172,7 +172,7 @@ fn security_annotations(
     }
 }
 
-/// A variable that is set again without mentioning what it was before.
+/// Warns about variables that are set again without a reference to their earlier value.
 fn hidden_variables(variables: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     let mut names = HashSet::with_capacity(variables.len());
     for variable in variables.items() {
@@ -191,7 +191,7 @@ fn hidden_variables(variables: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     }
 }
 
-/// All containers, in the order in which upstream visits them.
+/// Visits all containers in upstream's order.
 pub fn each_container<'v>(spec: &At<'v, '_>, visitor: &mut dyn FnMut(&At<'v, '_>)) {
     for name in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.get(name).items() {

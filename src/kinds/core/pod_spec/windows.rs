@@ -1,4 +1,4 @@
-//! What Windows adds to security contexts, and what it does not know.
+//! Security contexts on Windows, and fields that Windows does not support.
 
 use crate::kinds::behavior::format::dns1123_subdomain;
 use crate::kinds::behavior::rules::at::At;
@@ -30,7 +30,7 @@ pub fn options(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// `user` or `domain\user`.
+/// Validates a user name: `user` or `domain\user`.
 fn user_name(at: &At<'_, '_>, text: &str, errors: &mut Errors) {
     let mut refuse = |why: &str| errors.invalid(at, text, &format!("runAsUserName{why}"));
     if text.is_empty() {
@@ -82,7 +82,7 @@ fn is_domain(domain: &str) -> bool {
     domain.split('.').all(label)
 }
 
-/// Containers that are processes of the host: all of them or none.
+/// HostProcess containers: all containers of a pod must be, or none.
 pub fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
     let path = ["securityContext", "windowsOptions", "hostProcess"];
     let pod = spec.dig(&path).opt_flag();
@@ -113,7 +113,7 @@ pub fn host_process(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The operating system that a pod says it needs, and what that system does not know.
+/// Validates the pod's operating system, and refuses fields that it does not support.
 pub fn operating_system(spec: &At<'_, '_>, errors: &mut Errors) {
     let os = spec.get("os");
     if !os.is_set() {

@@ -1,5 +1,5 @@
-//! Kinds whose labels, if they say nothing, are those of their template: upstream's defaulting sees them again when it reads
-//! what the kind's strategy has made of them (`SetDefaults_Job`, `SetDefaults_ReplicationController`).
+//! Kinds whose labels default to those of their template. Upstream's defaults apply again when it reads what the kind's
+//! strategy has made (`SetDefaults_Job`, `SetDefaults_ReplicationController`).
 
 use crate::fields;
 use crate::fields::ObjectMap;

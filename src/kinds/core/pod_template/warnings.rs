@@ -1,4 +1,4 @@
-//! What clients are warned of in kinds that hold a template of pods.
+//! Warnings about kinds that contain a pod template.
 
 use crate::fields;
 use crate::fields::ObjectMap;
@@ -17,7 +17,7 @@ pub fn named_template(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     template(object, remarks);
 }
 
-/// Of a new version only what may be new.
+/// Warns about a new version, unless its spec is unchanged.
 pub fn template_update(new: &ObjectMap, old: &ObjectMap, remarks: &mut Remarks<'_>) {
     if changed(new, old, &["metadata", "generation"]) {
         template(new, remarks);

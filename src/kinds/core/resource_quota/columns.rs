@@ -36,7 +36,7 @@ impl Counted {
     }
 }
 
-/// `pods: 2/10, services: 0/5`.
+/// The text of a cell: `pods: 2/10, services: 0/5`.
 fn quota(status: &Value, counted: Counted) -> String {
     let hard = status["hard"].as_object().into_iter().flatten();
     let mut bounds: Vec<(&Text, &Value)> =

@@ -1,4 +1,4 @@
-//! What clients are warned of in quotas: requests that are larger than limits.
+//! Warnings about quotas whose requests are larger than their limits.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     let hard = spec.get("hard");
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
         let (requests, limits) = (format!("requests.{name}"), format!("limits.{name}"));
-        // These two are also called by their bare names.
+        // The requests of these two also have names without a prefix.
         let bare = matches!(name, "cpu" | "memory") && !hard.key(&requests).is_set();
         let requests = if bare { name } else { &requests };
         let (request, limit) = (hard.key(requests), hard.key(&limits));

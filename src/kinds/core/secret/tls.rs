@@ -33,7 +33,7 @@ pub fn warn(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     }
 }
 
-/// Go's words on what is wrong with the pair.
+/// Checks a certificate and its key. The error is Go's text.
 fn pair(certificates: &[Pem], keys: &[Pem]) -> Result<(), String> {
     let certificate = first_certificate(certificates)?;
     let key = first_key(keys)?;
@@ -42,7 +42,7 @@ fn pair(certificates: &[Pem], keys: &[Pem]) -> Result<(), String> {
     };
     let public = certificate.public_key();
     let Some(signing) = readable(key) else {
-        // Curves and lengths that Go takes and this library does not are not judged.
+        // Keys that Go supports and this library does not are accepted.
         let der = x509_parser::der_parser::parse_der(key.contents());
         return if der.is_ok() { Ok(()) } else { Err("tls: failed to parse private key".to_owned()) };
     };
@@ -109,7 +109,7 @@ fn tags(blocks: &[Pem]) -> String {
     format!("[{}]", tags.join(" "))
 }
 
-/// Go tries all three forms, whatever the block is called.
+/// Parses a key. Go tries all three forms, whatever the block's label is.
 fn readable(key: &Pem) -> Option<std::sync::Arc<dyn rustls::sign::SigningKey>> {
     let der = key.contents();
     let forms = [

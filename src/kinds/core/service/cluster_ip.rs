@@ -1,4 +1,4 @@
-//! The addresses of a service, and of which families they are.
+//! The addresses of a service and their IP families.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub fn is_headless(spec: &At<'_, '_>) -> bool {
     addresses(spec) == ["None"]
 }
 
-/// Where the list is not given, upstream makes it of the single address.
+/// The addresses. If the list is absent, upstream makes it from the single address.
 pub fn addresses<'v>(spec: &At<'v, '_>) -> Vec<&'v str> {
     let list: Vec<&str> = spec.get("clusterIPs").texts().collect();
     match spec.get("clusterIP").text() {
@@ -86,7 +86,7 @@ fn families(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What an update may not do. Addresses that it leaves out stay.
+/// Changes that an update may not make. Addresses that it leaves out stay.
 pub fn changes(service: &Service<'_>, old: &At<'_, '_>, errors: &mut Errors) {
     let spec = &service.spec;
     if [spec, old].iter().any(|spec| kind(spec) == "ExternalName") {

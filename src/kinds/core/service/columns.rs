@@ -38,7 +38,7 @@ fn cells(service: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Upstream fills `clusterIPs` of objects that only have the older field when it reads them.
+/// The first address. Upstream sets `clusterIPs` when it reads an object that has only the older field.
 fn cluster_ip(spec: &Value) -> &str {
     let first = &spec["clusterIPs"][0];
     if first.is_string() { text(first) } else { text_or(&spec["clusterIP"], "<none>") }
@@ -59,7 +59,7 @@ fn external_ip(service: &Value) -> String {
     if addresses.is_empty() { empty.to_owned() } else { addresses }
 }
 
-/// The distinct addresses of a load balancer status: IPs, or host names where there is no IP.
+/// The distinct addresses in a load balancer's status: IPs, or host names where there is no IP.
 pub fn load_balancer_addresses(load_balancer: &Value) -> BTreeSet<&str> {
     list(&load_balancer["ingress"])
         .iter()

@@ -1,4 +1,4 @@
-//! Where load balancers listen, as statuses tell.
+//! The status of load balancers: their addresses and ports.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub fn service_status(at: &At<'_, '_>, old: &At<'_, '_>, kind: &str, errors: &mu
         let (address, mode) = (place.get("ip"), place.get("ipMode"));
         listed_address(&address, &known, errors);
         match mode.opt_text() {
-            // Defaulting says VIP.
+            // The default is VIP.
             None => {}
             Some(_) if address.text().is_empty() => {
                 errors.forbidden(&mode, "may not be specified when `ip` is not set");
@@ -66,12 +66,12 @@ pub fn not_an_address(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The status of Services and Ingresses.
+/// Warns about the status of Services and Ingresses.
 pub fn warn_status(object: &ObjectMap, remarks: &mut Remarks<'_>) {
     let status = At::member(object, "status");
     for (index, ingress) in status.dig(&["loadBalancer", "ingress"]).items().enumerate() {
         let list = status.dig(&["loadBalancer", "ingress"]);
-        // Upstream names the place, not the field in it.
+        // Upstream names the list's item, not the field in it.
         address(&list.index(index).holding(ingress.get("ip").value()), remarks);
     }
 }

@@ -1,5 +1,5 @@
-//! What the next version of a Service takes over from the last, and what goes with its type
-//! (`patchAllocatedValues`, `normalizeClusterIPs` and `dropTypeDependentFields` of upstream's).
+//! What a new version of a Service inherits from the old one, and what is dropped with its type (upstream's
+//! `patchAllocatedValues`, `normalizeClusterIPs` and `dropTypeDependentFields`).
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::fields;
 use crate::fields::ObjectMap;
 use crate::tree::{Value, json};
 
-/// The singular says it all when a Service is new.
+/// In a new Service, `clusterIPs` follows from `clusterIP` if it is absent.
 pub fn begin_create(service: &mut ObjectMap) {
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
     if has(spec, "clusterIP") && !has(spec, "clusterIPs") {
@@ -16,7 +16,7 @@ pub fn begin_create(service: &mut ObjectMap) {
     }
 }
 
-/// What was allocated is there before anybody looks at the new version.
+/// Allocated values are restored before anything else sees the new version.
 pub fn begin_update(new: &mut ObjectMap, old: &ObjectMap) {
     if let (Some(Value::Object(new)), Some(old)) = (new.get_mut("spec"), fields::object(old, "spec")) {
         take_over(new, old);
@@ -30,7 +30,7 @@ pub fn prepare_update(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// Whether a Service has use for something.
+/// Whether a Service needs something.
 type Needs = fn(&ObjectMap) -> bool;
 
 fn drop_what_the_type_had(new: &mut ObjectMap, old: &ObjectMap) {
@@ -57,7 +57,7 @@ fn drop_what_the_type_had(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// Who leaves out what was allocated does not mean to lose it.
+/// Restores allocated values that the client has left out: it does not mean to release them.
 fn take_over(new: &mut ObjectMap, old: &ObjectMap) {
     if has_addresses(old) && has_addresses(new) {
         for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
@@ -85,7 +85,7 @@ fn take_over(new: &mut ObjectMap, old: &ObjectMap) {
     }
 }
 
-/// Older clients know the singular only.
+/// Follows changes of `clusterIP` by clients that do not know `clusterIPs`.
 fn normalize(new: &mut ObjectMap, old: &ObjectMap) {
     let same = new.get("clusterIPs") == old.get("clusterIPs");
     let (before, now) = (fields::text(old, &["clusterIP"]), fields::text(new, &["clusterIP"]).to_owned());
@@ -112,7 +112,7 @@ fn kind(spec: &ObjectMap) -> &str {
     fields::text(spec, &["type"])
 }
 
-/// Whether Services of the type have addresses at all; `None` is one too.
+/// Whether Services of the type have addresses, of which `None` is one.
 pub fn has_addresses(spec: &ObjectMap) -> bool {
     kind(spec) != "ExternalName"
 }
@@ -129,7 +129,7 @@ fn is_reachable(spec: &ObjectMap) -> bool {
     has_node_ports(spec) || kind(spec) == "ClusterIP" && !fields::items(spec, &["externalIPs"]).is_empty()
 }
 
-/// Whether a balancer asks nodes if they have pods of the Service.
+/// Whether a load balancer asks nodes whether they have pods of the Service.
 pub fn checks_health(spec: &ObjectMap) -> bool {
     is_balanced(spec) && fields::text(spec, &["externalTrafficPolicy"]) == "Local"
 }

@@ -1,4 +1,4 @@
-//! What clients are warned of in valid Services.
+//! Warnings about valid Services.
 
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::rules::at::At;

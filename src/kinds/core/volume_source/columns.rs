@@ -4,7 +4,7 @@ use crate::kinds::behavior::columns::cell::{deleting, list, optional_text, scala
 use crate::kinds::behavior::columns::text::join;
 use crate::tree::Value;
 
-/// Still wins over the field where it is set.
+/// The annotation takes precedence over the field.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Access modes and their short names, in the order of the cell.

@@ -1,10 +1,10 @@
-//! Sources of volumes that nobody serves any more.
+//! Warnings about volume sources that are not supported any more.
 
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::Remarks;
 use crate::kinds::core::persistent_volume_claim::requests;
 
-/// Sources that nobody serves any more, and what upstream says of them.
+/// Unsupported sources, and upstream's texts.
 pub const OF_PODS: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -17,9 +17,9 @@ pub const OF_PODS: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// A volume of a Pod.
+/// Warns about a volume of a Pod.
 pub fn source(volume: &At<'_, '_>, remarks: &mut Remarks<'_>) {
-    // Nearly all volumes are of other sorts: a look at each of their few members is enough.
+    // Nearly all volumes have other sources, so their few members are compared with the table.
     let old = volume.value().as_object().into_iter().flatten();
     for (name, why) in old.filter_map(|(name, _)| OF_PODS.iter().find(|(known, _)| known == name)) {
         let source = volume.get(name);
@@ -33,7 +33,7 @@ pub fn source(volume: &At<'_, '_>, remarks: &mut Remarks<'_>) {
     }
 }
 
-/// One name is written otherwise in upstream's words than in its API.
+/// The name in upstream's warnings, which in one case differs from the API's.
 pub fn spelled(name: &str) -> &str {
     if name == "storageos" { "storageOS" } else { name }
 }

@@ -1,4 +1,4 @@
-//! Endpoints' `deprecatedTopology`, which `v1` cannot write (`dropTopologyOnV1` of
+//! Endpoints' `deprecatedTopology`, which cannot be written in `v1` (`dropTopologyOnV1` of
 //! `pkg/registry/discovery/endpointslice/strategy.go`).
 
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ impl Hooks for SliceHooks {
         drop_new(object, None);
     }
 
-    /// Upstream counts what it then drops.
+    /// Upstream drops the field only after it was counted as a change of the generation.
     fn finish_update(&self, new: &mut ObjectMap, old: &ObjectMap) {
         drop_new(new, Some(old));
     }
@@ -26,8 +26,8 @@ const FIELD: &str = "deprecatedTopology";
 
 const HOST: &str = "kubernetes.io/hostname";
 
-/// It stays while the endpoints are what they were; where they are not, a node that was named there before moves to the
-/// field that names it now.
+/// Drops the field unless the endpoints are unchanged. If they have changed, a node named in the field moves to
+/// `nodeName`.
 fn drop_new(new: &mut ObjectMap, old: Option<&ObjectMap>) {
     let stored = old.map(|old| fields::items(old, &["endpoints"])).unwrap_or_default();
     if old.is_some() && fields::items(new, &["endpoints"]) == stored {

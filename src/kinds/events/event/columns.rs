@@ -42,7 +42,7 @@ fn cells(event: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// The field by its name in the core group, else by its name in `events.k8s.io`.
+/// The field by its name in the core group, otherwise by its name in `events.k8s.io`.
 fn either<'a>(event: &'a Value, core: &str, events: &str) -> &'a Value {
     if event[core].is_null() { &event[events] } else { &event[core] }
 }

@@ -1,4 +1,4 @@
-//! What a claim has been given.
+//! The status of a claim: the devices allocated to it.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ pub fn allocation(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Erro
             name::uuid(&result.get("shareID"), errors);
         }
     });
-    // Those of the class and those of the claim.
+    // Configurations come from the class and from the claim.
     each(&devices.get("config"), 2 * CONFIGURATIONS, errors, |config, errors| {
         let source = config.get("source");
         match source.text() {
@@ -106,7 +106,7 @@ pub fn allocation(at: &At<'_, '_>, requests: Requests<'_, '_>, errors: &mut Erro
     }
 }
 
-/// Which device it is.
+/// The identity of a device.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Device([String; 4]);
 
@@ -117,7 +117,7 @@ impl Device {
 }
 
 impl Shown for Device {
-    /// As upstream prints its internal struct.
+    /// The form in which upstream prints its internal struct.
     fn show(&self) -> String {
         let [driver, pool, device, share] = self.0.each_ref().map(|text| gotext::json(&text.as_str().into()));
         format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{device},\"ShareID\":{share}}}")

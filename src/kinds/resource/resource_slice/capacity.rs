@@ -1,4 +1,4 @@
-//! How much of something a device has, and in which portions it is given.
+//! The capacity of a device, and the portions in which it is allocated.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ const COUNTERS: usize = 32;
 
 const OPTIONS: usize = 10;
 
-/// `shared` devices are given to several at once, in portions.
+/// Validates a capacity. `shared` devices can be allocated to several claims, in portions.
 pub fn validate(at: &At<'_, '_>, shared: bool, errors: &mut Errors) {
     let policy = at.get("requestPolicy");
     if !policy.is_set() {
@@ -57,7 +57,7 @@ pub fn options(list: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, erro
             }
         }
         for (index, option) in list.items().enumerate() {
-            // Upstream compares them in whole units.
+            // Upstream compares amounts in whole units.
             let key = units(amounts[index]);
             if amounts[..index].iter().any(|before| units(*before) == key) {
                 errors.duplicate(&option, &*key.to_string());
@@ -97,7 +97,7 @@ pub fn range(at: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: 
     }
     for value in [Some(*default), max.is_set().then_some(max)].into_iter().flatten() {
         let (distance, width) = (units(nanos(&value)) - units(nanos(&min)), units(nanos(&step)));
-        // Upstream divides, and fails where the step is nothing.
+        // Upstream divides by the step, and fails if it is zero.
         if width.cmp(&0) != Ordering::Equal && distance % width != 0 {
             let why = format!("value is not a multiple of a given step ({one}) from ({least})");
             errors.invalid(&step, &*shown(&value), &why);
@@ -105,7 +105,7 @@ pub fn range(at: &At<'_, '_>, default: &At<'_, '_>, total: &At<'_, '_>, errors: 
     }
 }
 
-/// What several devices share, by name.
+/// Validates the counters that several devices share, by name.
 pub fn counters(map: &At<'_, '_>, errors: &mut Errors) {
     if map.is_empty() {
         return errors.required(map, "");

@@ -28,7 +28,7 @@ const BINDING_CONDITIONS: usize = 4;
 
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
-/// Whether it has what makes lists of devices shorter.
+/// Whether the device uses features that reduce the permitted number of devices in a slice.
 pub fn is_advanced(device: &At<'_, '_>) -> bool {
     let listed = |(_, attribute): (&str, At<'_, '_>)| LISTS.iter().any(|list| attribute.get(list).is_set());
     !device.get("taints").is_empty()
@@ -73,7 +73,7 @@ pub fn validate(device: &At<'_, '_>, old: &At<'_, '_>, per_device: bool, errors:
     binding_conditions(device, errors);
 }
 
-/// Upstream leaves out the middle of keys that are too long to be read.
+/// Upstream omits the middle of keys that are too long.
 fn shortened(key: &str) -> Cow<'_, str> {
     const DOTS: &str = "...";
     if key.len() <= name::KEY_MAX {
@@ -112,7 +112,7 @@ pub fn attribute(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// As upstream prints its internal struct.
+/// An attribute as upstream prints its internal struct.
 fn shown(attribute: &At<'_, '_>) -> Verbatim {
     const NAMES: [(&str, &str); 8] = [
         ("int", "IntValue"),
@@ -142,7 +142,7 @@ fn version(at: &At<'_, '_>, errors: &mut Errors) {
     text_value(at, errors);
 }
 
-/// `1.2.3-alpha.1+build.5`
+/// Whether the text is a semantic version, for example `1.2.3-alpha.1+build.5`.
 fn is_semantic(text: &str) -> bool {
     let known = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -163,7 +163,7 @@ fn is_semantic(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(known))
 }
 
-/// For which nodes a device is, where the slice leaves that to it.
+/// Validates for which nodes a device is, if the slice leaves that to its devices.
 fn nodes(device: &At<'_, '_>, per_device: bool, errors: &mut Errors) {
     let (name, selector, all) = (device.get(NODE_NAME), device.get("nodeSelector"), device.get("allNodes"));
     if !per_device {
@@ -191,7 +191,7 @@ fn nodes(device: &At<'_, '_>, per_device: bool, errors: &mut Errors) {
     one_way(device, &said, rule, errors);
 }
 
-/// What has to be true, or must not be, before pods are bound.
+/// Validates conditions that must, or must not, be true before pods are bound.
 pub fn binding_conditions(at: &At<'_, '_>, errors: &mut Errors) {
     let (good, bad) = (at.get("bindingConditions"), at.get("bindingFailureConditions"));
     for list in [good, bad] {

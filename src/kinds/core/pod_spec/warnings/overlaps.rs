@@ -1,10 +1,10 @@
-//! Files of one volume that would lie on top of each other.
+//! Warnings about files of one volume with the same or overlapping paths.
 
 use crate::gotext::quote;
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::{MOST_COMPARED, Remarks};
 
-/// A file, and what puts it there.
+/// A file and its source.
 #[derive(Clone, PartialEq)]
 struct File<'v> {
     path: &'v str,
@@ -25,7 +25,7 @@ impl File<'_> {
     }
 }
 
-/// Whether the first path is the second or one below it.
+/// Whether the first path is the second one or below it.
 fn lies_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

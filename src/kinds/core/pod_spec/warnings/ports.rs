@@ -1,4 +1,4 @@
-//! Ports of containers that get in each other's way.
+//! Warnings about conflicting ports of containers.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::warnings::{MOST_COMPARED, Remarks};
 use crate::kinds::core::pod_spec::warnings::each_container;
 
-/// A port that was seen, and where.
+/// A port and where it occurs.
 struct Seen<'v> {
     place: String,
     number: i64,
@@ -26,7 +26,7 @@ pub fn of_containers(spec: &At<'_, '_>, remarks: &mut Remarks<'_>) {
             if !ip.is_empty() && host_port == 0 {
                 remarks.on(&port, format_args!("hostIP set without hostPort: {}", shown(&port)));
             }
-            // One port has nothing to be held against, and needs no place of its own.
+            // A single port cannot conflict.
             if count > 1 && !remarks.are_enough() {
                 let (number, protocol) = (port.get("containerPort").int(), port.get("protocol").text());
                 let host = (ip, host_port);

@@ -1,0 +1,216 @@
+//! What a conversion hook is asked, and what its answer has to be (apiextensions-apiserver
+//! `pkg/apiserver/conversion/webhook_converter.go`).
+//!
+//! Of the metadata that a hook answers only labels and annotations count; all else is the original's.
+
+use crate::causes::aggregate;
+use crate::fields::{self, ObjectMap};
+use crate::gotext;
+use crate::kinds::behavior::rules::at::At;
+use crate::kinds::behavior::rules::errors::Errors;
+use crate::kinds::behavior::rules::{metadata, selector};
+use crate::schema::names::{GroupVersion, Gvk};
+use crate::tree::{Map, Value, json};
+
+#[cfg(test)]
+mod tests;
+
+const KIND: &str = "ConversionReview";
+
+/// The versions of the review that are known, of which the first that a definition names is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVersion {
+    V1,
+    /// Of an answer in this version neither kind nor uid is looked at.
+    V1Beta1,
+}
+
+/// Several objects of one version that are to be converted to another.
+pub struct Review<'a> {
+    pub version: ReviewVersion,
+    pub uid: &'a str,
+    pub desired: &'a GroupVersion,
+    /// None of them is in the desired version.
+    pub objects: &'a [ObjectMap],
+}
+
+impl ReviewVersion {
+    /// The first of `conversionReviewVersions` that is known.
+    pub fn first_of<'v>(versions: impl IntoIterator<Item = &'v str>) -> Option<Self> {
+        versions.into_iter().find_map(|version| match version {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        })
+    }
+
+    const fn gvk(self) -> Gvk {
+        match self {
+            Self::V1 => Gvk::fixed("apiextensions.k8s.io/v1", KIND),
+            Self::V1Beta1 => Gvk::fixed("apiextensions.k8s.io/v1beta1", KIND),
+        }
+    }
+}
+
+impl Review<'_> {
+    /// The body of the call.
+    pub fn request(&self) -> Value {
+        json!({
+            "kind": KIND,
+            "apiVersion": self.version.gvk().api_version().as_str(),
+            "request": {
+                "uid": self.uid,
+                "desiredAPIVersion": self.desired.api_version().as_str(),
+                "objects": self.objects,
+            },
+            "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}},
+        })
+    }
+
+    /// The converted objects; the error follows `conversion webhook for <kind> `.
+    pub fn converted(&self, answer: Value) -> Result<Vec<ObjectMap>, String> {
+        let converted = self.response(answer).map_err(|why| format!("failed: {why}"))?;
+        if converted.len() != self.objects.len() {
+            return Err(format!("returned {} objects, expected {}", converted.len(), self.objects.len()));
+        }
+        let objects = self.objects.iter().zip(converted).enumerate();
+        objects.map(|(index, (original, converted))| self.object(index, original, converted)).collect()
+    }
+
+    fn response(&self, answer: Value) -> Result<Vec<Value>, String> {
+        let Value::Object(mut answer) = answer else { return Err("no response provided".to_owned()) };
+        if self.version == ReviewVersion::V1 {
+            let (expected, found) =
+                (self.version.gvk(), Gvk::of(&answer).map_err(|error| error.to_string())?);
+            if found != expected {
+                return Err(format!("expected webhook response of {expected}, got {}", shown(&found)));
+            }
+        }
+        let Some(Value::Object(response)) = answer.get_mut("response") else {
+            return Err("no response provided".to_owned());
+        };
+        let uid = fields::text(response, &["uid"]);
+        if self.version == ReviewVersion::V1 && uid != self.uid {
+            let (expected, found) = (gotext::quote(self.uid), gotext::quote(uid));
+            return Err(format!("expected response.uid={expected}, got {found}"));
+        }
+        match (fields::text(response, &["result", "status"]), fields::text(response, &["result", "message"]))
+        {
+            ("Success", _) => {}
+            (status, "") => return Err(format!("response.result.status was '{status}', not 'Success'")),
+            (_, message) => return Err(message.to_owned()),
+        }
+        match response.get_mut("convertedObjects").map(Value::take) {
+            Some(Value::Array(objects)) => Ok(objects),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn object(&self, index: usize, original: &ObjectMap, converted: Value) -> Result<ObjectMap, String> {
+        let is_one = self.objects.len() == 1;
+        let failed = |why: String| match is_one {
+            true => format!("returned invalid object at index 0: {why}"),
+            false => format!("returned invalid converted object at index {index}: {why}"),
+        };
+        let Value::Object(mut object) = converted else {
+            return Err(failed("it is no object".to_owned()));
+        };
+        let (from, to) = (kind_of(original), kind_of(&object));
+        if to.group_version != *self.desired {
+            let (expected, found) = (self.desired, shown_version(&to.group_version));
+            return Err(failed(format!("invalid groupVersion (expected {expected}, received {found})")));
+        }
+        if from.kind != to.kind {
+            return Err(failed(format!("invalid kind (expected {}, received {})", from.kind, to.kind)));
+        }
+        check_identity(original, &object).map_err(|why| match is_one {
+            true => format!("returned invalid object: {why}"),
+            false => failed(why),
+        })?;
+        restore_metadata(original, &mut object).map_err(|why| match is_one {
+            true => format!("returned invalid metadata: {why}"),
+            false => format!("returned invalid metadata in object at index {index}: {why}"),
+        })?;
+        Ok(object)
+    }
+}
+
+fn kind_of(object: &ObjectMap) -> Gvk {
+    Gvk::of(object).unwrap_or_default()
+}
+
+/// As Go prints a group, a version and a kind of which any may be missing.
+fn shown(gvk: &Gvk) -> String {
+    format!("{}/{}, Kind={}", gvk.group(), gvk.version(), gvk.kind)
+}
+
+fn shown_version(version: &GroupVersion) -> String {
+    if version.group().is_empty() { version.version().to_owned() } else { version.to_string() }
+}
+
+/// A conversion makes no other object of an object.
+fn check_identity(original: &ObjectMap, converted: &ObjectMap) -> Result<(), String> {
+    for (member, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let of = |object| fields::text(object, &["metadata", member]).to_owned();
+        let (before, after) = (of(original), of(converted));
+        if before != after {
+            return Err(format!("must have the same {name}: {before} != {after}"));
+        }
+    }
+    Ok(())
+}
+
+fn restore_metadata(original: &ObjectMap, converted: &mut ObjectMap) -> Result<(), String> {
+    let answered = match converted.get_mut("metadata").map(Value::take) {
+        None => return Err("missing metadata in converted object".to_owned()),
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => {
+            return Err(format!("invalid metadata of type {} in converted object", gotext::go_type(&other)));
+        }
+    };
+    let mut restored = fields::object(original, "metadata").cloned().unwrap_or_default();
+    for member in ["labels", "annotations"] {
+        match answered.get(member) {
+            None | Some(Value::Null) => {
+                restored.shift_remove(member);
+            }
+            Some(Value::Object(texts)) => {
+                check_texts(member, fields::object(&restored, member), texts)?;
+                restored.insert(member, texts.clone().into());
+            }
+            Some(other) => {
+                let found = gotext::go_type(other);
+                return Err(format!("invalid metadata.{member} of type {found} in converted object"));
+            }
+        }
+    }
+    converted.insert("metadata", restored.into());
+    Ok(())
+}
+
+/// Labels and annotations that a hook has changed have to be valid.
+fn check_texts(member: &str, before: Option<&Map>, after: &Map) -> Result<(), String> {
+    for (key, value) in after {
+        if !value.is_string() {
+            let found = gotext::go_type(value);
+            return Err(format!(
+                "metadata.{member}[{key}] must be a string, but is {found} in converted object"
+            ));
+        }
+    }
+    if before.is_some_and(|before| before == after) || before.is_none() && after.is_empty() {
+        return Ok(());
+    }
+    // Upstream's name of the path is one letter short.
+    let path = member.strip_prefix("annotations").map_or(member, |_| "annotation");
+    let object = json!({"metadata": {path: after.clone()}});
+    let root = At::root(&object);
+    let own = root.get("metadata");
+    let mut errors = Errors::default();
+    match member {
+        "labels" => selector::labels(&own.get(path), &mut errors),
+        _ => metadata::annotations(&own.get(path), &mut errors),
+    }
+    let causes = errors.into_causes().into_vec();
+    if causes.is_empty() { Ok(()) } else { Err(aggregate(&causes)) }
+}

@@ -1,0 +1,169 @@
+//! Calls of webhooks: a POST of JSON over HTTPS, with upstream's words for what goes wrong.
+//!
+//! Who calls resolves Services, and says what the answer has to be. A connection is kept for the next call; it is driven by
+//! the call that uses it, so that no task runs for it.
+
+mod link;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Method, Request, header};
+use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+
+use self::link::Link;
+use crate::server_trust::{ServerVerifier, Trusted};
+
+/// Connections that are kept while nobody uses them.
+const MOST_IDLE: usize = 4;
+
+/// Bytes of an answer; upstream has no bound.
+const LARGEST_ANSWER: usize = 64 << 20;
+
+/// Why a call failed, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallError(pub String);
+
+/// Where a hook listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `host:port`, as errors show it and as the hook reads it.
+    pub authority: String,
+    /// The name that the hook's certificate has to be of.
+    pub server_name: String,
+    /// With its leading slash.
+    pub path: String,
+}
+
+/// A hook, and the connections to it.
+#[derive(Debug)]
+pub struct Webhook {
+    endpoint: Endpoint,
+    tls: Result<Arc<ClientConfig>, String>,
+    timeout: Duration,
+    idle: Mutex<Vec<Link>>,
+}
+
+impl Endpoint {
+    /// Reads an `https` URL.
+    pub fn parse(url: &str) -> Option<Self> {
+        let url = url::Url::parse(url).ok()?;
+        let host = url.host_str()?;
+        let server_name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let authority = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        Some(Self { authority, server_name, path: url.path().to_owned() })
+    }
+
+    /// A Service, as upstream names it.
+    pub fn of_service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
+        let server_name = format!("{name}.{namespace}.svc");
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Self { authority: format!("{server_name}:{port}"), server_name, path }
+    }
+
+    /// Where to connect to unless a Service leads elsewhere: the host and its port.
+    pub fn address(&self) -> String {
+        let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        if has_port { self.authority.clone() } else { format!("{}:443", self.authority) }
+    }
+}
+
+impl Webhook {
+    /// `ca_bundle` is PEM; without one, the system's authorities are trusted. Blocks where these are read.
+    pub fn new(endpoint: Endpoint, ca_bundle: &[u8], timeout: Duration) -> Self {
+        Self { tls: client_config(ca_bundle), endpoint, timeout, idle: Mutex::default() }
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Posts a body to the hook at `address`, and answers with the body of the answer.
+    pub async fn post(&self, address: &str, body: Bytes) -> Result<Bytes, CallError> {
+        let failed = |why: String| CallError(format!("Post \"{}\": {why}", self.url()));
+        let call = self.exchange(address, body);
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(Ok((status, body))) => words::judge(status, body),
+            Ok(Err(why)) => Err(failed(why)),
+            Err(_) => Err(failed(
+                "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".into(),
+            )),
+        }
+    }
+
+    /// As upstream prints it.
+    fn url(&self) -> String {
+        let seconds = self.timeout.as_secs();
+        format!("https://{}{}?timeout={seconds}s", self.endpoint.authority, self.endpoint.path)
+    }
+
+    /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
+    async fn exchange(&self, address: &str, body: Bytes) -> Result<(u16, Bytes), String> {
+        if let Some(mut link) = self.take() {
+            if let Ok(answer) = link.exchange(self.request(&body)?, LARGEST_ANSWER).await {
+                self.keep(link);
+                return Ok(answer);
+            }
+        }
+        let tls = self.tls.clone()?;
+        let name =
+            ServerName::try_from(self.endpoint.server_name.clone()).map_err(|error| error.to_string())?;
+        let mut link = Link::open(address, tls, name).await?;
+        let answer = link.exchange(self.request(&body)?, LARGEST_ANSWER).await?;
+        self.keep(link);
+        Ok(answer)
+    }
+
+    fn request(&self, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
+        let uri = format!("{}?timeout={}s", self.endpoint.path, self.timeout.as_secs());
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(uri)
+            .header(header::HOST, &self.endpoint.authority)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, concat!("rowplane/", env!("CARGO_PKG_VERSION")));
+        request.body(Full::new(body.clone())).map_err(|error| error.to_string())
+    }
+
+    fn take(&self) -> Option<Link> {
+        self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()
+    }
+
+    fn keep(&self, link: Link) {
+        let mut idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if link.is_open() && idle.len() < MOST_IDLE {
+            idle.push(link);
+        }
+    }
+}
+
+fn client_config(ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
+    let trusted = if ca_bundle.trim_ascii().is_empty() {
+        Trusted::system()
+    } else {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(ca_bundle).collect();
+        Trusted::these(certificates.map_err(|error| error.to_string())?)?
+    };
+    let verifier = Arc::new(ServerVerifier::new(Some(trusted), true));
+    let mut config = ClientConfig::builder_with_provider(verifier.provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    // One connection with many requests would not be spread over the replicas of a Service.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

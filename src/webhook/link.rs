@@ -1,0 +1,80 @@
+//! A connection to a hook.
+
+use std::fmt;
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::Request;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::words;
+
+type Io = TokioIo<TlsStream<TcpStream>>;
+
+pub struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    /// `None` once it has ended.
+    connection: Option<Pin<Box<Connection<Io, Full<Bytes>>>>>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("is_open", &self.is_open()).finish()
+    }
+}
+
+impl Link {
+    /// `address` is `host:port`.
+    pub async fn open(
+        address: &str,
+        tls: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, String> {
+        let stream = TcpStream::connect(address).await.map_err(|error| words::dial(address, &error))?;
+        // A review is one small request and its answer.
+        let _ = stream.set_nodelay(true);
+        let stream = TlsConnector::from(tls).connect(name, stream).await;
+        let stream = stream.map_err(|error| words::handshake(&error))?;
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        Ok(Self { sender, connection: Some(Box::pin(connection)) })
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.connection.is_some() && !self.sender.is_closed()
+    }
+
+    /// The status and the body of the answer, of which only so many bytes are read.
+    pub async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        limit: usize,
+    ) -> Result<(u16, Bytes), String> {
+        let Self { sender, connection } = self;
+        let answer = async {
+            sender.ready().await.map_err(|error| error.to_string())?;
+            let response = sender.send_request(request).await.map_err(|error| words::broken(&error))?;
+            let status = response.status().as_u16();
+            let body = Limited::new(response.into_body(), limit).collect().await;
+            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        let mut answer = pin!(answer);
+        poll_fn(|context| {
+            let ended = connection.as_mut().is_some_and(|open| open.as_mut().poll(context).is_ready());
+            if ended {
+                *connection = None;
+            }
+            answer.as_mut().poll(context)
+        })
+        .await
+    }
+}

@@ -1,0 +1,70 @@
+//! What goes wrong with a call, in the words of Go's `net/http` and of client-go.
+
+use std::io;
+
+use bytes::Bytes;
+
+use super::CallError;
+use crate::tree::Value;
+
+/// A connection that could not be made.
+pub fn dial(address: &str, error: &io::Error) -> String {
+    let why = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+        io::ErrorKind::TimedOut => "i/o timeout".to_owned(),
+        _ => error.to_string(),
+    };
+    format!("dial tcp {address}: {why}")
+}
+
+/// A handshake that failed.
+pub fn handshake(error: &io::Error) -> String {
+    use rustls::{CertificateError, Error};
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    let why = match inner {
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "x509: certificate signed by unknown authority".to_owned()
+        }
+        Some(Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        )) => "x509: certificate has expired or is not yet valid".to_owned(),
+        Some(Error::InvalidCertificate(other)) => format!("x509: {other}"),
+        _ => return error.to_string(),
+    };
+    format!("tls: failed to verify certificate: {why}")
+}
+
+/// A connection that ended before the answer.
+pub fn broken(error: &hyper::Error) -> String {
+    if error.is_incomplete_message() { "EOF".to_owned() } else { error.to_string() }
+}
+
+/// The body of a success, or what client-go says of any other status.
+pub fn judge(status: u16, body: Bytes) -> Result<Bytes, CallError> {
+    if (200..=206).contains(&status) {
+        return Ok(body);
+    }
+    let told = serde_json::from_slice::<Value>(&body).ok().filter(|value| value["kind"] == "Status");
+    if let Some(message) = told.as_ref().and_then(|value| value["message"].as_str()) {
+        return Err(CallError(message.to_owned()));
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(2048)]).trim().to_owned();
+    Err(CallError(match status {
+        400 => format!("the server rejected our request for an unknown reason{}", hint(&text)),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 => "unknown".to_owned(),
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        415 => "the server was unable to respond with a content type that the client supports".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => "the server was unable to return a response in the time allotted, but may still be processing the request"
+            .to_owned(),
+        500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
+        _ => format!("the server responded with the status code {status} but did not return more information"),
+    }))
+}
+
+fn hint(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" ({text})") }
+}
