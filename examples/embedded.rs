@@ -62,7 +62,7 @@ pub async fn run() -> Result<(), Error> {
     config_maps.patch("a", &PatchParams::default(), &change).await?;
     await_condition(config_maps.clone(), "a-mirror", is("blue")).await?;
 
-    // What the controller makes is owned by what it was made of, so that the server's own collector takes it away.
+    // The copy's owner is the original, so the server's garbage collector deletes it.
     config_maps.delete("a", &DeleteParams::default()).await?;
     await_condition(config_maps, "a-mirror", |copy: Option<&ConfigMap>| copy.is_none()).await?;
 

@@ -1,4 +1,4 @@
-//! What a server in memory costs beside others in one process: time to its start, and memory, empty and with objects.
+//! The cost of a server in memory beside others in one process: time to start, and memory, empty and with objects.
 //!
 //! `cargo run --release --example many_servers [SERVERS [OBJECTS]]`
 
@@ -61,7 +61,7 @@ async fn start() -> Result<(Server, Duration), Error> {
     Ok((server, begun.elapsed()))
 }
 
-/// Writes ConfigMaps, and finds nothing else.
+/// Creates ConfigMaps, and checks that the server has no others.
 async fn fill(server: &Server, objects: usize) -> Result<(), Error> {
     let api: Api<ConfigMap> = Api::default_namespaced(Client::new(server.service(), "default"));
     for n in 0..objects {
@@ -76,7 +76,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Megabytes of this process that are in memory.
+/// The resident memory of this process in megabytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

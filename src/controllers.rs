@@ -6,6 +6,7 @@
 //! ([`leader`]).
 
 mod bootstrap;
+mod create;
 mod events;
 mod garbage;
 pub mod identity_lease;

@@ -37,6 +37,7 @@ use self::credentials::Credentials;
 use self::data_dir::Temporary;
 use crate::auth::pki::client_url;
 use crate::http::in_process::InProcess;
+use crate::http::routes::stopped_router;
 use crate::http::server::{Ending, Routes};
 use crate::metrics::Metrics;
 use crate::tasks::{Failure, Tasks};
@@ -170,7 +171,7 @@ impl Server {
         ending.draining.cancel();
         self.under_way.close();
         let _ = tokio::join!(tasks.ended(), tokio::time::timeout(ending.grace, self.under_way.wait()));
-        self.routes.close();
+        self.routes.close(stopped_router());
         if let Some(stop) = application.take() {
             stop.await;
         }
@@ -192,7 +193,7 @@ impl Drop for Server {
         tasks.stop();
         ending.draining.cancel();
         ending.over.cancel();
-        self.routes.close();
+        self.routes.close(stopped_router());
         if let Some(stop) = application.take() {
             runtime.spawn(stop);
         }

@@ -1,4 +1,4 @@
-//! The server's allocator, counting.
+//! The server's allocator, with counters.
 
 #![allow(unsafe_code)]
 
@@ -13,30 +13,30 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes on to mimalloc as it came; counters do not allocate.
+// SAFETY: every call is passed on to mimalloc unchanged; the counters do not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
         FREED.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         FREED.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very method.
+        // SAFETY: the caller fulfils the contract of this method.
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 }
@@ -46,12 +46,12 @@ fn count(bytes: usize) {
     TAKEN.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-/// Allocations so far, and their bytes.
+/// The number of allocations so far, and their bytes.
 pub fn allocations() -> (u64, u64) {
     (CALLS.load(Ordering::Relaxed), TAKEN.load(Ordering::Relaxed))
 }
 
-/// Bytes that have not been freed.
+/// The number of bytes that have not been freed.
 pub fn held() -> u64 {
     TAKEN.load(Ordering::Relaxed) - FREED.load(Ordering::Relaxed)
 }

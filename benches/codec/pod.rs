@@ -1,4 +1,4 @@
-//! A Pod as a busy cluster has them: made by a ReplicaSet, scheduled, running, and owned by three managers.
+//! A Pod as it is found in a busy cluster: made by a ReplicaSet, scheduled, running, and owned by three managers.
 
 use rowplane::tree::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! A start with 10,000 Pods in the database, in either form.
+//! A start with 10,000 Pods in the database, in either encoding.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub fn run() {
     }
 }
 
-/// Milliseconds to make objects of stored values, and what one takes.
+/// Milliseconds to turn stored values into objects, and the bytes that one object takes.
 fn parse(drafts: &[Draft]) -> (f64, f64) {
     let values: Vec<Bytes> = drafts.iter().map(|draft| draft.value().clone()).collect();
     let before = counting::held();
@@ -50,7 +50,7 @@ fn parse(drafts: &[Draft]) -> (f64, f64) {
     (elapsed, (counting::held() - before) as f64 / 1024.0 / objects.len() as f64)
 }
 
-/// Milliseconds until a cache is loaded, and the megabytes of the database.
+/// Milliseconds to load a cache, and megabytes of the database.
 async fn start(drafts: Vec<Draft>) -> (f64, f64) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("pods.db");

@@ -1,11 +1,11 @@
-//! How long something takes, and what it allocates.
+//! Measures the time and the allocations of a function.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::counting;
 
-/// A sample is so many runs, so that the clock is not what is measured.
+/// The number of runs per sample, so that the clock's own cost does not matter.
 const RUNS: u32 = 16;
 
 pub struct Measured {

@@ -1,4 +1,4 @@
-//! The reference for one writer: a sqlx transaction of the same two rows, without a clock, preconditions or batches.
+//! The reference for a single writer: a sqlx transaction of the same two rows, without clock, preconditions or batches.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::load::{Measured, value};
 const FIRST_VERSION: i64 = 1 << 40;
 const RESOURCE: i32 = 1 << 20;
 
-/// On a file that the store has made.
+/// On a file that the store has created.
 pub async fn sqlite(path: &Path, duration: Duration) -> Measured {
     let options = SqliteConnectOptions::new().filename(path).synchronous(SqliteSynchronous::Full);
     let mut connection = options.connect().await.expect("connect");
@@ -46,7 +46,7 @@ pub async fn sqlite(path: &Path, duration: Duration) -> Measured {
     Measured::new(1, latencies, start.elapsed())
 }
 
-/// In a schema that the store has made.
+/// In a schema that the store has created.
 pub async fn postgres(url: &str, duration: Duration) -> Measured {
     let pool = PgPool::connect(url).await.expect("connect");
     let (start, mut latencies) = (Instant::now(), Vec::new());

@@ -1,4 +1,4 @@
-//! An etcd of its own on this machine, loaded through its gRPC API.
+//! A separate etcd on this machine, loaded through its gRPC API.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ pub fn measure(binary: &Path, clients: &[usize], duration: Duration) -> Vec<Meas
     String::from_utf8(output.stdout).expect("text").lines().map(measured).collect()
 }
 
-/// `clients puts/s p50 p99 max`, times in microseconds.
+/// Parses `clients puts/s p50 p99 max`; times are in microseconds.
 fn measured(line: &str) -> Measured {
     let fields: Vec<u64> = line.split(' ').map(|field| field.parse().expect("a number")).collect();
     let [writers, per_second, p50, p99, max] = fields[..] else { panic!("five fields: {line}") };

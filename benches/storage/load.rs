@@ -1,4 +1,4 @@
-//! Writers that wait for their own commits, and what they measured.
+//! Writers that wait for their own commits, and their measurements.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use rowplane::runtime::Runtime;
 use rowplane::schema::names::GroupResource;
 use rowplane::storage::{Backend, Change, Expect, HighWaterMark, Key, Mutation, ResourceId, Store, Written};
 
-/// Keys of one writer: created first, then updated in turn.
+/// The number of keys of one writer. They are created first, then updated in turn.
 const KEYS: usize = 1000;
 
-/// One load's result.
+/// The result of one load.
 pub struct Measured {
     pub writers: usize,
     pub per_second: f64,

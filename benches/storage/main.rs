@@ -70,7 +70,7 @@ fn main() {
     report.print();
 }
 
-/// Replaces this process by one that has a cluster; returns only if that fails.
+/// Replaces this process by one with a PostgreSQL cluster; returns only if that fails.
 fn beside_postgres() -> std::io::Error {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/with-postgres");
     let this = std::env::current_exe().expect("a path");

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use crate::Result;
 use crate::target::Target;
 
-/// Flow-control windows as wide as those of Go's client, so that the generator never is the brake.
+/// Flow-control windows as large as those of Go's client, so that the generator is never the bottleneck.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
@@ -44,12 +44,12 @@ pub struct Connection {
 }
 
 enum Sender {
-    /// One request at a time; who shares such a connection waits.
+    /// Handles one request at a time; other users of the connection wait.
     Http1(Mutex<http1::SendRequest<Full<Bytes>>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Default)]
 pub struct Answer {
     pub status: StatusCode,
@@ -57,7 +57,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer, unless it is a refusal.
+    /// The answer if it is a success, otherwise an error.
     pub fn success(self) -> Result<Self> {
         if self.status.is_success() {
             return Ok(self);
@@ -66,7 +66,7 @@ impl Answer {
         Err(format!("{}: {body}", self.status).into())
     }
 
-    /// The first `metadata.resourceVersion`, without parsing the object.
+    /// The first `metadata.resourceVersion`, found without parsing the object.
     pub fn resource_version(&self) -> Result<String> {
         resource_version(&self.body).ok_or("an answer without resourceVersion".into())
     }
@@ -102,12 +102,12 @@ impl Connection {
         Ok(Self { sender, authority, authorization, accept: JSON })
     }
 
-    /// Asks for this media type instead of JSON.
+    /// Requests this media type instead of JSON.
     pub fn accepting(self, accept: &'static str) -> Self {
         Self { accept, ..self }
     }
 
-    /// Sends a request and returns as soon as there are response headers.
+    /// Sends a request, and returns as soon as the response headers have arrived.
     pub async fn send(
         &self,
         method: Method,

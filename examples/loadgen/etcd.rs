@@ -1,4 +1,4 @@
-//! The yardstick for writes: bare puts into an etcd of our own, by the client in `benches/etcd-load`.
+//! The reference for writes: plain puts into a separate etcd, by the client in `benches/etcd-load`.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{Context, Result};
 const LOADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/etcd-load");
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// What etcd did with one number of clients.
+/// The result of etcd with one number of clients.
 pub struct Puts {
     pub clients: usize,
     pub per_second: f64,
@@ -46,7 +46,7 @@ pub async fn puts(context: &Context, binaries: &Path) -> Result<Vec<Puts>> {
     Ok(all)
 }
 
-/// Clients, puts per second, then p50, p99 and the longest in microseconds.
+/// Parses clients, puts per second, then p50, p99 and maximum in microseconds.
 fn parse(line: &str) -> Option<Puts> {
     let fields: Vec<f64> = line.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let [clients, per_second, p50, p99, max] = fields[..] else { return None };
@@ -64,7 +64,7 @@ async fn build_loader(scratch: &ScratchDirectory) -> Result<PathBuf> {
     }
 }
 
-/// A running etcd; it ends with this value.
+/// A running etcd, which ends with this value.
 struct Etcd {
     endpoint: String,
     server: Server,

@@ -1,7 +1,7 @@
-//! Writes of typed objects: what defaults, validation, ownership and protobuf at rest cost beside ConfigMaps.
+//! Writes of typed objects: the cost of defaults, validation, ownership and stored protobuf, compared with ConfigMaps.
 //!
-//! All kinds of work take turns in short rounds, for a machine that others use, too, does half as much in one minute as
-//! in the next; rates are medians of the rounds, and ratios are of the same round.
+//! All kinds of work take turns in short rounds, since a shared machine may be twice as fast in one minute as in the
+//! next; rates are medians over the rounds, and ratios compare work of the same round.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ mod work;
 pub use work::{Work, pod_of};
 
 const ROUND: Duration = Duration::from_millis(500);
-/// What is tracked, and the same untracked.
+/// Pairs of the same work with and without tracked ownership.
 const OWNERSHIP: [(Work, Work); 2] =
     [(Work::UpdatePods, Work::UpdateUntracked), (Work::UpdateRead, Work::UpdateReadUntracked)];
 
@@ -41,7 +41,7 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
     for &clients in &context.args.clients {
         let mut crews = Vec::new();
         for work in Work::value_variants().iter().filter(wanted) {
-            // One at a time shows what it costs; many of these would only queue.
+            // Measured with one client only; more would just queue.
             if *work != Work::ApplyLongList || clients == 1 {
                 crews.push(Crew::new(context, scratch, *work, clients).await?);
             }

@@ -1,4 +1,4 @@
-//! LIST of many objects: whole, in pages, by label, and ten at once.
+//! LIST of many objects: complete, in pages, by label, and ten at the same time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::{Context, Result, kinds};
 const MIN_REPEATS: usize = 5;
 const PAGE: usize = 500;
 const AT_ONCE: usize = 10;
-/// Of a Pod, so that it has about 5 KB as it is read, with its managedFields.
+/// Variables of a Pod, chosen so that it has about 5 KB as JSON, with its managedFields.
 const VARIABLES: usize = 26;
 
 pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>> {
@@ -70,7 +70,7 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
     Ok(vec![memory, whole, paged, selected, together])
 }
 
-/// The whole list in JSON and in protobuf, each over both protocols. Answers how long it is in JSON.
+/// Measures the whole list in JSON and in protobuf, each over both protocols. Returns the size of the JSON.
 async fn measure_forms(
     context: &Context,
     collection: &Collection,
@@ -79,7 +79,7 @@ async fn measure_forms(
 ) -> Result<usize> {
     let mut json = 0;
     for accept in [JSON, PROTOBUF] {
-        // After the first one all messages are there.
+        // After the first list, all protobuf messages have been made.
         let probe = Connection::open(&context.target, context.protocol).await?.accepting(accept);
         let bytes = verified_bytes(&probe, collection, count).await?;
         for protocol in [Protocol::Http1, Protocol::Http2] {
@@ -114,7 +114,7 @@ async fn filled(
     Ok(collection)
 }
 
-/// How long a full LIST is, after counting that nothing is missing from it.
+/// The size of a full LIST, after a check that it has all objects.
 async fn verified_bytes(connection: &Connection, collection: &Collection, count: usize) -> Result<usize> {
     let answer = connection.get(&collection.path).await?;
     let items = items(&answer.body).max(messages(&answer.body));
@@ -128,7 +128,7 @@ fn items(list: &[u8]) -> usize {
     memchr::memmem::find_iter(list, b"\"uid\":").count()
 }
 
-/// In protobuf: each object has one entry of the key `mark`.
+/// The number of objects in a protobuf list: each has one entry with the key `mark`.
 fn messages(list: &[u8]) -> usize {
     memchr::memmem::find_iter(list, b"\x0a\x04mark\x12").count()
 }
@@ -161,7 +161,7 @@ struct Downloads {
     gigabytes_per_second: f64,
 }
 
-/// Downloads again and again, one after the other; each must be `bytes` long.
+/// Downloads repeatedly; each download must have `bytes` bytes.
 async fn downloads(
     connection: &Connection,
     path: &str,
@@ -172,7 +172,7 @@ async fn downloads(
     let start = Instant::now();
     while totals.len() < MIN_REPEATS || start.elapsed() < duration {
         let download = download(connection, path).await?;
-        // The list's own resourceVersion may get a digit longer meanwhile.
+        // The list's own resourceVersion may become a digit longer.
         if download.bytes.abs_diff(bytes) > 1 {
             return Err(format!("a LIST of {bytes} bytes came as {}", download.bytes).into());
         }
@@ -220,7 +220,7 @@ async fn measure_whole(
     Ok(())
 }
 
-/// GB/s of hyper with a ready buffer of the same length.
+/// The speed in GB/s at which hyper sends a prepared buffer of the same size.
 async fn reference_speed(context: &Context, protocol: Protocol, bytes: usize) -> Result<f64> {
     let reference = Reference::start(bytes).await?;
     let connection = Connection::open(&reference.target, protocol).await?;
@@ -263,7 +263,7 @@ async fn measure_pages(
     Ok(())
 }
 
-/// `metadata.continue`, without parsing a megabyte of items for it; our objects have no such field.
+/// `metadata.continue`, found without parsing a megabyte of items; the items have no such field.
 fn continue_token(list: &[u8]) -> Option<String> {
     const NAME: &[u8] = b"\"continue\":\"";
     let after = &list[memchr::memmem::find(list, NAME)? + NAME.len()..];

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-/// What an object costs beside its payload once the server has added uid, time and version.
+/// The bytes that an object has beside its payload, once the server has added uid, time and version.
 const ENVELOPE: usize = 300;
 
-/// Makes objects that differ in name and mark only.
+/// Makes objects that differ only in name and mark.
 pub struct Maker {
     payload: String,
 }
@@ -34,7 +34,7 @@ pub fn mark_patch(mark: &str) -> Bytes {
     Bytes::from(format!(r#"{{"data":{{"mark":"{mark}"}}}}"#))
 }
 
-/// Letters and digits that compress about as badly as base64 does, the same in every run.
+/// Letters and digits that compress about as badly as base64; the same in every run.
 fn text(length: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,9 +1,9 @@
-//! The server's memory and processor time, from `/proc`, when its process is known.
+//! The server's memory and processor time, from `/proc`, if its process id is known.
 
 use std::fs;
 use std::time::Duration;
 
-/// Clock ticks per second in `/proc/<pid>/stat`; Linux shows user space 100 on every architecture of today.
+/// Clock ticks per second in `/proc/<pid>/stat`: Linux uses 100 in user space on every current architecture.
 const TICKS: u64 = 100;
 
 #[derive(Clone, Copy)]
@@ -24,10 +24,10 @@ impl Server {
         self.status_mb("VmHWM:")
     }
 
-    /// Lets the peak start again from what is resident now.
+    /// Resets the peak to the present resident memory.
     pub fn reset_peak(self) {
         if let Some(pid) = self.pid {
-            // Not permitted to other users; the peak then stays that of the whole life.
+            // Without permission, the peak remains that of the process's whole life.
             _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
         }
     }
@@ -35,7 +35,7 @@ impl Server {
     /// Processor time used so far, user and system.
     pub fn cpu(self) -> Option<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid?)).ok()?;
-        // The command's name in parentheses may hold anything; fields 14 and 15 are the 12th and 13th after it.
+        // The command's name in parentheses may contain anything. Fields 14 and 15 are the 12th and 13th behind it.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
         Some(Duration::from_millis(ticks * 1000 / TICKS))

@@ -1,4 +1,4 @@
-//! What hyper itself streams over the same TLS: one ready buffer in chunks, from a process of its own.
+//! The speed of hyper itself over the same TLS: a prepared buffer in chunks, sent by a process of its own.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,14 +20,14 @@ use crate::target::Target;
 
 const CHUNK: usize = 128 * 1024;
 
-/// A running reference server; it ends with this value.
+/// A running reference server, which ends with this value.
 pub struct Reference {
     pub target: Arc<Target>,
     _process: tokio::process::Child,
 }
 
 impl Reference {
-    /// Starts a server that answers everything with `bytes` bytes.
+    /// Starts a server that answers every request with `bytes` bytes.
     pub async fn start(bytes: usize) -> Result<Self> {
         use base64::Engine;
         let mut process = tokio::process::Command::new(std::env::current_exe()?)
@@ -71,7 +71,7 @@ pub async fn serve(bytes: usize) -> Result<()> {
                 let buffer = buffer.clone();
                 async move { Ok::<_, Infallible>(Response::new(chunks(buffer))) }
             });
-            // An error here is a client that went away.
+            // An error means that the client has disconnected.
             _ = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

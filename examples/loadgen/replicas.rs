@@ -1,4 +1,5 @@
-//! Two servers on one database: what the second one costs the first, and how soon it knows what the first one wrote.
+//! Two servers on one database: how much the second one slows the first down, and how soon it sees the first one's
+//! writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use crate::target::Target;
 use crate::verbs::{self, Verb};
 use crate::{Context, Result, watches};
 
-/// Turns of one server and of both: what the machine does meanwhile meets either.
+/// Runs with one server and with both alternate, so that both meet the same conditions of the machine.
 const TURNS: usize = 3;
 const LISTERS: usize = 16;
 const LISTED: usize = 100;
@@ -146,7 +147,7 @@ async fn list(
     Ok(Listed { latencies, seconds, written })
 }
 
-/// At a steady rate, until it is told to stop; how many there were.
+/// Writes at a steady rate until it is told to stop. Returns the number of writes.
 async fn write(
     target: Arc<Target>,
     collection: Collection,
@@ -172,7 +173,7 @@ async fn write(
     Ok(count)
 }
 
-/// How often a server has asked its database for the newest revision; 0 before the first time.
+/// How often a server has queried its database for the newest revision; 0 before the first query.
 async fn questions(target: &Arc<Target>) -> Result<f64> {
     let connection = Connection::open(target, crate::client::Protocol::Http1).await?;
     let answer = connection.get("/metrics").await?;

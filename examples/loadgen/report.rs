@@ -39,7 +39,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number with as many digits as its size deserves.
+/// A number with a precision that fits its size.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => thousands(value.round() as i64),

@@ -1,4 +1,4 @@
-//! Namespaces of our own, filled and emptied.
+//! Namespaces of the load generator, which it fills and empties.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,17 +13,17 @@ use crate::{Context, Result};
 
 const FILLERS: usize = 128;
 const FILLER_CONNECTIONS: usize = 8;
-/// How many objects one `deletecollection` takes.
+/// How many objects one `deletecollection` deletes.
 const DELETE_PAGE: usize = 2000;
 const LABEL_OF_ONE_IN_100: &str = r#""share":"one-in-100""#;
 
-/// Remembers every namespace made, so that all of them can be removed.
+/// Remembers every namespace that was created, so that all can be removed.
 pub struct Scratch {
     prefix: String,
     namespaces: Vec<String>,
 }
 
-/// A collection in one of our namespaces, mostly of ConfigMaps.
+/// A collection in one of these namespaces, usually of ConfigMaps.
 #[derive(Clone)]
 pub struct Collection {
     pub path: Arc<str>,
@@ -55,7 +55,8 @@ impl Scratch {
         Ok(Collection { path: path.into() })
     }
 
-    /// Deletes everything that was made, the objects first: a server without controllers would leave them.
+    /// Deletes everything that was created. Objects are deleted first, since a server without controllers would keep
+    /// them.
     pub async fn remove(&mut self, context: &Context) -> Result<()> {
         for name in std::mem::take(&mut self.namespaces) {
             eprintln!("removing namespace {name}");

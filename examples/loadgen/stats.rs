@@ -1,8 +1,8 @@
-//! Latencies of one measurement.
+//! The latencies of one measurement.
 
 use std::time::{Duration, Instant};
 
-/// Each answer's time, in microseconds.
+/// The latency of each answer in microseconds.
 #[derive(Default)]
 pub struct Latencies {
     micros: Vec<u32>,
@@ -28,7 +28,7 @@ impl Latencies {
         self.micros.len()
     }
 
-    /// p50, p99 and the longest, in milliseconds.
+    /// p50, p99 and maximum in milliseconds.
     pub fn summary(&mut self) -> Summary {
         if !self.sorted {
             self.micros.sort_unstable();
@@ -50,7 +50,7 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// Of an even number the upper one of the two in the middle; `None` of nothing.
+/// The median; of an even number of values the upper one of the two in the middle. `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

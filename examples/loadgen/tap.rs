@@ -1,8 +1,8 @@
-//! Many watches on one HTTP/2 connection, whose events are counted and thrown away.
+//! Many watches on one HTTP/2 connection, whose events are counted and dropped.
 //!
-//! Written by hand because a general client spends more on waking a task per watch and event than the
-//! server spends on sending it, and on one machine they share the processors. What the server sees is what
-//! any client with that many watches sends.
+//! Written by hand, because a general client spends more on waking a task per watch and event than the server spends on
+//! sending it, and both share the processors of one machine. The server sees the same as with any client that has as
+//! many watches.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEADER: usize = 9;
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 const DEFAULT_WINDOW: u32 = 65_535;
-/// How much is read before the connection's window is opened again; no one stream gets near `MAX_WINDOW`.
+/// How many bytes are read before the connection's window is opened again; no single stream comes near `MAX_WINDOW`.
 const REOPEN_AFTER: u32 = 1 << 30;
 
 mod frame {
@@ -45,7 +45,7 @@ mod hpack {
     pub const AUTHORIZATION: u8 = 23;
 }
 
-/// Opens `watches` watches of `path`; returns once all are answered, with what to run to count events.
+/// Opens `watches` watches of `path`. Returns once all are answered, with a future that counts events.
 pub async fn open(
     target: &Target,
     path: &str,
@@ -59,7 +59,7 @@ pub async fn open(
         tap.step().await?;
     }
     Ok(async move {
-        // Who waits for the tally notices that no more events come.
+        // If this ends early, the waiting side notices that no more events arrive.
         while let Ok(()) = tap.step().await {}
     })
 }
@@ -72,7 +72,7 @@ struct Tap {
 }
 
 impl Tap {
-    /// Reads once, and answers what asks for an answer.
+    /// Reads once, and answers frames that need an answer.
     async fn step(&mut self) -> Result<()> {
         let mut buffer = [0; 1 << 16];
         let length = self.stream.read(&mut buffer).await?;
@@ -99,14 +99,14 @@ struct Seen {
     reply: Vec<u8>,
 }
 
-/// Cuts what was read into frames, which may begin and end anywhere.
+/// Splits the data into frames, which may start and end anywhere.
 #[derive(Default)]
 struct FrameReader {
     header: Vec<u8>,
     /// The payload of a frame that is not DATA.
     payload: Vec<u8>,
     missing: usize,
-    /// Bytes of DATA since the connection's window was last opened.
+    /// Bytes of DATA since the connection's window was opened last.
     unacknowledged: u32,
 }
 
@@ -157,7 +157,7 @@ impl FrameReader {
         let acknowledged = self.header[4] & frame::ACK != 0;
         match self.header[3] {
             frame::HEADERS => {
-                // A change of the table's size (001xxxxx) may come before the status.
+                // An update of the table's size (001xxxxx) may come before the status.
                 let first = self.payload.iter().find(|&&byte| byte >> 5 != 1);
                 if first != Some(&hpack::STATUS_200) {
                     return Err("a watch was not answered with 200".into());
@@ -177,7 +177,7 @@ impl FrameReader {
     }
 }
 
-/// Everything from the preface to the last request.
+/// All bytes from the preface to the last request.
 fn opening(target: &Target, path: &str, watches: usize) -> Result<Vec<u8>> {
     const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
     let mut bytes = PREFACE.to_vec();
@@ -205,14 +205,14 @@ fn write_frame(to: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8
     to.extend_from_slice(payload);
 }
 
-/// A literal field that is not to be indexed, without Huffman coding.
+/// Writes a literal field that is not indexed, without Huffman coding.
 fn write_header(to: &mut Vec<u8>, name: u8, value: &str) {
     write_integer(to, 4, name.into());
     write_integer(to, 7, value.len());
     to.extend_from_slice(value.as_bytes());
 }
 
-/// An integer with a prefix of some bits, the bits before it 0 (RFC 7541, 5.1).
+/// Writes an integer with a prefix of this many bits; the bits before it are 0 (RFC 7541, 5.1).
 fn write_integer(to: &mut Vec<u8>, prefix: u32, value: usize) {
     let full = (1 << prefix) - 1;
     if value < full {

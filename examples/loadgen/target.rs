@@ -1,4 +1,4 @@
-//! The server to load: where it is and who we are, from a kubeconfig.
+//! The server to load, and the credentials, from a kubeconfig.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -56,7 +56,7 @@ impl Target {
         })
     }
 
-    /// A server of our own on `address`, whose certificate is `certificate`.
+    /// A reference server on `address` with this certificate.
     pub fn of_reference(address: SocketAddr, certificate: CertificateDer<'static>) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(certificate)?;
@@ -78,7 +78,7 @@ impl Target {
         self.shake_hands(TcpStream::connect(self.address).await?, protocol).await
     }
 
-    /// As [`Target::connect`], with so small a buffer that the server soon notices who does not read.
+    /// Like [`Target::connect`], with a small buffer, so that the server soon notices a client that does not read.
     pub async fn connect_narrow(&self, protocol: Protocol) -> Result<TlsStream<TcpStream>> {
         let socket = match self.address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -107,7 +107,7 @@ fn current_context(mut config: Kubeconfig) -> Result<(Cluster, AuthInfo)> {
     Ok((cluster, user.and_then(|named| named.auth_info).unwrap_or_default()))
 }
 
-/// A load generator belongs on the machine it loads.
+/// Accepts only loopback addresses: the load generator must run on the machine that it loads.
 fn loopback_address(host: &str, port: u16) -> Result<SocketAddr> {
     let host = if host == "localhost" { "127.0.0.1" } else { host };
     let address =
@@ -163,7 +163,7 @@ fn data_or_file(data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>
     })
 }
 
-/// For `insecure-skip-tls-verify`.
+/// Accepts any certificate, for `insecure-skip-tls-verify`.
 #[derive(Debug)]
 struct AnyCertificate;
 

@@ -1,4 +1,4 @@
-//! Small requests: N clients, each of which waits for its own answer.
+//! Small requests: N clients, each of which waits for its answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::stats::Latencies;
 use crate::target::Target;
 use crate::{Context, Result, etcd};
 
-/// A client stops here even if its time is not over.
+/// A client stops after this many requests even if its time is not over.
 const MAX_REQUESTS_EACH: usize = 500_000;
-/// The objects that `get` picks from and `list` lists.
+/// The objects from which `get` chooses and that `list` lists.
 const SHARED_OBJECTS: usize = 100;
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -106,7 +106,7 @@ impl Outcome {
     }
 }
 
-/// Connections are spread over the targets.
+/// Connections are distributed over the targets.
 pub async fn measure(
     context: &Context,
     targets: &[Arc<Target>],
@@ -167,7 +167,7 @@ async fn drive(workers: Vec<Worker>, duration: Duration) -> Result<(Latencies, V
     Ok((all, workers))
 }
 
-/// One client; those that write an existing object have one of their own.
+/// One client. A client that writes existing objects has an object of its own.
 struct Worker {
     verb: Verb,
     id: usize,

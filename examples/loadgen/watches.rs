@@ -1,4 +1,4 @@
-//! Watches: fan-out to many watchers, the way from a write to its event, and a watcher that reads nothing.
+//! Watches: fan-out to many watchers, the latency from a write to its event, and a watcher that does not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ const LATENCY_OBJECTS: usize = 1000;
 
 const STALLED_BESIDE: usize = 100;
 
-/// Counts what the watchers of a group have received.
+/// Counts the events that a group of watchers has received.
 #[derive(Default)]
 pub struct Tally {
     delivered: AtomicU64,
@@ -47,7 +47,7 @@ impl Tally {
         }
     }
 
-    /// Waits until `goal` events have been delivered; set it before the writes that cause them.
+    /// Waits until `goal` events have been delivered. Set the goal before the writes that cause them.
     async fn wait(&self) -> Result<()> {
         let goal = self.goal.load(Ordering::Acquire);
         let all = async {
@@ -62,7 +62,7 @@ impl Tally {
     }
 }
 
-/// Watchers that only count; they end with this value.
+/// Watchers that only count. They end with this value.
 struct Group {
     tally: Arc<Tally>,
     watchers: u64,
@@ -92,7 +92,7 @@ impl Group {
         Ok(Self { tally, watchers: watchers as u64, tasks })
     }
 
-    /// Expects `writes` more events at every watcher.
+    /// Raises the goal by `writes` events per watcher.
     fn expect(&self, writes: u64) {
         self.tally.goal.fetch_add(writes * self.watchers, Ordering::AcqRel);
     }
@@ -102,7 +102,7 @@ impl Group {
     }
 }
 
-/// A watch of all that happens from now on.
+/// The path of a watch that starts now.
 async fn watch_path(context: &Context, collection: &Collection) -> Result<String> {
     let connection = Connection::open(&context.target, context.protocol).await?;
     let list = connection.get(&format!("{}?limit=1", collection.path)).await?;
@@ -126,7 +126,7 @@ async fn count(mut body: Incoming, tally: Arc<Tally>) {
     }
 }
 
-/// Objects that exist and get a new mark with every write.
+/// Existing objects that get a new mark with every write.
 struct Writers {
     connection: Arc<Connection>,
     collection: Collection,
@@ -174,7 +174,7 @@ impl Rate {
     }
 }
 
-/// Rounds of `burst` writes at a time, each when every watcher has received the last one's events.
+/// Rounds of `burst` concurrent writes. A round starts when every watcher has received the events of the one before.
 async fn rounds(group: &Group, writers: &mut Writers, burst: usize, duration: Duration) -> Result<Rate> {
     let (start, before) = (Instant::now(), group.tally.delivered.load(Ordering::Acquire));
     let mut rounds = Latencies::default();
@@ -235,7 +235,7 @@ pub async fn latency(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tab
     Ok(vec![table])
 }
 
-/// A row of such a table, for watchers at another server or the same.
+/// A row of the table, for watchers at the same or at another server.
 pub async fn write_to_watch(
     context: &Context,
     watched: &Target,
@@ -266,7 +266,7 @@ pub async fn write_to_watch(
         let connection = writers.connection.clone();
         sent.spawn(async move {
             let start = Instant::now();
-            // The number of the write makes the mark differ from all others.
+            // The number of the write makes every mark unique.
             let mark = format!("{}.{i}", origin.elapsed().as_micros());
             patch(&connection, path, mark).await?;
             Result::<_>::Ok(start.elapsed())
@@ -292,7 +292,7 @@ pub async fn write_to_watch(
     Ok(row)
 }
 
-/// How long after the time in its mark each event arrives, until this watcher has its share of the goal.
+/// Measures how long after the time in its mark each event arrives, until this watcher has its share of the goal.
 async fn arrivals(mut body: Incoming, tally: Arc<Tally>, origin: Instant) -> Latencies {
     let (mut latencies, mut partial) = (Latencies::default(), Vec::new());
     while let Some(Ok(frame)) = body.frame().await {
@@ -365,7 +365,7 @@ pub async fn stalled(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tab
     Ok(vec![table])
 }
 
-/// A watcher on a connection of its own that reads the headers and then nothing.
+/// A watcher on its own connection that reads the headers and then stops reading.
 struct Idler {
     stream: tokio_rustls::client::TlsStream<tokio::net::TcpStream>,
     rest: Vec<u8>,
@@ -394,7 +394,7 @@ impl Idler {
         }
     }
 
-    /// Reads what there is until all events came, the stream ended, or nothing came for a while.
+    /// Reads until all events have arrived, the stream has ended, or nothing has arrived for a while.
     async fn read_all(mut self, events: u64) -> Result<String> {
         const QUIET: Duration = Duration::from_secs(5);
         let mut seen = count_events(&self.rest);
@@ -416,7 +416,7 @@ impl Idler {
             carried = tail(&joined);
             buffer = Bytes::from(chunk);
         };
-        // The last chunk of a chunked body is empty: what a clean end looks like.
+        // The last chunk of a chunked body is empty if it ended properly.
         let clean = if buffer.ends_with(b"0\r\n\r\n") { " (clean)" } else { "" };
         Ok(format!("{} of {} events, {end}{clean}", seen, events))
     }
@@ -428,7 +428,7 @@ fn count_events(bytes: &[u8]) -> u64 {
     memchr::memmem::find_iter(bytes, EVENT).count() as u64
 }
 
-/// The end of `bytes` that may be the beginning of an event.
+/// The last bytes, which may be the start of an event.
 fn tail(bytes: &[u8]) -> Vec<u8> {
     bytes[bytes.len().saturating_sub(EVENT.len() - 1)..].to_vec()
 }

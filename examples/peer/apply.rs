@@ -1,4 +1,4 @@
-//! Writes that managers make.
+//! Answers questions about writes by managers.
 
 use rowplane::codec::managed;
 use rowplane::patch::apply::conflict;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::question::{Answer, Object, kind_of};
 
-/// Later than all times that are asked about.
+/// Later than all times in questions.
 const NOW: &str = "2100-01-01T00:00:00Z";
 
 #[derive(Deserialize)]

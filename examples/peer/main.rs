@@ -1,5 +1,5 @@
-//! What rowplane makes of what `tests/upstream` asks: a question in JSON on each line of the input, its answer on a
-//! line of the output. Upstream's own code answers the same questions on the other side.
+//! rowplane's answers to the questions of `tests/upstream`: each line of the input is a question in JSON, each line of
+//! the output its answer. Upstream's own code answers the same questions on the other side.
 
 use std::io::{BufRead, BufWriter, Write};
 

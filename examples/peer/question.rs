@@ -1,4 +1,4 @@
-//! The questions, and who answers them.
+//! The questions, and the functions that answer them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,11 +17,11 @@ pub type Object = Map;
 #[derive(Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Question {
-    /// The JSON of an envelope.
+    /// Asks for the JSON of an envelope.
     Decode {
         envelope: String,
     },
-    /// The envelope of JSON.
+    /// Asks for the envelope of a JSON object.
     Encode {
         object: Object,
     },

@@ -1,15 +1,13 @@
 //! The objects that exist from the start: namespaces, the system's priority classes, and the objects that represent the
 //! server itself ([`super::kubernetes_service`], [`super::service_cidr`]).
 
+use super::create::create;
 use super::identity_lease_gc::Sightings;
 use super::kubernetes_service::{self, Advertised};
 use super::service_cidr;
-use crate::api::decode::Body;
+use crate::api::Api;
 use crate::api::error::Error;
-use crate::api::request::Request;
-use crate::api::{Api, Target};
 use crate::schema::names::Gvr;
-use crate::schema::resource::Verb;
 use crate::tree::{Value, json};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -71,16 +69,4 @@ fn priority_classes() -> impl Iterator<Item = (Gvr, Value)> {
         });
         (Gvr::fixed("scheduling.k8s.io/v1", "priorityclasses"), object)
     })
-}
-
-/// Creates an object unless it exists.
-pub(super) async fn create(api: &Api, resource: &Gvr, namespace: &str, object: Value) -> Result<(), Error> {
-    let (Some(resource), Value::Object(object)) = (api.resources.get(resource), object) else {
-        return Ok(());
-    };
-    let request = Request::own(Verb::Create, Target { resource, namespace, name: "" });
-    match api.create(&request, Body::Object(&object)).await {
-        Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::bootstrap;
+use super::create::create;
 use super::identity_lease_gc::{Sightings, read};
 use super::service_cidr;
 use crate::api::decode::Body;
@@ -87,7 +87,7 @@ pub(super) async fn reconcile(
     if find(&SERVICES) == Some(None)
         && let Some(address) = api.config.services.first_address()
     {
-        bootstrap::create(api, &SERVICES, NAMESPACE, service(address, advertised.port)).await?;
+        create(api, &SERVICES, NAMESPACE, service(address, advertised.port)).await?;
     }
     let (Some(known), Some(known_slice)) = (find(&ENDPOINTS), find(&SLICES)) else { return Ok(()) };
     let (servers, now) = (read(api, &state), Instant::now());
@@ -137,7 +137,7 @@ async fn put(
     wanted: Value,
     members: &[&str],
 ) -> Result<(), Error> {
-    let Some(mut object) = found else { return bootstrap::create(api, resource, NAMESPACE, wanted).await };
+    let Some(mut object) = found else { return create(api, resource, NAMESPACE, wanted).await };
     let labels = |object: &ObjectMap| fields::at(object, &["metadata", "labels"]).cloned();
     let Value::Object(wanted) = wanted else { return Ok(()) };
     if members.iter().all(|name| object.get(name) == wanted.get(name)) && labels(&object) == labels(&wanted) {

@@ -1,7 +1,7 @@
 //! The ServiceCIDR `kubernetes`: the networks of the flags, from which Services get their addresses unless other
 //! ServiceCIDRs are added (`pkg/controlplane/controller/defaultservicecidr`).
 
-use super::bootstrap;
+use super::create::create;
 use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::options::write::WriteOptions;
@@ -43,7 +43,7 @@ pub async fn reconcile(api: &Api) -> Result<(), Error> {
             "metadata": {"name": NAME},
             "spec": {"cidrs": networks},
         });
-        bootstrap::create(api, &RESOURCE, "", object).await?;
+        create(api, &RESOURCE, "", object).await?;
         found = find().await?;
     }
     let Found::Object(mut found) = found else { return Ok(()) };

@@ -26,7 +26,6 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
-use super::routes::stopped_router;
 use super::tls::{ClientCertificates, Tls};
 use crate::metrics::Metrics;
 use crate::user::User;
@@ -138,9 +137,9 @@ impl Routes {
         self.0.store(Arc::new(started));
     }
 
-    /// From now on, requests are refused, and the application is no longer referenced here.
-    pub fn close(&self) {
-        self.0.store(Arc::new(Arc::new(stopped_router())));
+    /// From now on requests are answered by what is left, and nothing of the application is held here.
+    pub fn close(&self, stopped: impl Responder) {
+        self.0.store(Arc::new(Arc::new(stopped)));
     }
 
     pub(super) fn now(&self) -> Arc<dyn Responder> {

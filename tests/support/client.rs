@@ -1,4 +1,4 @@
-//! An HTTP client that hides nothing: any method, path, query, header and body; whole answers and watches.
+//! An HTTP client for tests that hides nothing: any method, path, query, header and body; complete answers and watches.
 
 use std::future::{Future, IntoFuture};
 use std::io;
@@ -25,12 +25,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Turns a hang into a failure; no test waits for it to pass. Longer than a bookmark takes to come.
+/// How long a test waits before it fails instead of hanging; no test waits for this time to pass. Longer than the
+/// period of bookmarks.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 type HyperClient = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Speaks for one identity. Cheap to clone; clones share connections.
+/// A client with one identity. Clones share connections.
 #[derive(Clone)]
 pub struct Client {
     http: HyperClient,
@@ -38,7 +39,7 @@ pub struct Client {
     bearer: Option<Arc<str>>,
 }
 
-/// Which HTTP a client offers.
+/// The versions of HTTP that a client offers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Http1,
@@ -46,12 +47,12 @@ pub enum Protocol {
 }
 
 impl Client {
-    /// The identity of the kubeconfig's client certificate.
+    /// A client with the kubeconfig's client certificate.
     pub fn of_certificate(kubeconfig: &Kubeconfig, protocol: Protocol) -> Self {
         Self::new(kubeconfig, protocol, tls_of_certificate(kubeconfig), None)
     }
 
-    /// No client certificate, and a bearer token if there is one.
+    /// A client without a certificate, and with a bearer token if one is given.
     pub fn of_token(kubeconfig: &Kubeconfig, token: Option<&str>) -> Self {
         Self::new(kubeconfig, Protocol::Any, tls(kubeconfig, |tls| tls.with_no_client_auth()), token)
     }
@@ -97,19 +98,19 @@ impl Client {
         self.request(Method::DELETE, path)
     }
 
-    /// Starts a watch that has to be accepted.
+    /// Starts a watch, which the server must accept.
     pub async fn watch(&self, path: impl Into<String>) -> Watch {
         self.get(path).watch().await
     }
 }
 
-/// As a client with the kubeconfig's certificate that speaks `protocol` (an ALPN name), with nothing said yet. The server
-/// is done with the handshake too: its tickets are what ends it.
+/// A connection with the kubeconfig's certificate that speaks `protocol` (an ALPN name), on which nothing was sent yet.
+/// The server has finished the handshake, too: its session tickets have arrived.
 pub async fn connect(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
     connect_with(tls_of_certificate(kubeconfig), kubeconfig, protocol).await
 }
 
-/// As [`connect`], without a certificate.
+/// Like [`connect`], without a certificate.
 pub async fn connect_as_nobody(kubeconfig: &Kubeconfig, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
     connect_with(tls(kubeconfig, |tls| tls.with_no_client_auth()), kubeconfig, protocol).await
 }
@@ -124,7 +125,7 @@ async fn connect_with(
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("kubernetes").expect("a name");
     let mut stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
-    // Nothing is taken from what the server says after that: HTTP/2 begins at once.
+    // Only the tickets are read, and no data behind them: with HTTP/2 the server sends data at once.
     while stream.get_ref().1.tls13_tickets_received() == 0 {
         let (socket, tls) = stream.get_mut();
         socket.readable().await?;
@@ -140,7 +141,7 @@ async fn connect_with(
     Ok(stream)
 }
 
-/// What has arrived at a socket.
+/// Reads bytes that have arrived at a socket already.
 struct Arrived<'a>(&'a TcpStream);
 
 impl io::Read for Arrived<'_> {
@@ -188,7 +189,7 @@ fn decode(data: Option<&str>) -> Vec<u8> {
     STANDARD.decode(data.expect("data in the kubeconfig")).expect("base64")
 }
 
-/// Sent when awaited.
+/// A request, which is sent when it is awaited.
 pub struct Request {
     client: Client,
     method: Method,
@@ -216,13 +217,13 @@ impl Request {
         self.header("content-type", content_type)
     }
 
-    /// A body of which no header says what it is.
+    /// Sets a body without a header for its type.
     pub fn untyped(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Sends it and reads no body.
+    /// Sends the request, without reading the answer's body.
     pub async fn send(self) -> http::Response<Incoming> {
         let uri = format!("{}{}", self.client.server, self.path);
         let mut request = HttpRequest::builder().method(self.method).uri(&uri);
@@ -234,8 +235,8 @@ impl Request {
         loop {
             match patient(&uri, self.client.http.request(request.clone())).await {
                 Ok(response) => return response,
-                // The server has told this connection to go and has not looked at the request: Go's client, too, sends it
-                // again on another.
+                // The server has closed this connection without reading the request. Like Go's client, sends it again
+                // on another one.
                 Err(error) if format!("{error:?}").contains(r#"GoAway(b"", NO_ERROR, Remote)"#) => {}
                 Err(error) => panic!("{uri}: {error:?}"),
             }
@@ -267,7 +268,7 @@ impl IntoFuture for Request {
     }
 }
 
-/// A whole answer.
+/// A complete answer.
 pub struct Answer {
     pub path: String,
     pub status: u16,
@@ -300,7 +301,7 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().expect("text"))
     }
 
-    /// The body of an answer with this code.
+    /// The body of an answer, which must have this status code.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -312,7 +313,7 @@ impl Answer {
         self.expect(200)
     }
 
-    /// The body of a failure, after the checks that hold for every failure (item 94).
+    /// The body of a failure, after the checks that apply to every failure (item 94).
     #[track_caller]
     pub fn failure(&self) -> Value {
         assert!(self.status >= 400, "{self:?}");
@@ -329,19 +330,19 @@ impl Answer {
         body
     }
 
-    /// Compares the whole body of a failure.
+    /// Compares the whole body with that of a failure.
     #[track_caller]
     pub fn fails(&self, code: u16, reason: &str, message: &str, details: Value) {
         assert_eq!(self.failure(), failure(code, reason, message, details), "{self:?}");
     }
 
-    /// 400 as most bad parameters and bodies are answered.
+    /// Compares with the 400 of most bad parameters and bodies.
     #[track_caller]
     pub fn bad_request(&self, message: &str) {
         self.fails(400, "BadRequest", message, Value::Null);
     }
 
-    /// 422 of options: each cause is (reason, field, message).
+    /// Compares with the 422 of options; each cause is (reason, field, message).
     #[track_caller]
     pub fn invalid_options(&self, kind: &str, causes: &[(&str, &str, &str)]) {
         let texts: Vec<String> =
@@ -356,7 +357,7 @@ impl Answer {
     }
 }
 
-/// A `Status` of a failure; no details if they are null, no reason if it is empty.
+/// The `Status` of a failure; without details if they are null, without reason if it is empty.
 pub fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
     let mut status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": code
@@ -370,7 +371,7 @@ pub fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value 
     status
 }
 
-/// A running watch: events as they arrive.
+/// A running watch that reads events as they arrive.
 pub struct Watch {
     path: String,
     pub headers: HeaderMap,
@@ -379,7 +380,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The next line without its end, or `None` at the end of a body that ended properly.
+    /// The next line without its end; `None` after the proper end of the body.
     pub async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -393,7 +394,7 @@ impl Watch {
         }
     }
 
-    /// The next message of a stream in protobuf, without its length.
+    /// The next message of a protobuf stream, without its length.
     pub async fn message(&mut self) -> Vec<u8> {
         loop {
             if let Some(length) = self.buffer.first_chunk() {
@@ -414,7 +415,7 @@ impl Watch {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Waits for more; false at the end.
+    /// Reads more; false at the end.
     async fn read(&mut self) -> bool {
         let Some(frame) = patient(&self.path, self.body.frame()).await else { return false };
         let frame = frame.unwrap_or_else(|error| panic!("{}: broken off: {error}", self.path));
@@ -422,20 +423,20 @@ impl Watch {
         true
     }
 
-    /// The next event, whatever it is.
+    /// The next event of any type.
     pub async fn next(&mut self) -> Option<Value> {
         let line = self.line().await?;
         Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.path)))
     }
 
-    /// The object of the next event, which has to be of this type.
+    /// The object of the next event, which must have this type.
     pub async fn expect(&mut self, kind: &str) -> Value {
         let event = self.next().await.unwrap_or_else(|| panic!("{}: ended instead of {kind}", self.path));
         assert_eq!(event["type"], kind, "{}: {event}", self.path);
         event["object"].clone()
     }
 
-    /// As `expect`, of an object with this name.
+    /// Like `expect`; the object must have this name.
     pub async fn expect_named(&mut self, kind: &str, name: &str) -> Value {
         let object = self.expect(kind).await;
         assert_eq!(object["metadata"]["name"], name, "{}: {object}", self.path);
@@ -447,7 +448,7 @@ impl Watch {
         assert_eq!(event, None, "{}: goes on", self.path);
     }
 
-    /// All events to the clean end.
+    /// All events up to the proper end.
     pub async fn rest(&mut self) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

@@ -1,4 +1,4 @@
-//! A PostgreSQL cluster of a test's own, that can be killed, started again, set back, copied to a standby and promoted.
+//! A PostgreSQL cluster for a single test, which can be killed, restarted, set back, copied to a standby and promoted.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use super::proxy::Target;
 pub struct Cluster {
     dir: TempDir,
     tools: PathBuf,
-    /// Bound and never listened on: keeps the port for a cluster that listens on it.
+    /// A socket that is bound, but does not listen: it reserves the port for a cluster that listens on TCP.
     listens: Option<TcpSocket>,
     server: Mutex<Option<Child>>,
 }
 
 impl Cluster {
-    /// A new cluster, running.
+    /// Creates and starts a cluster.
     pub async fn create() -> Self {
         let cluster = Self::empty();
         cluster.init().await;
@@ -30,7 +30,8 @@ impl Cluster {
         cluster
     }
 
-    /// One that listens on a port of 127.0.0.1, with these files in its directory; `postgresql.conf` is appended to.
+    /// A cluster that listens on a port of 127.0.0.1. The files are put into its directory; `postgresql.conf` is
+    /// appended to.
     pub async fn listening(files: &[(&str, &str)]) -> Self {
         let mut cluster = Self::empty();
         let port = TcpSocket::new_v4().expect("a socket");
@@ -65,7 +66,7 @@ impl Cluster {
         listens.unwrap_or(5432)
     }
 
-    /// All that is on its disk, while it does not run.
+    /// Copies everything on the stopped cluster's disk.
     pub async fn snapshot(&self) -> TempDir {
         assert!(self.server.lock().await.is_none(), "PostgreSQL is running");
         let copy = tempfile::tempdir().expect("a temporary directory");
@@ -73,14 +74,14 @@ impl Cluster {
         copy
     }
 
-    /// As if the volume had been put back.
+    /// Replaces the cluster's disk by an earlier copy.
     pub async fn set_back(&self, snapshot: TempDir) {
         assert!(self.server.lock().await.is_none(), "PostgreSQL is running");
         std::fs::remove_dir_all(self.data()).expect("remove the data");
         Command::new("cp").arg("-a").arg(snapshot.path().join("data")).arg(self.dir.path()).succeed().await;
     }
 
-    /// A standby of this one that has caught up with it and streams from it.
+    /// Creates a standby of this cluster, which has caught up and streams from it.
     pub async fn standby(&self) -> Self {
         let standby = Self::empty();
         let source = format!("host={} port={} user=rowplane", self.socket().display(), self.port());
@@ -108,12 +109,12 @@ impl Cluster {
                 std::os::unix::fs::chown(&path, Some(user), Some(group)).expect("chown");
             }
         }
-        // Others connect through the socket.
+        // Servers of other users connect through the socket.
         set_mode(&dir.path().join("socket"), 0o711);
         Self { dir, tools: tools(), listens: None, server: Mutex::new(None) }
     }
 
-    /// Starts it, however often that takes: what is left of a killed one may be in the way for a moment.
+    /// Starts the cluster. Tries again while remains of a killed one are in the way.
     pub async fn start(&self) {
         let mut server = self.server.lock().await;
         assert!(server.is_none(), "PostgreSQL is running");
@@ -125,13 +126,13 @@ impl Cluster {
         loop {
             let mut command = self.tool("postgres");
             command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
-            // Processes are killed here, not machines.
+            // Tests kill processes, not machines, so syncing is unnecessary.
             let listens =
                 if self.listens.is_some() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" };
             command.args(["-c", listens, "-c", &format!("port={}", self.port())]);
             command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
             command.args(["-c", "shared_buffers=32MB", "-c", "restart_after_crash=on"]);
-            // A standby finishes what it is asked, and replays the rest later.
+            // A standby finishes running queries before it replays more.
             command.args(["-c", "max_standby_streaming_delay=-1"]);
             command.stdout(Stdio::null()).stderr(log.try_clone().expect("the log")).kill_on_drop(true);
             let mut child = command.spawn().expect("start PostgreSQL");
@@ -149,17 +150,17 @@ impl Cluster {
         }
     }
 
-    /// SIGKILL of the postmaster; the rest of it notices and ends.
+    /// Kills the postmaster with SIGKILL; its other processes notice and end.
     pub async fn kill(&self) {
         self.end("KILL").await;
     }
 
-    /// `pg_ctl -m immediate`: no checkpoint, recovery at the next start.
+    /// Stops like `pg_ctl -m immediate`: without a checkpoint, so that the next start needs recovery.
     pub async fn stop_immediately(&self) {
         self.end("QUIT").await;
     }
 
-    /// `pg_ctl -m fast`
+    /// Stops like `pg_ctl -m fast`.
     pub async fn stop(&self) {
         self.end("INT").await;
     }
@@ -171,16 +172,16 @@ impl Cluster {
         }
     }
 
-    /// The standby takes over with what it has.
+    /// Promotes the standby with what it has received.
     pub async fn promote(&self) {
-        // Not by a statement that waits: what is replayed might have to wait for the statement.
+        // The statement must not wait: the replay might have to wait for the statement.
         self.execute("SELECT pg_promote(false)").await;
         while self.number("SELECT pg_is_in_recovery()::int::bigint").await == 1 {
             pause().await;
         }
     }
 
-    /// The standby gets no more of what the primary commits.
+    /// Stops the standby from receiving further commits.
     pub async fn stop_receiving(&self) {
         self.execute("ALTER SYSTEM SET primary_conninfo = ''").await;
         self.execute("SELECT pg_reload_conf()").await;
@@ -189,7 +190,7 @@ impl Cluster {
         }
     }
 
-    /// From now on no commit is acknowledged that the standby has not got.
+    /// From now on, no commit is acknowledged before the standby has it.
     pub async fn wait_for_standbys(&self) {
         self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await;
         self.execute("SELECT pg_reload_conf()").await;
@@ -202,19 +203,19 @@ impl Cluster {
         Target::Unix(self.socket().join(format!(".s.PGSQL.{}", self.port())))
     }
 
-    /// What a server is told, if it reaches the cluster through this port.
+    /// The URL for a server that reaches the cluster through this port.
     pub fn url_through(port: u16) -> String {
         format!("postgres://rowplane@127.0.0.1:{port}/postgres?sslmode=disable")
     }
 
-    /// Without anything in between.
+    /// The URL for a direct connection.
     pub fn url(&self) -> String {
         let socket = self.socket().display().to_string().replace('/', "%2F");
         format!("postgres://rowplane@{socket}:{}/postgres", self.port())
     }
 
     pub async fn try_connect(&self) -> Result<PgConnection, sqlx::Error> {
-        // What is done to the servers is not done to who does it.
+        // Settings that a test applies to servers must not affect the test's own connections.
         PgConnection::connect(&format!("{}?options=-cstatement_timeout%3D0", self.url())).await
     }
 
@@ -223,7 +224,7 @@ impl Cluster {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("execute");
     }
 
-    /// Whether it could be done.
+    /// Executes a statement. Returns whether that succeeded.
     pub async fn try_execute(&self, statement: &str) -> bool {
         let Ok(mut connection) = self.try_connect().await else { return false };
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.is_ok()
@@ -239,7 +240,7 @@ impl Cluster {
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
     }
 
-    /// Ends with this process, however that ends.
+    /// A program of PostgreSQL's, which is killed when this process ends.
     fn tool(&self, name: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "QUIT"]);
@@ -261,7 +262,7 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// What is left of a postmaster that is killed ends by itself.
+    /// Kills the postmaster; its other processes end by themselves.
     fn drop(&mut self) {
         if let Some(child) = self.server.get_mut()
             && let Some(id) = child.id()
@@ -274,7 +275,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Where the server programs are, as `tests/support/with-postgres` finds them.
+/// The directory of PostgreSQL's server programs, found like `tests/support/with-postgres` does.
 fn tools() -> PathBuf {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<PathBuf> = installed.map(|entry| entry.path().join("bin")).collect();
@@ -287,7 +288,7 @@ fn tools() -> PathBuf {
     found.expect("PostgreSQL's server programs (./test installs them)")
 }
 
-/// Who PostgreSQL runs as where this is root.
+/// The user as which PostgreSQL runs if the test runs as root.
 fn other_user() -> Option<(u32, u32)> {
     let of = |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("stat"));
     if of("/proc/self") != 0 {
@@ -319,7 +320,7 @@ pub async fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Before something is tried again.
+/// The pause before another attempt.
 pub async fn pause() {
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
 }

@@ -1,4 +1,4 @@
-//! An empty store of any kind, behind one type.
+//! An empty store of any kind, as a single type.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use super::postgres::{self, Schema};
 
 const NOT_SQL: &str = "a store in memory has neither a URL nor SQL";
 
-/// Gone when dropped.
+/// Removed when it is dropped.
 pub enum Database {
     Sqlite(tempfile::TempDir),
     Postgres(Schema),
-    /// Opened and closed, it is the same store.
+    /// The same store each time it is opened.
     Memory(Arc<dyn Backend>),
 }
 
-/// A table of which every store keeps one, in SQL or not.
+/// A table that every store has in some form.
 #[derive(Clone, Copy, Debug)]
 pub enum Table {
     Objects,
@@ -58,7 +58,7 @@ impl Database {
         })
     }
 
-    /// As `--datastore` takes it.
+    /// The value for the flag `--datastore`.
     pub fn url(&self) -> String {
         match self {
             Database::Sqlite(_) => format!("sqlite:{}", self.file().display()),
@@ -67,7 +67,7 @@ impl Database {
         }
     }
 
-    /// As a flag would name it.
+    /// The parsed value of the flag `--datastore`.
     pub fn datastore(&self) -> Datastore {
         match self {
             Database::Sqlite(_) => Datastore::Sqlite(self.file()),
@@ -76,7 +76,7 @@ impl Database {
         }
     }
 
-    /// Runs a statement behind the store's back.
+    /// Executes a statement directly in the database.
     pub async fn execute(&self, statement: &str) {
         match self {
             Database::Sqlite(_) => {
@@ -89,7 +89,7 @@ impl Database {
         }
     }
 
-    /// The number a query answers with, asked behind the store's back.
+    /// The number that a query returns directly from the database.
     pub async fn number(&self, query: &str) -> i64 {
         let query = sqlx::AssertSqlSafe(query);
         match self {
@@ -105,7 +105,7 @@ impl Database {
         }
     }
 
-    /// How many rows a table has, whether anything still refers to them or not.
+    /// The number of rows in a table, including unused ones.
     pub async fn rows(&self, table: Table) -> i64 {
         let Database::Memory(store) = self else {
             let name = match table {

@@ -1,4 +1,4 @@
-//! A store whose changefeed fails, or lacks a change.
+//! A store whose changefeed fails, or hides a change.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -14,13 +14,13 @@ use rowplane::storage::{
 
 pub struct Faulty {
     pub inner: Arc<dyn Backend>,
-    /// So many reads of the changefeed fail from now on.
+    /// How many reads of the changefeed fail from now on.
     pub failing: AtomicU64,
-    /// Reads of the changefeed so far.
+    /// The number of reads of the changefeed.
     pub reads: AtomicU64,
-    /// The change of this revision is not shown.
+    /// The revision of the change that is hidden.
     pub hidden: AtomicU64,
-    /// Which resources were loaded, each time.
+    /// The resources of each load.
     pub loads: Mutex<Vec<Vec<ResourceId>>>,
     pub reads_panic: AtomicBool,
     pub commits_panic: AtomicBool,
@@ -101,7 +101,7 @@ impl Backend for Faulty {
     ) -> Result<Changes, Error> {
         self.reads.fetch_add(1, SeqCst);
         let mut changes = self.inner.changes(after, resource, limit).await?;
-        // Afterwards: what is committed from now on is in no read that passes.
+        // Fails only after the read: later commits are not in any read that succeeds.
         assert!(!self.reads_panic.load(SeqCst), "a read, on purpose");
         let failing = self.failing.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
         if failing.is_ok() {

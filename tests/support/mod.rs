@@ -1,7 +1,7 @@
-//! What integration tests share: a fresh database of either kind.
+//! Code that integration tests share.
 #![allow(dead_code, unused_macros, reason = "every test crate uses a part of it")]
 
-/// Makes two tests of every case: a module of the case's name with `sqlite` and `postgres` in it.
+/// Makes two tests of each case: a module with the name of the case that contains `sqlite` and `postgres`.
 macro_rules! on_both_databases {
     ($($case:ident),* $(,)?) => {
         $(mod $case {

@@ -1,4 +1,4 @@
-//! Small objects and writes of them, and what reads return as plain data.
+//! Small objects, writes of them, and results of reads as plain data.
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -33,19 +33,19 @@ pub fn delete(key: &Key, at: Revision) -> Mutation {
     Mutation::new(key.clone(), Expect::At(at), Change::Delete)
 }
 
-/// The id of a resource with this plural.
+/// The id of the resource with this plural.
 pub async fn resource(backend: &dyn Backend, plural: &str) -> ResourceId {
     let ids = backend.resource_ids(&[GroupResource::new("example.com", plural)]).await;
     ids.expect("an id")[0]
 }
 
-/// Commits one mutation that has to pass.
+/// Commits a mutation, which must pass.
 pub async fn pass(backend: &dyn Backend, mutation: Mutation) -> Revision {
     let commit = backend.commit(&[mutation], Revision(0)).await.expect("commit");
     committed(commit.outcomes[0])
 }
 
-/// The revision of an outcome that has to be a success.
+/// The revision of an outcome, which must be a success.
 pub fn committed(outcome: Outcome) -> Revision {
     match outcome {
         Outcome::Committed(revision) => revision,
@@ -53,7 +53,7 @@ pub fn committed(outcome: Outcome) -> Revision {
     }
 }
 
-/// What one row of a list says: namespace, name, version, value.
+/// A row of a list: namespace, name, version, value.
 pub type Item = (String, String, u64, Bytes);
 
 pub async fn list(backend: &dyn Backend, scan: &Scan, at: Revision) -> Result<Vec<Item>, Error> {
@@ -61,13 +61,13 @@ pub async fn list(backend: &dyn Backend, scan: &Scan, at: Revision) -> Result<Ve
     rows.map_ok(|row| (row.namespace.into(), row.name.into(), row.revision.0, row.value)).try_collect().await
 }
 
-/// `namespace/name` of what a list holds.
+/// The objects of a list as `namespace/name`.
 pub async fn names(backend: &dyn Backend, scan: &Scan, at: Revision) -> Vec<String> {
     let items = list(backend, scan, at).await.expect("list");
     items.into_iter().map(|(namespace, name, ..)| format!("{namespace}/{name}")).collect()
 }
 
-/// The feed after `after` to its end, in pieces of `limit`.
+/// The feed from `after` to its end, read in pieces of `limit`.
 pub async fn feed(
     backend: &dyn Backend,
     after: Revision,

@@ -1,12 +1,12 @@
-//! Programs of other languages, which not every machine can get.
+//! Programs in other languages, which are not available on every machine.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-/// The path that a script below `tests/tools` prints. `None` if it says that this machine cannot have the program,
-/// which whoever runs the tests is told; then `./test` says so once more at its end.
+/// The path that a script in `tests/tools` prints. `None` if it reports that the program is not available on this
+/// machine; that is printed, and `./test` repeats it at its end.
 pub async fn program(script: &str, what: &str) -> Option<PathBuf> {
     let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools").join(script);
@@ -16,7 +16,7 @@ pub async fn program(script: &str, what: &str) -> Option<PathBuf> {
         Some(0) => Some(PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())),
         Some(3) => {
             let note = format!("NOT TESTED: {what}: {}\n", said.trim());
-            // Not by a macro, whose output is kept from who reads it.
+            // Written directly, since the test harness captures the output of macros.
             std::io::stderr().write_all(note.as_bytes()).expect("write");
             if let Some(notes) = std::env::var_os("ROWPLANE_TEST_NOTES") {
                 let mut notes = std::fs::File::options().append(true).open(notes).expect("open the notes");

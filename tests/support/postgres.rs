@@ -1,11 +1,11 @@
-//! A schema of its own for every test, in the PostgreSQL cluster that `./test` starts.
+//! A separate schema for every test, in the PostgreSQL cluster that `./test` starts.
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection};
 
 use super::proxy::Target;
 
-/// Dropped, with all that is in it, at the end of the test.
+/// A schema that is dropped with its content at the end of the test.
 pub struct Schema {
     name: String,
 }
@@ -13,36 +13,36 @@ pub struct Schema {
 impl Schema {
     pub async fn create() -> Self {
         let name = format!("t_{:016x}", rand::random::<u64>());
-        // A role of its own tells in pg_stat_activity whose a connection is.
+        // With a role of its own, a connection's owner can be seen in pg_stat_activity.
         let make = format!("CREATE ROLE {name} LOGIN; CREATE SCHEMA {name} AUTHORIZATION {name}");
         execute(&cluster(), &make).await;
         Self { name }
     }
 
-    /// Of the schema, and of the role that owns it.
+    /// The name of the schema and of the role that owns it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A URL whose connections find and make their tables in this schema.
+    /// A URL whose connections use this schema.
     pub fn url(&self) -> String {
         format!("{}?user={}&options=-csearch_path%3D{}", cluster(), self.name, self.name)
     }
 
-    /// The same, where the cluster is reached through a port of this machine.
+    /// Like [`Schema::url`], for a cluster that is reached through a port of this machine.
     pub fn url_through(&self, port: u16) -> String {
         let server = format!("postgres://127.0.0.1:{port}/postgres?sslmode=disable");
         format!("{server}&user={}&options=-csearch_path%3D{}", self.name, self.name)
     }
 
-    /// Where the cluster listens.
+    /// The address of the cluster.
     pub fn target(&self) -> Target {
         let options: PgConnectOptions = cluster().parse().expect("the URL of the cluster");
         let socket = options.get_socket().expect("a cluster that listens on a socket");
         Target::Unix(socket.join(format!(".s.PGSQL.{}", options.get_port())))
     }
 
-    /// Ends every connection that works in this schema, as a restart or a network would. Returns how many.
+    /// Ends every connection that uses this schema, as a restart or a network failure would. Returns their number.
     pub async fn kill_connections(&self) -> i64 {
         let mut connection = connect(&cluster()).await;
         sqlx::query_scalar("SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1")
@@ -54,9 +54,9 @@ impl Schema {
 }
 
 impl Drop for Schema {
-    /// On a thread of its own: the test's runtime may be the thing that is being torn down.
+    /// Drops the schema on a thread of its own, since the test's runtime may be shutting down.
     fn drop(&mut self) {
-        // Who is still at work there would hold it up.
+        // Open connections would block the statement.
         let statement = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{0}'; \
              DROP SCHEMA {0} CASCADE; DROP OWNED BY {0}; DROP ROLE {0}",
@@ -72,7 +72,7 @@ impl Drop for Schema {
     }
 }
 
-/// The cluster's URL, without options: its administrator's.
+/// The URL of the cluster's administrator, without options.
 pub fn cluster() -> String {
     std::env::var("ROWPLANE_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("ROWPLANE_TEST_POSTGRES is not set: run ./test, which starts a PostgreSQL")

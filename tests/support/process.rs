@@ -1,4 +1,4 @@
-//! The real program as a process of its own, that can be killed and started again.
+//! The real program as a separate process, which can be killed and restarted.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -12,10 +12,10 @@ use tokio::process::{Child, Command};
 use super::postgres::Schema;
 use super::rest::Client;
 
-/// What outlives the processes of one server: its data directory, its port and its flags.
+/// What survives the processes of a server: its data directory, its port and its flags.
 pub struct Installation {
     dir: Arc<TempDir>,
-    /// Bound and never listened on: keeps the port from everybody but the server while no server runs. (Both sides
+    /// A socket that is bound, but does not listen: it reserves the port for the server while it does not run. (Both
     /// set SO_REUSEADDR.)
     port: TcpSocket,
     arguments: Vec<String>,
@@ -26,7 +26,7 @@ impl Installation {
         Self::in_dir(Arc::new(tempfile::tempdir().expect("a temporary directory")))
     }
 
-    /// Another one, with a port of its own and no flags, in the same data directory.
+    /// Another server in the same data directory, with its own port and no flags.
     pub fn beside(&self) -> Self {
         Self::in_dir(self.dir.clone())
     }
@@ -36,7 +36,7 @@ impl Installation {
         port.set_reuseaddr(true).expect("SO_REUSEADDR");
         port.bind("127.0.0.1:0".parse().unwrap()).expect("a free port");
         let mut installation = Self { dir, port, arguments: Vec::new() };
-        // All servers of a test are on one host.
+        // All servers of a test run on one host, so each gets a name of its own.
         let hostname = format!("--hostname-override=server-{}", installation.port());
         installation.arguments.push(hostname);
         installation
@@ -46,7 +46,7 @@ impl Installation {
         Self::sqlite().with(&format!("--datastore={}", schema.url()))
     }
 
-    /// With its host's name, as servers have it that are told nothing of names.
+    /// Without a name of its own, so that the server uses its host's name.
     pub fn nameless(mut self) -> Self {
         self.arguments.retain(|argument| !argument.starts_with("--hostname-override"));
         self
@@ -57,7 +57,7 @@ impl Installation {
         self
     }
 
-    /// The clock moves with what clients write, and with nothing else.
+    /// Without heartbeats, only clients' writes advance the clock.
     pub fn without_heartbeats(self) -> Self {
         self.with("--feature-gates=APIServerIdentity=false")
     }
@@ -74,7 +74,7 @@ impl Installation {
         self.dir.path()
     }
 
-    /// A client that stays usable over restarts.
+    /// A client that can be used across restarts.
     pub async fn client(&self) -> Client {
         Client::of(&self.kubeconfig()).await
     }
@@ -94,7 +94,7 @@ impl Installation {
         panic!("the server ended before it was ready");
     }
 
-    /// Starts a server that must not come up: its exit code, and what it says.
+    /// Starts a server that must fail. Returns its exit code and its message.
     pub async fn refused(&self) -> (Option<i32>, String) {
         let Output { status, stderr, .. } = self.command().output().await.expect("start rowplane");
         (status.code(), String::from_utf8(stderr).expect("UTF-8"))
@@ -108,14 +108,14 @@ impl Installation {
     }
 }
 
-/// A server that has printed its banner; killed when dropped.
+/// A server that has printed its banner. Killed when it is dropped.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// `kill -9`.
+    /// Kills the server with SIGKILL.
     pub async fn kill(mut self) {
         self.child.kill().await.expect("kill the server");
         self.assert_no_panic();
@@ -125,7 +125,7 @@ impl Process {
         self.child.id().expect("a running server")
     }
 
-    /// All that it has said.
+    /// The server's whole log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).expect("read the log")
     }
@@ -134,7 +134,7 @@ impl Process {
         &self.log
     }
 
-    /// Asks the server to end; [`Process::end`] waits for that.
+    /// Asks the server to end; [`Process::end`] waits for it.
     pub async fn terminate(&self) {
         let id = self.child.id().expect("a running server").to_string();
         let sent = Command::new("kill").args(["-s", "TERM", &id]).status().await.expect("run kill");

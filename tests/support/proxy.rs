@@ -1,4 +1,4 @@
-//! A TCP connection that can be delayed, held up, forgotten or cut, in either direction.
+//! A TCP proxy whose connections can be delayed, held, lost or cut, in either direction.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,26 +12,26 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Where connections lead to.
+/// The address to which connections lead.
 #[derive(Clone, Debug)]
 pub enum Target {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// What happens to bytes.
+/// How the proxy treats bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     #[default]
     Open,
     Delayed(Duration),
-    /// They wait, as behind a network that drops packets: later they arrive all the same.
+    /// Holds them, like a network that drops packets: they arrive later.
     Held,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the one who connects.
+    /// From the side that has connected.
     Up,
     Down,
 }
@@ -49,9 +49,9 @@ struct Weather {
     target: Target,
     up: Flow,
     down: Flow,
-    /// Connections with smaller numbers have to end.
+    /// Connections with smaller numbers must end.
     cut_before: u64,
-    /// Connections with smaller numbers carry nothing any more, and nobody is told.
+    /// Connections with smaller numbers transport nothing any more, without an error.
     lost_before: u64,
 }
 
@@ -77,19 +77,19 @@ impl Proxy {
         });
     }
 
-    /// Ends all connections there are.
+    /// Ends all present connections.
     pub fn cut(&self) {
         let next = self.opened.load(Ordering::SeqCst);
         self.weather.send_modify(|weather| weather.cut_before = next);
     }
 
-    /// All connections there are carry nothing any more, without an end: their peer has silently gone.
+    /// All present connections stop to transport bytes, but do not end: the peer has vanished silently.
     pub fn lose(&self) {
         let next = self.opened.load(Ordering::SeqCst);
         self.weather.send_modify(|weather| weather.lost_before = next);
     }
 
-    /// New connections lead elsewhere, old ones end.
+    /// New connections lead to another target; present ones end.
     pub fn retarget(&self, target: Target) {
         self.weather.send_modify(|weather| weather.target = target);
         self.cut();
@@ -109,7 +109,7 @@ async fn accept(listener: TcpListener, weather: watch::Sender<Weather>, opened: 
         let number = opened.fetch_add(1, Ordering::SeqCst);
         let weather = weather.subscribe();
         tokio::spawn(async move {
-            // Either side's end, an error or a cut: both sides end.
+            // If one side ends or fails, or the connection is cut, both sides end.
             let _ = carry(client, number, weather).await;
         });
     }
@@ -151,7 +151,7 @@ where
     }
 }
 
-/// Carries bytes one way until their end.
+/// Transports bytes in one direction until their end.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -162,7 +162,7 @@ async fn pump(
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let length = from.read(&mut buffer).await?;
-        // An end that is held up is not seen either.
+        // The end of a held direction is held, too.
         let passes =
             |weather: &Weather| number >= weather.lost_before && weather.flow(direction) != Flow::Held;
         let flow = match weather.wait_for(passes).await {

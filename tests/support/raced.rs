@@ -1,4 +1,5 @@
-//! A store in which something happens between a caller's decision to write and the commit, as another server would do it.
+//! A store in which something happens between a caller's decision to write and the commit, as another server might
+//! cause it.
 
 use std::sync::Arc;
 
@@ -13,20 +14,20 @@ use rowplane::storage::{
 };
 use tokio::sync::{Notify, Semaphore};
 
-/// Runs before each commit, with the store below and the mutations that are about to be judged.
+/// Called before each commit, with the wrapped store and the mutations that are about to be judged.
 pub type Race = dyn Fn(Arc<dyn Backend>, Vec<Mutation>) -> BoxFuture<'static, ()> + Send + Sync;
 
 pub struct Raced {
     pub inner: Arc<dyn Backend>,
     pub race: Box<Race>,
-    /// Whether blocks of rows have to be let through.
+    /// If set, blocks of rows need permits.
     pub blocks: Option<Arc<Blocks>>,
 }
 
-/// Lets blocks of rows through, as many as there are permits.
+/// Lets blocks of rows pass, one per permit.
 pub struct Blocks {
     pub permits: Semaphore,
-    /// A block waits for a permit.
+    /// Notified when a block waits for a permit.
     pub stalled: Notify,
 }
 
@@ -145,7 +146,7 @@ impl Backend for Raced {
     }
 
     fn shared(&self) -> bool {
-        // Somebody else writes here.
+        // The test writes like another server.
         true
     }
 

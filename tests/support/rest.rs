@@ -1,4 +1,4 @@
-//! A client that sends each request once, and tells an answer from a broken connection.
+//! A client that sends each request once, and distinguishes an answer from a broken connection.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use serde_json::Value;
 #[derive(Clone)]
 pub struct Client(kube::Client);
 
-/// A whole response.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: StatusCode,
-    /// `Null` if the body is no JSON.
+    /// `Null` if the body is not JSON.
     pub body: Value,
 }
 
-/// There was no whole response: the request may have been carried out or not.
+/// There was no complete response: it is unknown whether the request was carried out.
 #[derive(Debug)]
 pub struct Broken(pub String);
 
@@ -30,7 +30,7 @@ impl Client {
         Self::new(Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig")).await
     }
 
-    /// A client that reaches its server at another address than the kubeconfig says.
+    /// A client that reaches its server at another address than the kubeconfig's.
     pub async fn at(kubeconfig: &Path, server: &str) -> Self {
         let mut kubeconfig = Kubeconfig::read_from(kubeconfig).expect("read the kubeconfig");
         kubeconfig.clusters[0].cluster.as_mut().expect("a cluster").server = Some(server.to_owned());
@@ -60,7 +60,7 @@ impl Client {
         self.call(Method::DELETE, path, options).await
     }
 
-    /// Server-side apply; `path` has the options.
+    /// Server-side apply. `path` includes the options.
     pub async fn apply(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.send(Method::PATCH, path, "application/apply-patch+yaml", Some(body)).await
     }
@@ -85,7 +85,7 @@ impl Client {
         Ok(Answer { status, body: serde_json::from_slice(&body.to_bytes()).unwrap_or_default() })
     }
 
-    /// A watch whose headers have arrived.
+    /// Starts a watch. Returns once its headers have arrived.
     pub async fn watch(&self, path: &str) -> Result<Watch, Broken> {
         let request = Request::get(path).body(Body::empty()).expect("a request");
         let response = self.0.send(request).await.map_err(|error| Broken(error.to_string()))?;
@@ -97,21 +97,21 @@ impl Client {
 }
 
 impl Answer {
-    /// The body of a success.
+    /// The body of a successful answer.
     pub fn ok(self) -> Value {
         assert!(self.status.is_success(), "{}: {}", self.status, self.body);
         self.body
     }
 }
 
-/// The events of a watch, line by line.
+/// The events of a watch, read line by line.
 pub struct Watch {
     body: Body,
     buffer: BytesMut,
 }
 
 impl Watch {
-    /// `None` is a clean end. What is cut off within an event is [`Broken`].
+    /// The next event; `None` at a proper end. A watch that is cut within an event is [`Broken`].
     pub async fn next(&mut self) -> Result<Option<Value>, Broken> {
         loop {
             if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
@@ -127,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// The next event; the watch must go on.
+    /// The next event; the watch must not end.
     pub async fn event(&mut self) -> Value {
         self.next().await.expect("a watch that goes on").expect("a watch without an end")
     }

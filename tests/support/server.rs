@@ -1,4 +1,4 @@
-//! The real server, in this process, over real HTTPS, on a database of its own.
+//! The real server, in this process, over real HTTPS, with its own database.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -26,28 +26,28 @@ use tempfile::TempDir;
 use super::client::{Client, Protocol};
 use super::database::Database;
 
-/// A line of the token file: somebody who is known and may do nothing.
+/// A line of the token file: a user who may do nothing.
 pub const ALICE: &str = "alice-token,alice,u-1,\"developers\"\n";
-/// A token user who may do everything.
+/// A line of the token file: a user who may do everything.
 pub const ROOT: &str = "root-token,root,u-2,\"system:masters\"\n";
 
-/// A database and the settings of the servers on it. Servers that are started here share the database, one after
-/// another, and on PostgreSQL also at the same time.
+/// A database and the settings of servers on it. All servers that are started here share the database: one after the
+/// other, and on PostgreSQL also at the same time.
 pub struct Setup {
     pub database: Database,
-    /// Where servers reach the database, if not directly.
+    /// How servers reach the database, if not directly.
     pub detour: Option<Datastore>,
     pub limits: ApiLimits,
     pub connections: http::server::Limits,
     pub compaction: Option<Compaction>,
-    /// What the servers write from now on.
+    /// The encoding in which the servers write from now on.
     pub storage_media_type: StorageMediaType,
-    /// `None` unless the test asks for it: heartbeats move the clock.
+    /// `None` unless the test sets it, since heartbeats advance the clock.
     pub identity: Option<IdentityConfig>,
-    /// Resources that are stored in another version than usual.
+    /// Resources that are stored in another version than the default.
     pub storage_versions: Vec<(GroupResource, GroupVersion)>,
     pub certificates: Overrides,
-    /// By which certificates live.
+    /// The clock by which certificates expire.
     pub clock: WallClock,
     data: TempDir,
 }
@@ -71,7 +71,7 @@ impl Setup {
         }
     }
 
-    /// Servers that start from now on register, as this host.
+    /// Servers that are started from now on register, with this host name.
     pub fn register(&mut self, hostname: &str) {
         let never = Duration::from_secs(1 << 30);
         let leases = IdentityLeases { duration_seconds: 3600, renew_interval: never, gc_period: never };
@@ -83,13 +83,13 @@ impl Setup {
         matches!(self.database, Database::Sqlite(_))
     }
 
-    /// A server for which no client is made.
+    /// Starts a server without a client.
     pub async fn start_without_admin(&self) -> Server {
         let started = self.builder().start().await;
         started.unwrap_or_else(|error| panic!("start: {}", error.one_line()))
     }
 
-    /// A server with nothing but what it makes itself.
+    /// Starts a server with only those objects that it creates itself.
     pub async fn start_empty(&self) -> TestServer {
         type Built = OnceLock<(Arc<dyn Backend>, Arc<Api>)>;
         let opened: Arc<Built> = Arc::default();
@@ -107,7 +107,7 @@ impl Setup {
         TestServer { admin, kubeconfig, backend, api, server }
     }
 
-    /// A server that also has the namespace `t`.
+    /// Starts a server that also has the namespace `t`.
     pub async fn start(&self) -> TestServer {
         let server = self.start_empty().await;
         let made = server.post("/api/v1/namespaces", &json!({"metadata": {"name": "t"}})).await;
@@ -115,12 +115,12 @@ impl Setup {
         server
     }
 
-    /// What the admin goes by now.
+    /// The admin's present kubeconfig.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::read_from(self.file("admin.kubeconfig")).expect("a kubeconfig")
     }
 
-    /// Of the data directory.
+    /// The path of a file in the data directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.data.path().join(name)
     }
@@ -139,7 +139,7 @@ impl Setup {
                 kubeconfig: Some(self.file("admin.kubeconfig")),
                 ..Https::default()
             }),
-            // Tests are the same on every host.
+            // Fixed, so that tests are the same on every host.
             advertise_address: Some([192, 0, 2, 7].into()),
             datastore: self.detour.clone().unwrap_or_else(|| self.database.datastore()),
             storage_media_type: self.storage_media_type,
@@ -153,7 +153,7 @@ impl Setup {
     }
 }
 
-/// A running server, spoken to as its admin.
+/// A running server, with a client that is its admin.
 pub struct TestServer {
     pub admin: Client,
     pub kubeconfig: Kubeconfig,
@@ -177,12 +177,12 @@ impl TestServer {
         server.stop().await;
     }
 
-    /// Reads the files of certificates and tokens again, as the server does from time to time.
+    /// Reads the files of certificates and tokens again, as the server does regularly.
     pub async fn reload_credentials(&self) {
         self.server.reload_credentials().await;
     }
 
-    /// Returns once the server cannot go on.
+    /// Returns once the server cannot continue.
     pub async fn failed(&self) -> Failure {
         self.server.failed().await
     }
@@ -209,18 +209,18 @@ impl TestServer {
         self.backend.clock().await.expect("clock").revision.0
     }
 
-    /// Gives up history before `to`, rows and all.
+    /// Gives up the history before `to`, and removes its rows.
     pub async fn compact(&self, to: u64) {
         self.backend.compact(Revision(to)).await.expect("compact");
         while self.backend.sweep(1000).await.expect("sweep").changes >= 1000 {}
     }
 
-    /// Creates a ConfigMap in `t` and returns it.
+    /// Creates a ConfigMap in `t`.
     pub async fn create(&self, name: &str, data: Value) -> Value {
         self.post(CONFIGMAPS, &config_map(name, data)).await.expect(201)
     }
 
-    /// Sets `data` of a ConfigMap in `t` and returns the object.
+    /// Sets `data` of a ConfigMap in `t`. Returns the object.
     pub async fn set(&self, name: &str, data: Value) -> Value {
         self.patch(format!("{CONFIGMAPS}/{name}"), &json!({"data": data})).await.ok()
     }
@@ -236,7 +236,7 @@ impl TestServer {
     }
 }
 
-/// The collection most tests work with.
+/// The collection that most tests use.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/t/configmaps";
 pub const ALL_CONFIGMAPS: &str = "/api/v1/configmaps";
 
@@ -244,7 +244,7 @@ pub fn config_map(name: &str, data: Value) -> Value {
     json!({"metadata": {"name": name}, "data": data})
 }
 
-/// A Deployment with these members in its spec, besides what every Deployment needs.
+/// A Deployment with these members in its spec, and those that every Deployment needs.
 pub fn deployment(name: &str, spec: Value) -> Value {
     let mut whole = json!({
         "selector": {"matchLabels": {"app": "web"}},
@@ -259,7 +259,7 @@ pub fn deployment(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": whole})
 }
 
-/// The revision in an object's or a list's metadata.
+/// The revision in the metadata of an object or list.
 #[track_caller]
 pub fn rv(object: &Value) -> u64 {
     let text =
@@ -274,7 +274,7 @@ pub fn names(list: &Value) -> Vec<String> {
     items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// The continue token of a list that is not at its end.
+/// The continue token of a list, which must have one.
 #[track_caller]
 pub fn token(list: &Value) -> String {
     list["metadata"]["continue"].as_str().unwrap_or_else(|| panic!("no token: {list}")).to_owned()

@@ -1,4 +1,4 @@
-//! The verbs on a database, without a server around them.
+//! The verbs on a database, without a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use rowplane::storage::{Backend, HighWaterMark, Store};
 
 use super::database::Database;
 
-/// As a server that has no controllers.
+/// An `Api` like that of a server without controllers.
 pub async fn api_on(database: &Database) -> Arc<Api> {
     api_that_names(database, |prefix| generate_name(prefix, &mut rand::rng())).await
 }
 
-/// The same, which makes names of `generateName` in this way.
+/// Like [`api_on`], with this generator for names.
 pub async fn api_that_names(database: &Database, generate_name: fn(&str) -> String) -> Arc<Api> {
     api_over(database.open().await, generate_name).await
 }
 
-/// The same over any store.
+/// Like [`api_that_names`], on any store.
 pub async fn api_over(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String) -> Arc<Api> {
     api_of(backend, generate_name, Chain::built_in()).await
 }
 
-/// The same with other plugins.
+/// Like [`api_on`], with these admission plugins on any store.
 pub async fn api_that_admits(backend: Arc<dyn Backend>, admission: Chain) -> Arc<Api> {
     api_of(backend, |prefix| generate_name(prefix, &mut rand::rng()), admission).await
 }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 mod suffix;
 mod value;
 
-pub use value::{nanos, units};
+pub use value::{nanos, small, units};
 
 use suffix::{Format, Suffix};
 

@@ -1,4 +1,4 @@
-//! Clients that do the same.
+//! Clients that do the same work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use crate::scratch::Scratch;
 use crate::stats::{Latencies, median};
 use crate::{Context, Result};
 
-/// Clients at the same work, which rest between the rounds.
+/// Clients with the same work, which pause between rounds.
 pub struct Crew {
     pub work: Work,
     path: Arc<str>,
     workers: Vec<Worker>,
     latencies: Latencies,
-    /// Of each round.
+    /// The rate of each round.
     pub per_second: Vec<f64>,
-    /// Microseconds of the server's processor time for each request, in each round.
+    /// The server's processor time per request, in microseconds, of each round.
     pub micros: Vec<f64>,
 }
 
@@ -73,7 +73,7 @@ impl Crew {
         Ok(())
     }
 
-    /// What is to be said of all rounds.
+    /// The table's row with the results of all rounds.
     pub fn row(&mut self) -> Vec<String> {
         let rate = |rate: Option<f64>| report::option(rate);
         let mut row = vec![self.work.name().to_owned(), self.workers.len().to_string()];

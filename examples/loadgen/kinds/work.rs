@@ -1,4 +1,4 @@
-//! What clients do to typed objects.
+//! The work of clients on typed objects.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use http::Method;
 use crate::Result;
 use crate::client::{APPLY, Answer, Connection, JSON};
 
-/// Variables of a Pod's container, so that the Pod has about 5 KB.
+/// Variables of a Pod's container, chosen so that the Pod has about 5 KB.
 const VARIABLES: usize = 60;
-/// Entries of the list that is applied.
+/// Entries in the list that is applied.
 const ENTRIES: usize = 1000;
 
-/// What one client does again and again.
+/// What a client does repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Work {
     CreatePods,
     UpdatePods,
-    /// Of an object whose managedFields were emptied, so that nobody keeps track.
+    /// Updates an object whose managedFields were emptied, so that managers are not tracked.
     UpdateUntracked,
-    /// Sends back what was answered last, with one label changed, as controllers do; managedFields are part of that.
+    /// Sends the last answer back with one label changed, as controllers do; it includes managedFields.
     UpdateRead,
     UpdateReadUntracked,
     ApplyUnchanged,
@@ -51,14 +51,14 @@ impl Work {
     }
 }
 
-/// One client, with an object of its own where it writes one again and again.
+/// One client, with an object of its own if it writes the same object repeatedly.
 pub struct Worker {
     work: Work,
     id: usize,
     connection: Arc<Connection>,
     path: Arc<str>,
     sent: usize,
-    /// The last one.
+    /// The last answer.
     answer: Answer,
 }
 
@@ -133,7 +133,7 @@ impl Worker {
     }
 }
 
-/// An object with another value of its label `mark`.
+/// The object with another value of its label `mark`.
 fn marked(object: &[u8], mark: &str) -> Option<Bytes> {
     const LABEL: &[u8] = b"\"mark\":\"";
     let start = memchr::memmem::find(object, LABEL)? + LABEL.len();
@@ -148,12 +148,12 @@ fn variables(count: usize, mark: &str) -> String {
     (0..count).map(one).collect::<Vec<_>>().join(",")
 }
 
-/// Only labels of a Pod change, since little else may.
+/// A Pod whose labels change, since little else in a Pod may.
 fn pod(name: &str, mark: &str, metadata: &str) -> Bytes {
     pod_of(VARIABLES, name, mark, metadata)
 }
 
-/// A Pod with so many variables.
+/// A Pod with this many variables.
 pub fn pod_of(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
     let variables = variables(count, "the same for all");
     Bytes::from(format!(

@@ -17,10 +17,7 @@ pub mod resource;
 pub mod same;
 pub mod selector;
 
-use std::io;
-
 use crate::causes::Causes;
-use crate::expression::on_deep_stack;
 use crate::fields::ObjectMap;
 use crate::kinds::behavior::format as behavior_format;
 use crate::kinds::behavior::rules::at::At;
@@ -30,8 +27,8 @@ use crate::long_work;
 
 /// The system had no thread for the expressions of the object.
 #[derive(Debug, thiserror::Error)]
-#[error("the expressions of the object cannot be checked now: {0}")]
-pub struct Unchecked(#[from] io::Error);
+#[error("the expressions of the object cannot be checked now: there is no stack for one so deep")]
+pub struct Unchecked;
 
 type OfNew = fn(&ObjectMap, &mut Errors);
 
@@ -116,19 +113,19 @@ impl Rules {
     }
 }
 
-/// What rules find. Those of an object with expressions are asked again on a deep stack, which most objects never need.
-fn found(rules: impl Fn(&mut Errors) + Sync) -> Result<Causes, Unchecked> {
+/// What rules find. Those of an object with expressions are asked again where long work is done, which most objects never
+/// need.
+fn found(rules: impl Fn(&mut Errors)) -> Result<Causes, Unchecked> {
     let mut errors = Errors::default();
     rules(&mut errors);
     if !errors.passed_over_expressions() {
         return Ok(errors.into_causes());
     }
-    let again = |stack| {
-        let mut errors = Errors::on(stack);
+    long_work::run(|| {
+        let mut errors = Errors::with_expressions();
         rules(&mut errors);
-        errors.into_causes()
-    };
-    Ok(long_work::run(|| on_deep_stack(again))?)
+        if errors.is_unchecked() { Err(Unchecked) } else { Ok(errors.into_causes()) }
+    })
 }
 
 /// `acme.io/foo` (apimachinery `IsDomainPrefixedPath`).

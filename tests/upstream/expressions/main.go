@@ -1,6 +1,6 @@
-// Asks upstream's own compilers of CEL about expressions, for rowplane's checker (src/expression) to compare with.
+// Asks upstream's own compilers of CEL about expressions, for rowplane's checker (crates/cel) to compare with.
 //
-//	go run ./expressions functions > ../../src/expression/functions.txt
+//	go run ./expressions functions > ../../crates/cel/src/functions.txt
 //	go run ./expressions cases ../../testdata/cel
 //
 // `functions` prints every overload of every function that new expressions may call, one a line: a dot before the name

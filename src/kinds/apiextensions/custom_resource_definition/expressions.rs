@@ -59,7 +59,7 @@ pub fn rule(rule: &At<'_, '_>, environment: &Environment, fleeting: Option<&Path
     // Nothing is said of a rule that was not looked at.
     let Some(checked) = errors.check(expression.text(), environment) else { return };
     match checked {
-        Ok(Checked { result: Type::Bool, uses }) => {
+        Ok(Checked { result: Type::Bool, uses, .. }) => {
             uses_old = uses.iter().any(|name| name == OLD_SELF);
             if message.is_set() && !message.text().is_empty() {
                 let why = match errors.check(message.text(), environment) {

@@ -1,7 +1,7 @@
 //! The errors of fields, collected in the order in which they are found.
 
 use crate::causes::{Cause, CauseReason, Causes};
-use crate::expression::{Checked, DeepStack, Environment};
+use crate::expression::{Checked, Environment, Refusal};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::format::Check;
 use crate::tree::Value;
@@ -11,9 +11,10 @@ use crate::{expression, gotext};
 #[derive(Default)]
 pub struct Errors {
     causes: Causes,
-    /// Where expressions are checked; without it they are passed over.
-    stack: Option<DeepStack>,
+    /// Whether expressions are checked, or passed over.
+    expressions: bool,
     passed_over: bool,
+    unchecked: bool,
 }
 
 /// A bad value as Go prints it.
@@ -62,23 +63,38 @@ impl Shown for Verbatim {
 
 impl Errors {
     /// Errors of an object whose expressions are checked too.
-    pub fn on(stack: DeepStack) -> Self {
-        Self { stack: Some(stack), ..Self::default() }
+    pub fn with_expressions() -> Self {
+        Self { expressions: true, ..Self::default() }
     }
 
-    /// Checks an expression. `None` if nothing is known of it: the stack is not deep enough here, the expression is too
-    /// long, or so much is wrong already that nobody would be told.
+    /// Checks an expression. `None` if nothing is known of it: expressions are passed over here, the system has no stack for
+    /// one so deep, or so much is wrong already that nobody would be told.
     pub fn check(&mut self, text: &str, environment: &Environment) -> Option<Result<Checked, String>> {
-        let Some(stack) = self.stack else {
+        if !self.expressions {
             self.passed_over = true;
             return None;
-        };
-        if self.causes.is_full() { None } else { expression::check(text, environment, stack) }
+        }
+        if self.causes.is_full() {
+            return None;
+        }
+        match expression::check(text, environment) {
+            Ok(checked) => Some(Ok(checked)),
+            Err(Refusal::Wrong(why)) => Some(Err(why)),
+            Err(Refusal::NoStack) => {
+                self.unchecked = true;
+                None
+            }
+        }
     }
 
-    /// Whether there was an expression that only a [deep stack](DeepStack) can take.
+    /// Whether there was an expression, where they are passed over.
     pub fn passed_over_expressions(&self) -> bool {
         self.passed_over
+    }
+
+    /// Whether there was an expression that could not be checked.
+    pub fn is_unchecked(&self) -> bool {
+        self.unchecked
     }
 
     pub fn into_causes(self) -> Causes {
@@ -102,6 +118,7 @@ impl Errors {
 
     pub fn append(&mut self, others: Self) {
         self.passed_over |= others.passed_over;
+        self.unchecked |= others.unchecked;
         self.causes.append(others.causes);
     }
 

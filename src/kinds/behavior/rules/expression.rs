@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::expression::{Checked, Environment, Type};
+use crate::expression::{Environment, Type};
 use crate::kinds::behavior::rules::at::At;
 use crate::kinds::behavior::rules::errors::Errors;
 
@@ -165,7 +165,7 @@ impl Admission {
     /// Nothing is wrong with what was not looked at.
     fn check(&self, text: &str, purpose: Purpose, errors: &mut Errors) -> Result<Type, String> {
         let Some(checked) = errors.check(text, &self.environment) else { return Ok(Type::Dyn) };
-        let Checked { result, .. } = checked?;
+        let result = checked?.result;
         let wanted: &[&str] = match purpose {
             Purpose::Truth => &["bool"],
             Purpose::Message => &["string"],
@@ -243,11 +243,9 @@ pub fn device_problem(text: &str, errors: &mut Errors) -> Option<String> {
         let environment = declared(Environment::default().with_bindings(), &[DEVICE]);
         environment.with_variable("device", Type::Struct(DEVICE.0.into()))
     });
-    match errors.check(text, &KNOWN)? {
-        Ok(Checked { result: Type::Bool | Type::Any, .. }) => None,
-        Ok(Checked { result, .. }) => {
-            Some(format!("must evaluate to bool or the unknown type, not {result}"))
-        }
+    match errors.check(text, &KNOWN)?.map(|checked| checked.result) {
+        Ok(Type::Bool | Type::Any) => None,
+        Ok(result) => Some(format!("must evaluate to bool or the unknown type, not {result}")),
         Err(why) => Some(why),
     }
 }

@@ -1,0 +1,165 @@
+//! Expressions that can be evaluated: a plan of nodes in one block, made once of what the checker has found.
+//!
+//! Nodes are those of cel-go's planner (`interpreter/planner.go`), since costs are told by them: a chain of selections is
+//! one attribute, constants are folded, `in` a constant list is a look-up.
+
+mod attributes;
+mod evaluate;
+mod fold;
+mod plan;
+
+pub use evaluate::{Budget, Fault, Variables};
+pub use plan::plan;
+
+use smol_str::SmolStr;
+
+use crate::functions::Overload;
+use crate::library::table::Cost;
+use crate::pattern::Pattern;
+use crate::types::Type;
+use crate::value::{Key, Value};
+
+/// The number of a node.
+type NodeId = u32;
+/// The number of a variable of a loop.
+type Slot = u32;
+
+#[derive(Debug)]
+pub struct Program {
+    nodes: Vec<Node>,
+    root: NodeId,
+    slots: usize,
+    /// The variables that are asked for, by number.
+    variables: Vec<SmolStr>,
+    depth: u16,
+    pub result: Type,
+}
+
+#[derive(Debug)]
+enum Node {
+    Constant(Value<'static>),
+    Attribute(Attribute),
+    /// `has(…)`.
+    Test(Attribute),
+    And(NodeId, NodeId),
+    Or(NodeId, NodeId),
+    Not(NodeId),
+    NotFalse(NodeId),
+    Negate(NodeId),
+    Binary {
+        operator: Operator,
+        left: NodeId,
+        right: NodeId,
+        cost: Cost,
+    },
+    /// `in` a list of constants.
+    Member {
+        item: NodeId,
+        of: Vec<Key<'static>>,
+    },
+    /// An accumulator with one more element.
+    Append {
+        to: Slot,
+        element: NodeId,
+    },
+    /// `matches` with a constant pattern, of so many letters.
+    Matches {
+        text: NodeId,
+        pattern: Pattern,
+        length: u64,
+    },
+    Call(Box<Call>),
+    OptionalOr {
+        left: NodeId,
+        right: NodeId,
+        value: bool,
+    },
+    List {
+        elements: Box<[NodeId]>,
+        optional: Box<[bool]>,
+    },
+    Map {
+        entries: Box<[(NodeId, NodeId, bool)]>,
+    },
+    Struct {
+        fields: Box<[(SmolStr, NodeId, bool)]>,
+    },
+    Fold(Box<Fold>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    In,
+}
+
+#[derive(Debug)]
+struct Call {
+    function: SmolStr,
+    overload: Option<&'static Overload>,
+    arguments: Box<[NodeId]>,
+    cost: Cost,
+    /// Whether the first argument that fails ends the call.
+    sequential: bool,
+    /// The constant pattern of `find` and `findAll`.
+    pattern: Option<Pattern>,
+}
+
+/// A value, and what is looked up in it.
+#[derive(Debug)]
+struct Attribute {
+    base: Base,
+    qualifiers: Vec<Qualifier>,
+}
+
+#[derive(Debug)]
+enum Base {
+    Local(Slot),
+    Variable(u32),
+    Node(NodeId),
+    Conditional { condition: NodeId, yes: Box<Attribute>, no: Box<Attribute> },
+}
+
+#[derive(Debug)]
+struct Qualifier {
+    key: QualifierKey,
+    optional: bool,
+    /// Where the field was, among those of its struct.
+    hint: usize,
+}
+
+#[derive(Debug)]
+enum QualifierKey {
+    Constant(Value<'static>),
+    Attribute(Box<Attribute>),
+    Node(NodeId),
+}
+
+#[derive(Debug)]
+struct Fold {
+    range: NodeId,
+    first: Slot,
+    second: Option<Slot>,
+    accumulator: Slot,
+    init: NodeId,
+    condition: NodeId,
+    step: NodeId,
+    result: NodeId,
+}
+
+impl Program {
+    /// The variables it speaks of.
+    pub fn variables(&self) -> &[SmolStr] {
+        &self.variables
+    }
+}

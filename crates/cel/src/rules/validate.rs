@@ -1,0 +1,323 @@
+//! What rules say of an object.
+
+use rowplane_values::gotext::{display_float, quote};
+use rowplane_values::tree::Value;
+
+use super::correlation::{Correlation, OldItems};
+use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules};
+use crate::program::{Budget, Fault, Program, Variables};
+use crate::value::{Error, Value as CelValue, view};
+
+/// Messages of expressions that are longer are not used.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+const OUT_OF_BUDGET: &str = "running out of cost budget, no further validation rules will be run";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViolationKind {
+    Invalid,
+    Required,
+    Forbidden,
+    Duplicate,
+}
+
+/// A rule that is not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub kind: ViolationKind,
+    pub field: String,
+    /// With the words for its kind, and the value where it is shown.
+    pub message: String,
+}
+
+/// What is wrong, and what was wrong before and is told only.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub violations: Vec<Violation>,
+    pub warnings: Vec<String>,
+    /// What is left of the budget; less than nothing once it is gone.
+    pub budget: i64,
+}
+
+/// The path that messages show for the root.
+const ROOT: &str = "<nil>";
+
+impl Rules {
+    /// Asks all rules about an object, and, if it is an update, about how it changed.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Findings {
+        self.validate_within(object, old, OBJECT_BUDGET)
+    }
+
+    /// The same within a budget of one's own.
+    pub fn validate_within(&self, object: &Value, old: Option<&Value>, budget: i64) -> Findings {
+        let findings = Findings { budget, ..Findings::default() };
+        let mut walk = Walk { findings, path: String::new() };
+        walk.node(&self.root, object, old, Correlation::of(object, old));
+        walk.findings
+    }
+}
+
+struct Walk {
+    findings: Findings,
+    path: String,
+}
+
+/// The end of all, since the budget is gone.
+struct Spent;
+
+/// The variables of a rule.
+struct Scope<'a> {
+    node: &'a Node,
+    object: &'a Value,
+    old: Option<&'a Value>,
+    optional: bool,
+}
+
+impl<'a> Variables<'a> for Scope<'a> {
+    fn get(&self, name: &str) -> Option<Result<CelValue<'a>, Error>> {
+        let decl = &self.node.decl;
+        match (name, self.old) {
+            ("self", _) => Some(view(self.object, decl)),
+            ("oldSelf", Some(old)) if self.optional => Some(view(old, decl).map(CelValue::some)),
+            ("oldSelf", Some(old)) => Some(view(old, decl)),
+            ("oldSelf", None) if self.optional => Some(Ok(CelValue::none())),
+            _ => None,
+        }
+    }
+}
+
+impl Walk {
+    /// False if the budget is gone.
+    fn node<'a>(
+        &mut self,
+        node: &'a Node,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        how: Correlation<'a>,
+    ) -> bool {
+        if object.is_null() {
+            return true;
+        }
+        let old = old.filter(|old| !old.is_null());
+        if self.rules(node, object, old, how).is_err() {
+            self.findings.budget = -1;
+            return false;
+        }
+        node.all_of.iter().all(|part| self.node(part, object, old, how.of_parts()))
+            && match object {
+                Value::Array(items) => self.items(node, items, old, how),
+                Value::Object(_) => self.members(node, object, old, how),
+                _ => true,
+            }
+    }
+
+    fn items<'a>(
+        &mut self,
+        node: &'a Node,
+        items: &'a [Value],
+        old: Option<&'a Value>,
+        how: Correlation<'a>,
+    ) -> bool {
+        let Some(inner) = &node.items else { return true };
+        let before = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let before = OldItems::new(before, node.list_keys.as_ref());
+        items.iter().enumerate().all(|(at, item)| {
+            let old = before.get(item);
+            self.within(&format!("[{at}]"), |walk| {
+                walk.node(inner, item, old, how.element(item, old, &inner.decl))
+            })
+        })
+    }
+
+    fn members<'a>(
+        &mut self,
+        node: &'a Node,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        how: Correlation<'a>,
+    ) -> bool {
+        let old_of = |name: &str| old.and_then(|old| old.get(name));
+        if let Some(inner) = &node.additional {
+            let mut members: Vec<_> = object.as_object().into_iter().flatten().collect();
+            members.sort_by(|one, other| one.0.cmp(other.0));
+            for (name, value) in members {
+                let step = format!("[{name}]");
+                let go_on = self.within(&step, |walk| {
+                    walk.node(inner, value, old_of(name), how.member(name, &inner.decl))
+                });
+                if !go_on {
+                    return false;
+                }
+            }
+        }
+        node.properties.iter().all(|(name, inner)| {
+            let Some(value) = object.get(name.as_str()) else { return true };
+            let step = if self.path.is_empty() { name.to_string() } else { format!(".{name}") };
+            self.within(&step, |walk| walk.node(inner, value, old_of(name), how.member(name, &inner.decl)))
+        })
+    }
+
+    fn within(&mut self, step: &str, work: impl FnOnce(&mut Self) -> bool) -> bool {
+        let before = self.path.len();
+        self.path.push_str(step);
+        let go_on = work(self);
+        self.path.truncate(before);
+        go_on
+    }
+
+    /// Adds what is shown with the type instead of the value.
+    fn invalid(&mut self, node: &Node, detail: &str) {
+        let field = self.field("");
+        let message = format!("Invalid value: {}: {detail}", quote(&node.type_name));
+        self.findings.violations.push(Violation { kind: ViolationKind::Invalid, field, message });
+    }
+
+    fn field(&self, below: &str) -> String {
+        match (self.path.is_empty(), below.is_empty()) {
+            (true, true) => ROOT.to_owned(),
+            (true, false) => below.to_owned(),
+            (false, true) => self.path.clone(),
+            (false, false) => format!("{}.{below}", self.path),
+        }
+    }
+
+    fn rules<'a>(
+        &mut self,
+        node: &'a Node,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        how: Correlation<'a>,
+    ) -> Result<(), Spent> {
+        if let Some(why) = &node.failed {
+            self.invalid(node, &format!("rule compiler initialization error: {why}"));
+            return Ok(());
+        }
+        if node.rules.is_empty() {
+            return Ok(());
+        }
+        if self.findings.budget <= 0 {
+            self.invalid(node, &format!("validation failed due to {OUT_OF_BUDGET}"));
+            return Err(Spent);
+        }
+        for rule in &node.rules {
+            let scope = Scope { node, object, old, optional: rule.optional_old };
+            self.rule(rule, &scope, how)?;
+        }
+        Ok(())
+    }
+
+    fn rule<'a>(&mut self, rule: &'a Rule, scope: &Scope<'a>, how: Correlation<'a>) -> Result<(), Spent> {
+        let program = match &rule.program {
+            Ok(program) => program,
+            Err(why) => {
+                self.invalid(scope.node, &format!("rule compile error: {why}"));
+                return Ok(());
+            }
+        };
+        if rule.uses_old && scope.old.is_none() && !rule.optional_old {
+            return Ok(());
+        }
+        let (outcome, cost) = run(program, scope);
+        if cost > self.findings.budget {
+            self.invalid(scope.node, &format!("validation failed due to {OUT_OF_BUDGET}"));
+            return Err(Spent);
+        }
+        self.findings.budget -= cost;
+        let told = if rule.message.is_empty() { &rule.text } else { &rule.message };
+        let fault = match outcome {
+            Ok(CelValue::Bool(true)) => return Ok(()),
+            Ok(_) => return self.broken(rule, scope, how),
+            Err(fault) => fault,
+        };
+        let why = fault.message();
+        match &fault {
+            Fault::Limit => {
+                let end = "no further validation rules will be run due to call cost exceeds limit for rule";
+                self.invalid(scope.node, &format!("'{why}': {end}: {told}"));
+                return Err(Spent);
+            }
+            _ if why.starts_with("no such overload") => {
+                let end =
+                    "call arguments did not match a supported operator, function or macro signature for rule";
+                self.invalid(scope.node, &format!("'{why}': {end}: {told}"));
+            }
+            _ => self.invalid(scope.node, &format!("{why} evaluating rule: {told}")),
+        }
+        Ok(())
+    }
+
+    /// Tells of a rule that is not kept.
+    fn broken<'a>(&mut self, rule: &'a Rule, scope: &Scope<'a>, how: Correlation<'a>) -> Result<(), Spent> {
+        let is_old = !rule.uses_old && how.is_unchanged();
+        let field = self.field(&rule.field_path);
+        let detail = match &rule.message_program {
+            None => None,
+            Some(program) => match self.message(program, scope) {
+                Ok(detail) => detail,
+                Err(detail) => {
+                    let type_name = quote(&scope.node.type_name);
+                    let message = format!("Invalid value: {type_name}: Invalid value: {detail}");
+                    self.add(Violation { kind: ViolationKind::Invalid, field, message }, is_old);
+                    return Err(Spent);
+                }
+            },
+        };
+        let detail = detail.unwrap_or_else(|| match rule.message.is_empty() {
+            true => format!("failed rule: {}", rule.text),
+            false => rule.message.clone(),
+        });
+        let shown = match &*scope.node.type_name {
+            "object" | "array" => String::new(),
+            _ => format!(": {}", shown(scope.object)),
+        };
+        let (kind, message) = match &*rule.reason {
+            "FieldValueForbidden" => (ViolationKind::Forbidden, format!("Forbidden: {detail}")),
+            "FieldValueRequired" => (ViolationKind::Required, format!("Required value: {detail}")),
+            "FieldValueDuplicate" => (ViolationKind::Duplicate, format!("Duplicate value{shown}")),
+            _ => (ViolationKind::Invalid, format!("Invalid value{shown}: {detail}")),
+        };
+        self.add(Violation { kind, field, message }, is_old);
+        Ok(())
+    }
+
+    fn add(&mut self, violation: Violation, is_old: bool) {
+        if is_old {
+            self.findings.warnings.push(format!("{}: {}", violation.field, violation.message));
+        } else {
+            self.findings.violations.push(violation);
+        }
+    }
+
+    /// What a message's expression says; `None` if that cannot be used, an error if the budget is gone.
+    fn message<'a>(&mut self, program: &'a Program, scope: &Scope<'a>) -> Result<Option<String>, String> {
+        // Upstream gives messages the old value itself, also where rules get an optional.
+        let scope = Scope { optional: false, ..*scope };
+        let (outcome, cost) = run(program, &scope);
+        if cost > self.findings.budget {
+            return Err(format!("messageExpression evaluation failed due to {OUT_OF_BUDGET}"));
+        }
+        if let Err(Fault::Limit) = outcome {
+            let end = "no further validation rules will be run due to call cost exceeds limit for messageExpression";
+            return Err(end.to_owned());
+        }
+        self.findings.budget -= cost;
+        let Ok(CelValue::String(text)) = outcome else { return Ok(None) };
+        let text = text.trim();
+        let usable = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+        Ok(usable.then(|| text.to_owned()))
+    }
+}
+
+fn run<'a>(program: &'a Program, scope: &Scope<'a>) -> (Result<CelValue<'a>, Fault>, i64) {
+    let mut budget = Budget::of(CALL_LIMIT);
+    let outcome = program.evaluate(scope, &mut budget);
+    (outcome, i64::try_from(budget.spent).unwrap_or(i64::MAX))
+}
+
+/// A value as Go prints it in errors of fields.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Number(number) if number.is_f64() => display_float(number.as_f64().unwrap_or_default()),
+        other => other.to_string(),
+    }
+}

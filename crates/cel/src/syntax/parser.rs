@@ -1,0 +1,470 @@
+//! From tokens to a tree, by recursive descent. Depth is bounded as cel-go bounds it: no rule of its grammar is entered
+//! more than [`DEEPEST`] times within itself, and no tree has more operators, selections and calls below each other.
+
+use smol_str::SmolStr;
+
+use super::ast::{Ast, Entry, Expr, Field, Id, Literal};
+use super::lexer::{Kind, Token};
+use super::{macros, unescape};
+use crate::operators;
+use crate::reserved::is_reserved;
+
+pub const DEEPEST: u16 = 250;
+
+/// Something wrong with a node of a tree that was read.
+#[derive(Debug)]
+pub struct Wrong {
+    pub start: u32,
+    pub message: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The tokens are no expression.
+    Syntax,
+    /// A rule within itself too often.
+    TooDeep,
+    /// Branches below each other, too many together.
+    TooDeepTree,
+}
+
+pub struct Parser<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    at: usize,
+    bindings: bool,
+    ast: Ast,
+    wrong: Vec<Wrong>,
+    /// How often each rule is entered.
+    exprs: u16,
+    relations: u16,
+    calcs: u16,
+}
+
+/// A node, and how many branches that cel-go counts are below each other in it.
+type Parsed = (Id, u16);
+
+impl<'t> Parser<'t> {
+    pub fn new(text: &'t str, tokens: &'t [Token], bindings: bool) -> Self {
+        let ast = Ast::default();
+        let wrong = Vec::new();
+        Self { text, tokens, at: 0, bindings, ast, wrong, exprs: 0, relations: 0, calcs: 0 }
+    }
+
+    pub fn parse(mut self) -> Result<(Ast, Vec<Wrong>), Failure> {
+        let (root, depth) = self.expr()?;
+        self.expect(Kind::End)?;
+        if depth > DEEPEST {
+            return Err(Failure::TooDeepTree);
+        }
+        self.ast.root = root;
+        Ok((self.ast, self.wrong))
+    }
+
+    fn kind(&self) -> Kind {
+        self.tokens[self.at].kind
+    }
+
+    fn ahead(&self, count: usize) -> Kind {
+        self.tokens.get(self.at + count).map_or(Kind::End, |token| token.kind)
+    }
+
+    fn start(&self) -> u32 {
+        self.tokens[self.at].span.start as u32
+    }
+
+    fn text(&self) -> &'t str {
+        &self.text[self.tokens[self.at].span.clone()]
+    }
+
+    /// Where the token is, which is taken.
+    fn take(&mut self) -> u32 {
+        let start = self.start();
+        self.at += 1;
+        start
+    }
+
+    fn takes(&mut self, kind: Kind) -> bool {
+        let takes = self.kind() == kind;
+        self.at += usize::from(takes);
+        takes
+    }
+
+    fn expect(&mut self, kind: Kind) -> Result<u32, Failure> {
+        if self.kind() == kind {
+            Ok(if kind == Kind::End { self.start() } else { self.take() })
+        } else {
+            Err(Failure::Syntax)
+        }
+    }
+
+    fn tell(&mut self, start: u32, message: String) -> Id {
+        self.wrong.push(Wrong { start, message });
+        self.ast.push(start, Expr::Unspecified)
+    }
+
+    fn deeper(count: &mut u16) -> Result<(), Failure> {
+        *count += 1;
+        if *count > DEEPEST { Err(Failure::TooDeep) } else { Ok(()) }
+    }
+
+    fn expr(&mut self) -> Result<Parsed, Failure> {
+        Self::deeper(&mut self.exprs)?;
+        let (condition, mut depth) = self.logical(false)?;
+        let mut id = condition;
+        if self.kind() == Kind::Question {
+            let start = self.take();
+            let yes = self.logical(false)?;
+            self.expect(Kind::Colon)?;
+            let no = self.expr()?;
+            depth = depth.max(yes.1).max(no.1) + 1;
+            id = self.call(start, operators::CONDITIONAL, vec![condition, yes.0, no.0]);
+        }
+        self.exprs -= 1;
+        Ok((id, depth))
+    }
+
+    /// `a || b || c`, or `a && b && c`.
+    fn logical(&mut self, and: bool) -> Result<Parsed, Failure> {
+        let (sign, function) =
+            if and { (Kind::And, operators::LOGICAL_AND) } else { (Kind::Or, operators::LOGICAL_OR) };
+        let next = |parser: &mut Self| if and { parser.relation() } else { parser.logical(true) };
+        let (first, mut depth) = next(self)?;
+        let (mut terms, mut signs) = (vec![first], Vec::new());
+        while self.kind() == sign {
+            signs.push(self.take());
+            let (term, deep) = next(self)?;
+            depth = depth.max(deep);
+            terms.push(term);
+        }
+        Ok((self.balanced(function, &terms, &signs), depth))
+    }
+
+    /// A tree as flat as may be.
+    fn balanced(&mut self, function: &str, terms: &[Id], signs: &[u32]) -> Id {
+        let [one] = terms else {
+            let middle = signs.len() / 2;
+            let left = self.balanced(function, &terms[..=middle], &signs[..middle]);
+            let right = self.balanced(function, &terms[middle + 1..], &signs[middle + 1..]);
+            return self.call(signs[middle], function, vec![left, right]);
+        };
+        *one
+    }
+
+    fn relation(&mut self) -> Result<Parsed, Failure> {
+        Self::deeper(&mut self.relations)?;
+        let (mut left, mut depth) = self.calc(1)?;
+        while let Some(function) = relation_of(self.kind()) {
+            let start = self.take();
+            Self::deeper(&mut self.relations)?;
+            let (right, deep) = self.calc(1)?;
+            self.relations -= 1;
+            depth = depth.max(deep) + 1;
+            left = self.call(start, function, vec![left, right]);
+        }
+        self.relations -= 1;
+        Ok((left, depth))
+    }
+
+    /// Sums and products; operators that bind less than `least` are left.
+    fn calc(&mut self, least: u8) -> Result<Parsed, Failure> {
+        Self::deeper(&mut self.calcs)?;
+        let (mut left, mut depth) = self.unary()?;
+        while let Some((function, binds)) = calc_of(self.kind()).filter(|(_, binds)| *binds >= least) {
+            let start = self.take();
+            let (right, deep) = self.calc(binds + 1)?;
+            depth = depth.max(deep) + 1;
+            left = self.call(start, function, vec![left, right]);
+        }
+        self.calcs -= 1;
+        Ok((left, depth))
+    }
+
+    fn unary(&mut self) -> Result<Parsed, Failure> {
+        let sign = self.kind();
+        let function = match sign {
+            Kind::Exclamation => operators::LOGICAL_NOT,
+            Kind::Minus if !matches!(self.ahead(1), Kind::Int | Kind::Float) => operators::NEGATE,
+            _ => return self.member(),
+        };
+        let start = self.take();
+        let mut count = 1;
+        while self.takes(sign) {
+            count += 1;
+        }
+        let (member, depth) = self.member()?;
+        Ok((if count % 2 == 0 { member } else { self.call(start, function, vec![member]) }, depth))
+    }
+
+    fn member(&mut self) -> Result<Parsed, Failure> {
+        let (mut id, mut depth) = self.primary()?;
+        loop {
+            (id, depth) = match self.kind() {
+                Kind::Dot => self.dot(id, depth)?,
+                Kind::LeftBracket => {
+                    let start = self.take();
+                    let optional = self.takes(Kind::Question);
+                    let (index, deep) = self.expr()?;
+                    self.expect(Kind::RightBracket)?;
+                    let function = if optional { operators::OPT_INDEX } else { operators::INDEX };
+                    (self.call(start, function, vec![id, index]), depth.max(deep) + 1)
+                }
+                _ => break,
+            };
+        }
+        Ok((id, depth))
+    }
+
+    /// `.name`, `.?name` or `.name(arguments)`.
+    fn dot(&mut self, operand: Id, depth: u16) -> Result<Parsed, Failure> {
+        let start = self.take();
+        let optional = self.takes(Kind::Question);
+        let at = self.start();
+        let (name, escaped) = self.name()?;
+        if optional {
+            let field = self.ast.push(at, Expr::Literal(Literal::String(name)));
+            return Ok((self.call(start, operators::OPT_SELECT, vec![operand, field]), depth + 1));
+        }
+        if !escaped && self.kind() == Kind::LeftParen {
+            let start = self.take();
+            let (arguments, deep) = self.expressions(Kind::RightParen)?;
+            let id = self.call_or_macro(start, name, Some(operand), arguments);
+            return Ok((id, depth.max(deep) + 1));
+        }
+        Ok((self.ast.push(start, Expr::Select { operand, field: name, test: false }), depth + 1))
+    }
+
+    /// A name, and whether it stands in backquotes.
+    fn name(&mut self) -> Result<(SmolStr, bool), Failure> {
+        let text = self.text();
+        let name = match self.kind() {
+            Kind::Identifier => (text.into(), false),
+            Kind::Escaped => (text[1..text.len() - 1].into(), true),
+            _ => return Err(Failure::Syntax),
+        };
+        self.at += 1;
+        Ok(name)
+    }
+
+    fn primary(&mut self) -> Result<Parsed, Failure> {
+        match self.kind() {
+            Kind::Dot | Kind::Identifier => self.named(),
+            Kind::LeftParen => {
+                self.at += 1;
+                let nested = self.expr()?;
+                self.expect(Kind::RightParen)?;
+                Ok(nested)
+            }
+            Kind::LeftBracket => self.list(),
+            Kind::LeftBrace => self.map(),
+            _ => Ok((self.literal()?, 0)),
+        }
+    }
+
+    fn named(&mut self) -> Result<Parsed, Failure> {
+        let first = self.start();
+        let dot = self.takes(Kind::Dot);
+        if self.kind() != Kind::Identifier {
+            return Err(Failure::Syntax);
+        }
+        if self.is_message() {
+            return self.message(dot);
+        }
+        let (start, word) = (self.start(), self.text());
+        self.at += 1;
+        let name: SmolStr = if dot { format!(".{word}").into() } else { word.into() };
+        if self.kind() == Kind::LeftParen {
+            let start = self.take();
+            let (arguments, depth) = self.expressions(Kind::RightParen)?;
+            if is_reserved(word) {
+                return Ok((self.tell(first, format!("reserved identifier: {word}")), depth));
+            }
+            return Ok((self.call_or_macro(start, name, None, arguments), depth));
+        }
+        if is_reserved(word) {
+            return Ok((self.tell(first, format!("reserved identifier: {word}")), 0));
+        }
+        Ok((self.ast.push(start, Expr::Ident(name)), 0))
+    }
+
+    /// Whether names with dots, and then a brace, begin here.
+    fn is_message(&self) -> bool {
+        let mut ahead = 1;
+        while self.ahead(ahead) == Kind::Dot && self.ahead(ahead + 1) == Kind::Identifier {
+            ahead += 2;
+        }
+        self.ahead(ahead) == Kind::LeftBrace
+    }
+
+    fn message(&mut self, dot: bool) -> Result<Parsed, Failure> {
+        let mut name = if dot { ".".to_owned() } else { String::new() };
+        while self.kind() != Kind::LeftBrace {
+            name.push_str(self.text());
+            self.at += 1;
+        }
+        let start = self.take();
+        let (mut fields, mut depth) = (Vec::new(), 0);
+        while self.kind() != Kind::RightBrace && !(fields.is_empty() && self.kind() == Kind::Comma) {
+            let optional = self.takes(Kind::Question);
+            let (name, _) = self.name()?;
+            let colon = self.expect(Kind::Colon)?;
+            let (value, deep) = self.expr()?;
+            depth = depth.max(deep);
+            let at = self.ast.push(colon, Expr::Unspecified);
+            fields.push(Field { at, name, value, optional });
+            if !self.takes(Kind::Comma) {
+                break;
+            }
+        }
+        if fields.is_empty() {
+            self.takes(Kind::Comma);
+        }
+        self.expect(Kind::RightBrace)?;
+        Ok((self.ast.push(start, Expr::Struct { name: name.into(), fields: fields.into() }), depth))
+    }
+
+    fn list(&mut self) -> Result<Parsed, Failure> {
+        let start = self.take();
+        let (mut elements, mut optional, mut depth) = (Vec::new(), Vec::new(), 0);
+        while self.kind() != Kind::RightBracket && !(elements.is_empty() && self.kind() == Kind::Comma) {
+            optional.push(self.takes(Kind::Question));
+            let (element, deep) = self.expr()?;
+            depth = depth.max(deep);
+            elements.push(element);
+            if !self.takes(Kind::Comma) {
+                break;
+            }
+        }
+        if elements.is_empty() {
+            self.takes(Kind::Comma);
+        }
+        self.expect(Kind::RightBracket)?;
+        let list = Expr::List { elements: elements.into(), optional: optional.into() };
+        Ok((self.ast.push(start, list), depth))
+    }
+
+    fn map(&mut self) -> Result<Parsed, Failure> {
+        let start = self.take();
+        let (mut entries, mut depth) = (Vec::new(), 0);
+        while self.kind() != Kind::RightBrace && !(entries.is_empty() && self.kind() == Kind::Comma) {
+            let optional = self.takes(Kind::Question);
+            let (key, one) = self.expr()?;
+            self.expect(Kind::Colon)?;
+            let (value, other) = self.expr()?;
+            depth = depth.max(one).max(other);
+            entries.push(Entry { key, value, optional });
+            if !self.takes(Kind::Comma) {
+                break;
+            }
+        }
+        if entries.is_empty() {
+            self.takes(Kind::Comma);
+        }
+        self.expect(Kind::RightBrace)?;
+        Ok((self.ast.push(start, Expr::Map(entries.into())), depth))
+    }
+
+    /// Arguments up to the closing sign, which is taken.
+    fn expressions(&mut self, close: Kind) -> Result<(Vec<Id>, u16), Failure> {
+        let (mut all, mut depth) = (Vec::new(), 0);
+        if !self.takes(close) {
+            loop {
+                let (one, deep) = self.expr()?;
+                depth = depth.max(deep);
+                all.push(one);
+                if !self.takes(Kind::Comma) {
+                    break;
+                }
+            }
+            self.expect(close)?;
+        }
+        Ok((all, depth))
+    }
+
+    fn literal(&mut self) -> Result<Id, Failure> {
+        let start = self.start();
+        let negative = self.takes(Kind::Minus);
+        let (kind, text) = (self.kind(), self.text());
+        if negative && !matches!(kind, Kind::Int | Kind::Float) {
+            return Err(Failure::Syntax);
+        }
+        let read = literal_of(kind, text, negative).ok_or(Failure::Syntax)?;
+        self.at += 1;
+        Ok(match read {
+            Ok(literal) => self.ast.push(start, Expr::Literal(literal)),
+            Err(why) => self.tell(start, why.to_owned()),
+        })
+    }
+
+    fn call(&mut self, start: u32, function: &str, arguments: Vec<Id>) -> Id {
+        let call = Expr::Call { function: function.into(), target: None, arguments: arguments.into() };
+        self.ast.push(start, call)
+    }
+
+    fn call_or_macro(&mut self, start: u32, function: SmolStr, target: Option<Id>, arguments: Vec<Id>) -> Id {
+        let (ast, bindings) = (&mut self.ast, self.bindings);
+        let mut call = macros::Call { ast, start, target, arguments: &arguments, bindings };
+        match call.expand(&function) {
+            None => self.ast.push(start, Expr::Call { function, target, arguments: arguments.into() }),
+            Some(Ok(expanded)) => expanded,
+            Some(Err((at, message))) => {
+                let at = self.ast.start(at);
+                self.tell(at, message)
+            }
+        }
+    }
+}
+
+fn relation_of(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::Less => operators::LESS,
+        Kind::LessEquals => operators::LESS_EQUALS,
+        Kind::GreaterEquals => operators::GREATER_EQUALS,
+        Kind::Greater => operators::GREATER,
+        Kind::Equals => operators::EQUALS,
+        Kind::NotEquals => operators::NOT_EQUALS,
+        Kind::In => operators::IN,
+        _ => return None,
+    })
+}
+
+/// The function of an operator, and how much it binds.
+fn calc_of(kind: Kind) -> Option<(&'static str, u8)> {
+    Some(match kind {
+        Kind::Star => (operators::MULTIPLY, 2),
+        Kind::Slash => (operators::DIVIDE, 2),
+        Kind::Percent => (operators::MODULO, 2),
+        Kind::Plus => (operators::ADD, 1),
+        Kind::Minus => (operators::SUBTRACT, 1),
+        _ => return None,
+    })
+}
+
+/// `None` for a token that is no literal.
+fn literal_of(kind: Kind, text: &str, negative: bool) -> Option<Result<Literal, &'static str>> {
+    let sign = if negative { "-" } else { "" };
+    let radix = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => (format!("{sign}{digits}"), 16),
+        None => (format!("{sign}{text}"), 10),
+    };
+    Some(match kind {
+        Kind::True => Ok(Literal::Bool(true)),
+        Kind::False => Ok(Literal::Bool(false)),
+        Kind::Null => Ok(Literal::Null),
+        Kind::Int => {
+            let (digits, base) = radix(text);
+            i64::from_str_radix(&digits, base).map(Literal::Int).map_err(|_| "invalid int literal")
+        }
+        Kind::Uint => {
+            let (digits, base) = radix(&text[..text.len() - 1]);
+            u64::from_str_radix(&digits, base).map(Literal::Uint).map_err(|_| "invalid uint literal")
+        }
+        Kind::Float => {
+            let number = format!("{sign}{text}").parse::<f64>().ok().filter(|number| number.is_finite());
+            number.map(Literal::Double).ok_or("invalid double literal")
+        }
+        Kind::String => unescape::string(text).map(|text| Literal::String(text.into())),
+        Kind::Bytes => unescape::bytes(&text[1..]).map(Literal::Bytes),
+        _ => return None,
+    })
+}

@@ -1,0 +1,131 @@
+//! What upstream makes of thousands of expressions (`tests/upstream/cel`), beside what this crate makes of them: what is
+//! wrong, values, errors, costs.
+
+use std::io::Read;
+
+use rowplane_cel::decl::{Decl, of_schema};
+use rowplane_cel::value::{Error, Value, view};
+use rowplane_cel::{Budget, Environment, Refusal, Variables, check, program};
+use rowplane_values::tree;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Expected {
+    e: String,
+    #[serde(default)]
+    w: String,
+    #[serde(default)]
+    t: String,
+    #[serde(default)]
+    v: Vec<Outcome>,
+}
+
+#[derive(Deserialize, PartialEq, Debug)]
+struct Outcome {
+    #[serde(default)]
+    v: String,
+    #[serde(default)]
+    e: String,
+    c: u64,
+}
+
+struct Pair<'a> {
+    decl: &'a Decl,
+    of: &'a tree::Value,
+}
+
+impl<'a> Variables<'a> for Pair<'a> {
+    fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
+        let value = &self.of.as_object()?.get(if name == "self" { "self" } else { "old" })?;
+        Some(view(value, self.decl))
+    }
+}
+
+fn data(name: &str) -> String {
+    format!("{}/../../testdata/cel/evaluate/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn results() -> String {
+    let file = std::fs::File::open(data("results.jsonl.gz")).expect("results");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("text");
+    text
+}
+
+fn outcome(
+    text: &str,
+    decl: &Decl,
+    environment: &Environment,
+    pairs: &[tree::Value],
+) -> (String, String, Vec<Outcome>) {
+    let checked = match check(text, environment) {
+        Ok(checked) => checked,
+        Err(Refusal::Wrong(why)) => return (why, String::new(), Vec::new()),
+        Err(Refusal::NoStack) => panic!("no stack"),
+    };
+    let program = match program(&checked, environment) {
+        Ok(program) => program,
+        Err(why) => {
+            return (format!("program instantiation failed: {why}"), checked.result.to_string(), Vec::new());
+        }
+    };
+    let values = pairs.iter().map(|of| {
+        let mut budget = Budget::of(1_000_000);
+        let outcome = program.evaluate(&Pair { decl, of }, &mut budget);
+        let (v, e) = match outcome {
+            Ok(value) => (value.canonical(), String::new()),
+            Err(fault) => (String::new(), fault.message().to_owned()),
+        };
+        Outcome { v, e, c: budget.spent }
+    });
+    (String::new(), checked.result.to_string(), values.collect())
+}
+
+/// Why a regular expression is none, Go says in words of its own.
+fn without_reason(text: String) -> String {
+    match text.split_once("error parsing regexp") {
+        Some((before, _)) => format!("{before}error parsing regexp"),
+        None => text,
+    }
+}
+
+#[test]
+fn verdicts_values_and_costs_are_upstreams() {
+    let schema: tree::Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(data("schema.yaml")).expect("a schema"))
+            .expect("YAML");
+    let objects = std::fs::read_to_string(data("objects.yaml")).expect("objects");
+    let pairs: Vec<tree::Value> =
+        objects.split("\n---\n").map(|text| serde_saphyr::from_str(text).expect("YAML")).collect();
+    let decl = of_schema(&schema, false, "selfType");
+    let of = decl.cel_type().expect("a type");
+    let environment = Environment::default().with_variable("self", of.clone()).with_variable("oldSelf", of);
+    let environment = decl.declare(environment);
+    let (mut compared, mut different) = (0, Vec::new());
+    for line in results().lines() {
+        let expected: Expected = serde_json::from_str(line).expect("a result");
+        let (wrong, of, mut values) = outcome(&expected.e, &decl, &environment, &pairs);
+        let (wrong, mut expected) = (without_reason(wrong), expected);
+        expected.w = without_reason(expected.w);
+        for values in [&mut values, &mut expected.v] {
+            values.iter_mut().for_each(|value| value.e = without_reason(std::mem::take(&mut value.e)));
+        }
+        compared += 1;
+        if (&wrong, &of, &values) != (&expected.w, &expected.t, &expected.v) {
+            different.push(format!(
+                "{}\n  upstream {} {} {:?}\n  rowplane {wrong} {of} {values:?}",
+                expected.e, expected.w, expected.t, expected.v
+            ));
+        }
+    }
+    assert!(compared > 5000, "{compared}");
+    if std::env::var("KEEP").is_ok() {
+        std::fs::write("/tmp/cel/diff.txt", different.join("\n")).ok();
+    }
+    assert!(
+        different.is_empty(),
+        "{} of {compared}:\n{}",
+        different.len(),
+        different[..different.len().min(50)].join("\n")
+    );
+}
