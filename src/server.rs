@@ -67,7 +67,7 @@ struct Listening {
 }
 
 impl Server {
-    /// A server with the usual settings, which embeds itself: no port, no TLS.
+    /// A builder with the default settings: an embedded server without a port and without TLS.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -92,7 +92,7 @@ impl Server {
         self.service_as(User::admin())
     }
 
-    /// A client in the same process, whose requests this user makes.
+    /// A client in the same process that acts as this user.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -121,7 +121,7 @@ impl Server {
         self.address().map(client_url)
     }
 
-    /// The text of a kubeconfig for the admin; `None` without a port, or where the server's own CA is not trusted.
+    /// The text of the admin's kubeconfig; `None` without a port, or if the server's own CA is not trusted.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -1,5 +1,5 @@
-//! Admission: what plugins see and stop, and other servers that are faster, so that what admission relied on is not so any
-//! more when the write is committed.
+//! Admission: what plugins see and stop, and what happens if another server changes what admission relied on before the
+//! write is committed.
 
 #[macro_use]
 mod support;
@@ -48,8 +48,8 @@ enum Deed {
     Delete,
 }
 
-/// An API that has the namespace `t`, where another server does this between admission and commit, up to so many times,
-/// whenever something of this resource is about to be written.
+/// An API with the namespace `t`. Between admission and commit of a write to this resource, another server carries out
+/// the deed, at most this many times.
 async fn raced(
     setup: &Setup,
     plural: &'static str,
@@ -151,7 +151,7 @@ async fn nothing_is_created_in_a_namespace_that_is_gone(setup: Setup) {
 async fn nothing_is_created_in_a_namespace_that_is_being_deleted(setup: Setup) {
     let (api, done) = raced(&setup, "configmaps", Deed::Terminate, 1).await;
     for attempt in 0..3 {
-        // By POST and by apply, and in a later attempt also before anything is written.
+        // By POST and by apply; in a later attempt the namespace changes before the first write, too.
         let refused = match attempt {
             1 => apply(&api, "a").await,
             _ => post(&api, "a").await.map(drop),
@@ -165,7 +165,7 @@ async fn nothing_is_created_in_a_namespace_that_is_being_deleted(setup: Setup) {
 }
 
 async fn a_namespace_that_changes_otherwise_is_not_in_the_way(setup: Setup) {
-    // One less than the attempts there are.
+    // One less than the number of attempts.
     let (api, done) = raced(&setup, "configmaps", Deed::Label, 15).await;
     post(&api, "a").await.expect("created");
     assert_eq!(done.load(Ordering::SeqCst), 15, "each attempt met another version");
@@ -187,7 +187,7 @@ async fn a_namespace_that_never_stands_still_ends_the_attempts(setup: Setup) {
     assert_eq!(count(&api, "configmaps").await, 0);
 }
 
-/// What was admitted as an update becomes a create when the object goes in between, and needs the namespace then.
+/// An update becomes a create if the object is deleted after admission, and then it needs the namespace.
 async fn an_object_that_goes_while_it_is_applied_is_not_made_anew(setup: Setup) {
     let inner = setup.database.open().await;
     let armed = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! The watch cache over each database: what its states, cursors and exact reads promise.
+//! The watch cache over each database: the promises of its states, cursors and exact reads.
 
 mod support;
 
@@ -41,10 +41,10 @@ use rowplane::storage::{Backend, Error, Expect, HighWaterMark, Key, Mutation, Re
 use support::database::Database;
 use support::object::{create, delete, put, resource, update};
 
-/// More events than a log keeps.
+/// More events than a log keeps in memory.
 const BEYOND_THE_LOG: u64 = 17_000;
 
-/// A server's half below the API.
+/// The parts of a server below the API.
 struct Server {
     backend: Arc<dyn Backend>,
     cache: Cache,
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Puts an object again and again; returns its last revision.
+    /// Updates an object repeatedly. Returns its last revision.
     async fn rewrite(&self, key: &Key, from: Revision, times: u64) -> Revision {
         let mut at = from;
         for n in 0..times {
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-/// The revisions a cursor yields up to `end`.
+/// The revisions that a cursor yields up to `end`.
 async fn follow(watcher: &mut Watcher, end: Revision) -> Vec<u64> {
     let mut seen = Vec::new();
     while watcher.at() < end {
@@ -119,7 +119,7 @@ async fn a_cursor_reads_on_after_the_log_has_moved_on(database: Database) {
     let key = server.key("hot");
     let first = server.write(create(&key, 0)).await;
     let mut slow = server.cache.watch(server.pods, first);
-    // Many writers at once make large batches; each has an object of its own.
+    // Concurrent writers lead to large batches; each writer has an object of its own.
     let writers: u64 = 100;
     let each = BEYOND_THE_LOG / writers;
     let tasks = (0..writers).map(|n| {
@@ -215,7 +215,8 @@ on_every_store! {
     a_restart_loads_what_was_there,
 }
 
-/// A failover to a standby that was behind: what this replica has seen is gone, and its revisions must not come again.
+/// A failover to a standby that was behind: commits that this replica has seen are lost, and their revisions must not
+/// be used again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_commits_are_noticed_by_a_reader() {
     let database = Database::postgres().await;
@@ -240,7 +241,7 @@ async fn lost_commits_are_noticed_by_a_reader() {
     assert!(next > clock.revision);
 }
 
-/// Two servers on one database: each sees what the other was answered, in the same order.
+/// Two servers on one database: each sees the writes that the other has answered, in the same order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_see_each_other() {
     let database = Database::postgres().await;

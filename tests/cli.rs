@@ -1,4 +1,4 @@
-//! The program as an operator sees it: what it prints, and how it refuses and ends.
+//! The program as an operator sees it: its output, its refusals, and how it ends.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +19,7 @@ fn refused(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-/// A server that has printed its banner; killed when dropped.
+/// A server that has printed its banner. Killed when it is dropped.
 struct Server {
     child: Child,
     url: String,
@@ -127,7 +127,7 @@ fn a_corrupt_key_is_named() {
 fn a_key_that_cannot_be_read_is_named() {
     let dir = TempDir::new().unwrap();
     assert_eq!(Server::start(dir.path()).signal("TERM"), Some(0));
-    // Whoever runs the tests may read everything but this.
+    // Made unreadable in a way that also affects root.
     let key = dir.path().join("pki/ca.key");
     std::fs::remove_file(&key).unwrap();
     std::fs::create_dir(&key).unwrap();
@@ -165,7 +165,7 @@ fn a_store_is_backed_up_beside_its_server_and_restored_elsewhere() {
     );
 }
 
-/// Which storage versions there are is told while the server runs, and what is no storage version is refused.
+/// The effective storage versions are logged while the server runs; a value that is no storage version is refused.
 #[test]
 fn storage_versions_on_the_command_line() {
     let dir = TempDir::new().unwrap();
@@ -193,7 +193,7 @@ fn storage_versions_on_the_command_line() {
     assert_eq!(cells, ["namespaces", "4", "v1", "protobuf", "(4)", "v1", "1"], "{text}");
 }
 
-/// Regular files below a directory, with their modes.
+/// The regular files below a directory, with their modes.
 fn modes(dir: &Path) -> Vec<(std::path::PathBuf, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -206,7 +206,8 @@ fn modes(dir: &Path) -> Vec<(std::path::PathBuf, u32)> {
     found
 }
 
-/// In a directory that somebody else made; and files of an earlier release, or that were copied here, are narrowed.
+/// Also in a directory that another user made, and for files of an earlier release or copied ones, whose modes are
+/// narrowed.
 #[test]
 fn files_are_their_owners_alone() {
     let dir = TempDir::new().unwrap();
@@ -239,7 +240,7 @@ fn files_are_their_owners_alone() {
     }
 }
 
-/// Links of the database: a second server is kept out by any name.
+/// A second server is refused whatever name of the database it uses.
 #[test]
 fn a_database_in_use_is_refused_by_another_name() {
     let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());

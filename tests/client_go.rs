@@ -1,5 +1,5 @@
-//! client-go and controller-runtime as most programs use Kubernetes: `tests/upstream/live` against servers of its own.
-//! Numbers are those of the checklist in `docs/spec/list-watch.md`.
+//! client-go and controller-runtime, used as most programs use them: `tests/upstream/live` against servers of its own.
+//! Numbers are items of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 
@@ -22,7 +22,7 @@ async fn live() -> Option<PathBuf> {
     optional::program("get-live", "client-go and controller-runtime").await
 }
 
-/// Objects of many kinds written in JSON and in protobuf, each read back in the other form.
+/// Objects of many kinds are written in JSON and in protobuf, and each is read back in the other encoding.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_the_same_in_both_forms() {
     let Some(live) = live().await else { return };
@@ -35,7 +35,7 @@ async fn objects_are_the_same_in_both_forms() {
         .await;
 }
 
-/// Informers of a typed client in both forms, of the metadata client and of the dynamic client.
+/// Informers of a typed client in both encodings, of the metadata client and of the dynamic client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn informers_follow_writes() {
     let Some(live) = live().await else { return };
@@ -49,14 +49,14 @@ async fn a_controller_reconciles() {
     on_both(async |installation| Running::new(&live, "operate", installation).tell_and_end("").await).await;
 }
 
-/// Programs that have written objects begin to apply them.
+/// Programs that have updated objects start to apply them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_become_appliers() {
     let Some(live) = live().await else { return };
     on_both(async |installation| Running::new(&live, "upgrade", installation).tell_and_end("").await).await;
 }
 
-/// A project's suite with envtest finds a control plane where there are links to this program, and no etcd.
+/// A test suite with envtest finds links to this program instead of a control plane, and no etcd.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn envtest_starts_a_control_plane() {
     let Some(live) = live().await else { return };
@@ -98,8 +98,9 @@ async fn on_both(test: impl AsyncFn(&Installation)) {
     }
 }
 
-/// Informers over 10,000 objects while the server is killed in the middle of writes, replaced by one that they do not
-/// reach until what they have missed is compacted away, and restarted once more. In the end they hold what a list does.
+/// Informers over 10,000 objects survive that the server is killed during writes, that it is replaced by one they
+/// cannot reach until the events they have missed are compacted, and that it is restarted again. In the end they have
+/// the same objects as a list.
 async fn outlive(live: &Path, installation: Installation, settings: impl Fn(Installation) -> Installation) {
     let history =
         |server: Installation| server.with("--compaction-interval=100ms").with("--compaction-history=100ms");
@@ -121,7 +122,7 @@ async fn outlive(live: &Path, installation: Installation, settings: impl Fn(Inst
     let client = elsewhere.client().await;
     let seen = revision(&client.get(&format!("{CONFIGMAPS}?limit=1")).await.unwrap().ok());
     for n in 0..200 {
-        // Some of them are gone already.
+        // Some of them were deleted before.
         client.delete(&format!("{CONFIGMAPS}/m-{n:05}"), None).await.unwrap();
         client.post(CONFIGMAPS, &configmap(&format!("missed-{n}"))).await.unwrap().ok();
     }
@@ -145,7 +146,7 @@ fn configmap(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// Returns once a watch from this revision is too old.
+/// Returns once a watch from this revision has expired.
 async fn compacted(client: &Client, revision: u64) {
     let path = format!("{CONFIGMAPS}?limit=1&resourceVersion={revision}&resourceVersionMatch=Exact");
     loop {
@@ -156,18 +157,18 @@ async fn compacted(client: &Client, revision: u64) {
     }
 }
 
-/// `live` at work; killed when dropped.
+/// A running `live`. Killed when it is dropped.
 struct Running {
     child: Child,
     orders: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    /// client-go tells much when servers come and go.
+    /// client-go logs much while servers are unreachable.
     log: PathBuf,
 }
 
 impl Running {
     fn new(live: &Path, test: &str, installation: &Installation) -> Self {
-        // The other server on the directory writes its own address into the kubeconfig.
+        // The other server in this directory writes its own address into the kubeconfig.
         let kubeconfig = installation.dir().join("live.kubeconfig");
         std::fs::copy(installation.kubeconfig(), &kubeconfig).expect("copy the kubeconfig");
         let log = installation.dir().join("live.log");
@@ -189,7 +190,7 @@ impl Running {
         assert_eq!(line.as_deref(), Some(word), "{}", self.told());
     }
 
-    /// Gives it something to read, and waits until it has found no difference.
+    /// Sends it a text, and waits until it has ended without finding a difference.
     async fn tell_and_end(mut self, text: &str) {
         self.orders.write_all(text.as_bytes()).await.expect("tell");
         drop(self.orders);

@@ -1,8 +1,9 @@
-//! Servers killed, and their database connections cut, at random moments under load: what was answered stays, what
-//! was refused never was, what was not answered is there wholly or not at all, and a resumed watch tells it all.
+//! Servers are killed, and their database connections cut, at random moments under load. Answered writes must persist,
+//! refused ones must not exist, unanswered ones must exist completely or not at all, and a resumed watch must report
+//! everything.
 //!
-//! `ROWPLANE_TEST_ROUNDS=20 ./test --test crash` disturbs 20 times. The seed, printed and set as
-//! `ROWPLANE_TEST_SEED`, decides what clients do; when they do it is the machine's choice.
+//! `ROWPLANE_TEST_ROUNDS=20 ./test --test crash` disturbs 20 times. The seed, printed and set as `ROWPLANE_TEST_SEED`,
+//! decides what clients do; the timing depends on the machine.
 
 mod support;
 
@@ -24,7 +25,7 @@ use crate::support::process::Installation;
 use crate::support::rest::{Client, revision};
 
 const WRITERS: u64 = 8;
-/// Lists of the past that are compared with the history at the end.
+/// How many lists at past revisions are compared with the history at the end.
 const PAST_LISTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,7 +64,7 @@ async fn run(installation: Installation, disturbance: Disturbance<'_>) {
     let load = Load::start(&client, seed, start, WRITERS);
     for _ in 0..number("ROWPLANE_TEST_ROUNDS").unwrap_or(3) {
         load.more_answers(random.random_range(50..400)).await;
-        // Not always just after an answer.
+        // Waits, so that the disturbance does not always follow an answer directly.
         tokio::time::sleep(Duration::from_micros(random.random_range(0..5000))).await;
         match disturbance {
             Disturbance::Kill => {

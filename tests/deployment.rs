@@ -1,5 +1,5 @@
-//! What the repository offers for running rowplane, and that the program and the pages know it so: the image, and
-//! the compose file. No container engine is asked.
+//! The means to deploy rowplane in this repository, and whether program and documentation agree with them: the image
+//! and the compose file. Needs no container engine.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
 }
 
-/// What a service's flags mean to the program.
+/// The configuration that results from a service's flags.
 fn config_of(service: &Value) -> Config {
     let arguments = ["rowplane"].into_iter().chain(texts(&service["command"]));
     let args::Command::Serve(flags) = Cli::try_parse_from(arguments).unwrap().command() else {
@@ -67,7 +67,7 @@ fn replicas_of_the_compose_file_are_two_on_one_database_and_one_directory() {
         let grace = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s');
         assert!(grace.parse::<u64>().unwrap() > config.shutdown_grace.as_secs());
     }
-    // The kubeconfig names the port inside.
+    // The kubeconfig contains the port inside the container.
     let address = &compose["services"]["address"];
     assert_eq!(texts(&address["ports"]), ["127.0.0.1:6443:6443"]);
     let mounted = texts(&address["volumes"])[0].split(':').next().unwrap().to_owned();
@@ -88,7 +88,7 @@ fn volumes_of_the_compose_file_are_declared() {
     assert!(compose["volumes"].as_object().unwrap().contains_key(name));
 }
 
-/// Nobody reads it in the repository, and it is made once: PostgreSQL keeps what it was given first.
+/// The repository does not contain the password. It is created only once, since PostgreSQL keeps the first one.
 #[test]
 fn the_password_of_the_compose_file_is_made_where_it_runs() {
     let compose = compose();
@@ -124,7 +124,7 @@ fn the_program_knows_the_variables_of_the_image() {
     }
 }
 
-/// The entrypoint of the image, with a program in rowplane's place that says who it is.
+/// The entrypoint of the image, with a program in rowplane's place that prints its user.
 struct Entrypoint {
     dir: tempfile::TempDir,
 }
@@ -167,7 +167,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root() && map.split_whitespace().nth(1) == Some("0")
 }
 
-/// root gives itself up for the owner of the data directory; everybody else stays who they are. Nobody can become more.
+/// root switches to the owner of the data directory; other users stay as they are. Nobody gains rights.
 #[test]
 fn the_image_runs_as_the_owner_of_its_data_directory() {
     let entrypoint = Entrypoint::new();
@@ -179,7 +179,7 @@ fn the_image_runs_as_the_owner_of_its_data_directory() {
     assert_eq!(entrypoint.run(), expected);
 }
 
-/// A directory of root's is given to the image's account, with what is in it.
+/// A directory that belongs to root is given to the image's account, with its content.
 #[test]
 fn the_image_never_runs_as_root() {
     let script = file("docker/entrypoint");

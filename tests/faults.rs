@@ -1,7 +1,7 @@
-//! Servers, databases and networks that fail at random while clients read, write, list and watch; what the clients
-//! were told is held against what happened. `docs/RELIABILITY.md` tells how to run this for hours.
+//! Servers, databases and networks fail at random while clients read, write, list and watch; what clients were told is
+//! compared with what happened. `docs/RELIABILITY.md` tells how to run this for hours.
 //!
-//! `ROWPLANE_FAULTS_SEED` decides what clients do and which faults come when; how they meet is the machine's choice.
+//! `ROWPLANE_FAULTS_SEED` decides what clients do and which faults occur; their timing depends on the machine.
 
 mod support;
 
@@ -80,8 +80,8 @@ async fn keep_running(database: impl AsyncFn() -> Database, servers: usize) {
     }
 }
 
-/// A bug in the running system, on the way from server to client, is found. It strikes early: a watcher that misses the
-/// sentinel never ends.
+/// The checkers find a bug that is planted between server and client. It strikes early, since a watcher that misses the
+/// sentinel would never end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn planted_bugs_are_found() {
     for (mischief, promise) in [

@@ -1,5 +1,6 @@
-//! 73 of the checklist in `docs/spec/list-watch.md`: names of `generateName` that are taken. Nobody can take the 14 million
-//! names of a prefix, so here names are numbers. How the refusal looks over HTTPS is among the tests of writes.
+//! Item 73 of the checklist in `docs/spec/list-watch.md`: names from `generateName` that are taken. A test cannot take
+//! the 14 million names of a prefix, so here names are numbers. The form of the refusal over HTTPS is among the tests
+//! of writes.
 
 #[macro_use]
 mod support;
@@ -21,7 +22,7 @@ on_both_databases! {
     c73_taken_names_are_tried_eight_times,
 }
 
-/// How many names each prefix has got.
+/// How many names were generated for each prefix.
 static NAMES: Mutex<Option<HashMap<String, usize>>> = Mutex::new(None);
 
 fn next_name(prefix: &str) -> String {

@@ -1,4 +1,4 @@
-//! kube-rs as an independent client: what its reflector holds is what the server holds, whatever happens between.
+//! kube-rs as an independent client: its reflector contains the same objects as the server, whatever happens meanwhile.
 
 #[path = "kube_client/embedded.rs"]
 mod embedded;
@@ -106,7 +106,7 @@ async fn a_watcher_resumes_on_postgres() {
     resumes(Installation::postgres(&schema)).await;
 }
 
-/// While history is kept, a watcher lists once, and then is told each change once, in order, over restarts.
+/// While history is kept, a watcher lists only once, and gets each change once, in order, across restarts.
 async fn resumes(installation: Installation) {
     let mut server = installation.start().await;
     let api = configmaps(&installation).await;
@@ -117,7 +117,7 @@ async fn resumes(installation: Installation) {
             Ok(Event::Delete(object)) => return format!("{} gone", object.name_any()),
             Ok(Event::InitDone) => return "a list".to_owned(),
             Ok(Event::InitApply(object)) => panic!("listed: {object:?}"),
-            // Errors are what a restart is made of.
+            // A restart causes errors.
             Ok(Event::Init) | Err(_) => {}
         }
     };
@@ -165,8 +165,8 @@ async fn a_reflector_that_streams_on_postgres() {
     reflector(Installation::postgres(&schema), watcher::Config::default().streaming_lists()).await;
 }
 
-/// Follows the objects through writes, through a restart, and through one that it sleeps through until what it has
-/// missed is compacted away.
+/// Follows the objects through writes, through a restart, and through one during which it reads nothing until the
+/// missed events are compacted.
 async fn reflector(installation: Installation, config: watcher::Config) {
     let installation = installation.with("--compaction-interval=100ms").with("--compaction-history=100ms");
     let mut server = installation.start().await;
@@ -191,7 +191,7 @@ async fn reflector(installation: Installation, config: watcher::Config) {
         tokio::join!(write(&api, 2), follow(&mut events, &store, 2));
         assert_holds(&api, &store).await;
 
-        // Nobody reads the stream now.
+        // The stream is not read for now.
         let seen = newest(&store);
         server.kill().await;
         server = installation.start().await;
@@ -205,7 +205,7 @@ async fn reflector(installation: Installation, config: watcher::Config) {
     assert_eq!(server.end().await.code(), Some(0));
 }
 
-/// Changes a third of the objects, replaces some, and marks the end by an object of its own.
+/// Changes a third of the objects, replaces some, and marks the end with an object of its own.
 async fn write(api: &Api<ConfigMap>, round: usize) {
     for n in (0..OBJECTS).filter(|n| n % 3 == round % 3) {
         let name = format!("c-{n:03}");
@@ -229,14 +229,14 @@ fn mark(round: usize) -> String {
     format!("mark-{round}")
 }
 
-/// Reads the stream until the store holds the mark of this round.
+/// Reads the stream until the store contains the mark of this round.
 async fn follow<S>(events: &mut S, store: &Store<ConfigMap>, round: usize)
 where
     S: Stream<Item = watcher::Result<Event<ConfigMap>>> + Unpin,
 {
     let mark = reflector::ObjectRef::new(&mark(round)).within("default");
     while store.get(&mark).is_none() {
-        // Errors are what a restart is made of.
+        // A restart causes errors.
         let _ = events.next().await.expect("the stream goes on");
     }
 }
@@ -252,7 +252,7 @@ fn newest(store: &Store<ConfigMap>) -> u64 {
     store.state().iter().map(|object| object.resource_version().unwrap().parse().unwrap()).max().unwrap()
 }
 
-/// Returns once a watch from this revision is too old.
+/// Returns once a watch from this revision has expired.
 async fn compacted(installation: &Installation, revision: u64) {
     let client = installation.client().await;
     let path = format!("/api/v1/configmaps?limit=1&resourceVersion={revision}&resourceVersionMatch=Exact");

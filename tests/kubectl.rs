@@ -1,4 +1,4 @@
-//! Real kubectls, one older than the server and one of its own version, as a user types them.
+//! Real kubectls, one older than the server and one of the same version, with commands as users type them.
 
 mod support;
 

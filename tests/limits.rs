@@ -1,5 +1,4 @@
-//! What a server bears: each limit with too much of what it limits, what clients are told, and that the server is well
-//! afterwards.
+//! The limits of a server: each is exceeded; clients get the right answer, and the server works afterwards.
 
 mod support;
 
@@ -22,10 +21,10 @@ use crate::support::database::Database;
 use crate::support::process::Installation;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map};
 
-/// More than clients and kernels buffer together, and of more rows than are read ahead.
+/// More than clients and kernels buffer together, and more rows than are read ahead.
 const HUGE: usize = 400;
 
-/// ConfigMaps of 60 kB each.
+/// Creates ConfigMaps of 60 kB each.
 async fn fill(server: &TestServer, count: usize) {
     let data = json!({"n": "x".repeat(60_000)});
     let numbers: Vec<usize> = (0..count).collect();
@@ -38,7 +37,7 @@ async fn fill(server: &TestServer, count: usize) {
     }
 }
 
-/// The head of a create, and a part of its body, which is to be `length` bytes long.
+/// Sends the head of a create, and a part of its body, which should have `length` bytes.
 async fn begin_create(kubeconfig: &Kubeconfig, length: usize) -> TlsStream<TcpStream> {
     let mut stream = connect(kubeconfig, "http/1.1").await.expect("a connection");
     let head = format!(
@@ -50,7 +49,7 @@ async fn begin_create(kubeconfig: &Kubeconfig, length: usize) -> TlsStream<TcpSt
     stream
 }
 
-/// The status line that comes back.
+/// The status line of the answer.
 async fn status_line(stream: TlsStream<TcpStream>) -> String {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).await.expect("an answer");
@@ -70,7 +69,7 @@ async fn well(server: &TestServer) {
     server.delete(format!("{CONFIGMAPS}/afterwards")).await.ok();
 }
 
-/// Asks until the answer is another.
+/// Repeats a request until it has another status.
 async fn once_not(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
     loop {
         let answer = ask().await;
@@ -90,12 +89,12 @@ async fn requests_in_flight() {
     (setup.limits.in_flight.reading, setup.limits.in_flight.mutating) = (1, 1);
     let server = setup.start_empty().await;
 
-    // A list that nobody takes is one that reads until its end.
+    // A list that its client does not read counts as running until its end.
     let unread = server.get(CONFIGMAPS).send().await;
     for path in [CONFIGMAPS, &format!("{CONFIGMAPS}/n00"), "/apis", "/metrics", "/openapi/v2"] {
         is_refused_as_upstream_does(&server.get(path).await);
     }
-    // Others are not meant: writes, watches, and who asks how the server is.
+    // The limit does not affect writes, watches, and health checks.
     server.set("n00", json!({"n": "short"})).await;
     let mut watch = server.watch(format!("{CONFIGMAPS}?watch=1&resourceVersion=0")).await;
     watch.expect("ADDED").await;
@@ -106,7 +105,7 @@ async fn requests_in_flight() {
     assert!(metrics.status == 200 && metrics.text().contains(terminated), "{metrics:?}");
 
     let slow = begin_create(&server.kubeconfig, 1000).await;
-    // Another write that came at the same time could be the one that is let in.
+    // A concurrent write could otherwise be the one that is accepted.
     let one = r#"apiserver_current_inflight_requests{request_kind="mutating"} 1"#;
     while !server.get("/metrics").await.text().contains(one) {}
     let refused = server.post(CONFIGMAPS, &json!({"metadata": {"generateName": "g-"}})).await;
@@ -122,7 +121,7 @@ async fn requests_in_flight() {
 async fn bytes_of_bodies() {
     let mut setup = Setup::new(Database::sqlite());
     setup.limits.max_request_body_bytes_inflight = 100 << 10;
-    // A quarter of it is waited.
+    // Requests wait for a quarter of this time.
     setup.limits.request_timeout = Duration::from_secs(8);
     let server = setup.start().await;
     let large = |name: &str| config_map(name, json!({"n": "x".repeat(40 << 10)}));
@@ -138,7 +137,7 @@ async fn bytes_of_bodies() {
     refused.fails(429, "TooManyRequests", message, json!({"retryAfterSeconds": 1}));
     small.expect(201);
     assert_eq!(server.get(format!("{CONFIGMAPS}/two")).await.status, 404);
-    // Who waits in line is served when there is room.
+    // Waiting requests are served once there is room.
     let (waited, ()) =
         tokio::join!(async { server.post(CONFIGMAPS, &large("three")).await }, async { drop(slow) },);
     waited.expect(201);
@@ -157,7 +156,7 @@ async fn a_body_that_never_ends() {
     well(&server).await;
 }
 
-/// What is refused by its head alone is refused before its body comes.
+/// A request that its head disqualifies is refused before its body arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_impersonator_is_refused_before_the_body() {
     let server = Setup::new(Database::sqlite()).start().await;
@@ -170,7 +169,7 @@ async fn an_impersonator_is_refused_before_the_body() {
     assert_eq!(status_line(stream).await, "HTTP/1.1 403 Forbidden\r\n");
 }
 
-/// Of a list from SQL, too, whose snapshot would keep the log from being folded.
+/// Also for a list from SQL, whose snapshot would keep the log from being moved into the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_who_stops_within_a_huge_list() {
     let mut setup = Setup::new(Database::sqlite());
@@ -187,12 +186,12 @@ async fn a_reader_who_stops_within_a_huge_list() {
         while aborts(&server).await == n {
             tokio::task::yield_now().await;
         }
-        // Broken off, and no short list: the client has some of it and an error.
+        // The list is aborted, not shortened: the client gets a part of it and an error.
         assert!(unread.into_body().collect().await.is_err(), "{path}");
     }
     let unread = server.get(&exact).send().await;
     assert_eq!(unread.status(), StatusCode::OK);
-    // No more than its reader's patience: then nobody reads the log, and it can be folded.
+    // After its reader's patience, nobody reads the log, and it can be moved.
     let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
     while setup.database.number(fold).await != 0 {
         tokio::task::yield_now().await;
@@ -201,7 +200,7 @@ async fn a_reader_who_stops_within_a_huge_list() {
     well(&server).await;
 }
 
-/// Responses that were broken off.
+/// The number of aborted responses.
 async fn aborts(server: &TestServer) -> usize {
     let metrics = server.get("/metrics").await.text();
     let aborts = metrics.lines().filter(|line| line.starts_with("apiserver_request_aborts_total{"));
@@ -231,7 +230,7 @@ async fn too_many_connections_with_a_credential() {
     let message = "too many connections, please try again later";
     let refused = server.token("root-token").get(CONFIGMAPS).await;
     refused.fails(429, "TooManyRequests", message, json!({"retryAfterSeconds": 1}));
-    // Who asks how the server is needs no credential.
+    // Health checks need no credential.
     assert_eq!(server.anonymous().get("/readyz").await.status, 200);
     well(&server).await;
 }
@@ -253,7 +252,7 @@ async fn a_thousand_idle_connections() {
     well(&server).await;
 }
 
-/// In a process of its own, whose metrics are its own.
+/// In a process of its own, so that its metrics are not shared.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_questions_without_a_credential() {
     let installation = Installation::sqlite().without_heartbeats();
@@ -280,7 +279,7 @@ async fn a_thousand_questions_without_a_credential() {
     let answers = join_all(asked).await;
     let told =
         |status: u16| answers.iter().filter(|answer| matches!(answer, Ok(told) if *told == status)).count();
-    // The rest has been told to come by another connection.
+    // The other clients were told to use another connection.
     assert!(told(200) > 0, "{answers:?}");
     assert!(answers.iter().flatten().all(|status| [200, 429].contains(status)), "{answers:?}");
     drop(sender);
@@ -291,7 +290,7 @@ async fn a_thousand_questions_without_a_credential() {
     admin.get("/api/v1/namespaces").await.ok();
 }
 
-/// An anonymous request over HTTP/2 is the last of its connection, as upstream's mitigation of floods has it.
+/// An anonymous HTTP/2 request is the last one of its connection, as in upstream's mitigation of floods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_without_a_credential_is_left_after_one_request() {
     let server = Setup::new(Database::sqlite()).start().await;
@@ -304,7 +303,7 @@ async fn http2_without_a_credential_is_left_after_one_request() {
             Request::get(format!("https://kubernetes{path}")).body(Body::empty()).expect("a request");
         let response = sender.send_request(request).await.expect("an answer");
         assert_eq!(response.status(), status);
-        // The sender lives on, and the connection ends all the same.
+        // The connection ends although the sender still exists.
         connection.await.expect("no panic").expect("a proper end");
     }
 }
@@ -323,7 +322,7 @@ async fn goaway_chance_sends_clients_away() {
     let mut watch = sender.send_request(request).await.expect("an answer").into_body();
     let version = || Request::get("https://kubernetes/version").body(Body::empty()).expect("a request");
     while sender.send_request(version()).await.is_ok() {}
-    // What is under way goes on.
+    // Running requests go on.
     server.create("seen", json!({})).await;
     let event = watch.frame().await.expect("an event").expect("no error").into_data().expect("data");
     let event: Value = serde_json::from_slice(&event).expect("JSON");
@@ -337,14 +336,14 @@ async fn more_streams_than_a_connection_may_have() {
     let mut setup = Setup::new(Database::sqlite());
     setup.connections.streams = 2;
     let server = setup.start().await;
-    // The client waits for its turn, and nothing is lost.
+    // The client waits for free streams, and nothing is lost.
     let server = &server;
     let answers = join_all((0..50).map(async |n| server.create(&format!("s{n}"), json!({})).await));
     assert_eq!(answers.await.len(), 50);
     assert_eq!(server.get(CONFIGMAPS).await.ok()["items"].as_array().map(Vec::len), Some(50));
 }
 
-/// Long answers for people are printed elsewhere, and are the same.
+/// Long indented answers are printed on another thread, with the same result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_answers_for_people() {
     let server = Setup::new(Database::sqlite()).start().await;
@@ -360,7 +359,7 @@ async fn long_answers_for_people() {
     }
 }
 
-/// The usual soft limit would be used up by as many connections.
+/// This many connections would exhaust the usual soft limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_open_files_is_raised() {
     let data = tempfile::tempdir().expect("a temporary directory");

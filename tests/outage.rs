@@ -1,4 +1,4 @@
-//! The database away, held up or failing: what is answered meanwhile, and that all heals by itself.
+//! The database is unreachable, blocked or failing: what is answered meanwhile, and that everything recovers by itself.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn client_of(installation: &Installation) -> Client {
     Client::of_certificate(&kubeconfig, Protocol::Any)
 }
 
-/// 503, and when to come again.
+/// Checks that an answer is a 503 that tells when to try again.
 #[track_caller]
 fn unavailable(answer: &Answer) {
     let failure = answer.failure();
@@ -39,7 +39,7 @@ fn unavailable(answer: &Answer) {
         "{answer:?}"
     );
     assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
-    // What the database says is for the log; the id leads there.
+    // The database's own message is only logged; the id identifies the log entry.
     let message = "the datastore does not answer as it should, please try again later";
     assert_eq!(failure["message"], message, "{answer:?}");
     assert!(answer.header("audit-id").is_some(), "{answer:?}");
@@ -58,7 +58,7 @@ async fn postgres_is_away_and_comes_back() {
     let known = rv(&made);
     assert_eq!(watch.expect("ADDED").await, made);
 
-    // Nobody listens at a port that is only reserved.
+    // The port is reserved, but nobody listens on it.
     let nobody = Installation::sqlite();
     proxy.retarget(Target::Tcp(([127, 0, 0, 1], nobody.port()).into()));
     let ready = loop {
@@ -70,13 +70,13 @@ async fn postgres_is_away_and_comes_back() {
     assert!(ready.status == 500 && ready.text().contains("[-]datastore failed"), "{ready:?}");
     assert_eq!(client.get("/livez").await.status, 200);
 
-    // From memory: whatever need not be the newest.
+    // From memory: everything that need not be the newest.
     let a = format!("{MAPS}/a");
     for query in ["resourceVersion=0".to_owned(), format!("resourceVersion={known}")] {
         assert_eq!(names(&client.get(format!("{MAPS}?{query}")).await.ok()), ["a"], "{query}");
         assert_eq!(client.get(format!("{a}?{query}")).await.ok(), made, "{query}");
     }
-    // Nobody can say what is newest, or write.
+    // Without the database, neither the newest state can be read nor anything written.
     for answer in [
         client.get(MAPS).await,
         client.get(&a).await,
@@ -93,7 +93,7 @@ async fn postgres_is_away_and_comes_back() {
     proxy.retarget(schema.target());
     while client.get("/readyz").await.status != 200 {}
     let written = loop {
-        // Ready is the database; the lease that lets this server write may need another moment.
+        // The database is ready; the lease, without which this server may not write, may take another moment.
         let answer = client.post(MAPS, &config_map("c", json!({}))).await;
         if answer.status != 503 {
             break answer.expect(201);
@@ -104,7 +104,7 @@ async fn postgres_is_away_and_comes_back() {
     assert_eq!(watch.expect("ADDED").await, written, "the watch has gone on, and saw nothing else");
 }
 
-/// Somebody else holds the file's lock for writing, as a backup tool may.
+/// Another program holds the file's lock for writing, as a backup tool may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_is_held_by_somebody_else() {
     let installation = Installation::sqlite().without_heartbeats();
@@ -128,7 +128,7 @@ async fn sqlite_is_held_by_somebody_else() {
     assert_eq!(names(&client.get(MAPS).await.ok()), ["a", "c"]);
 }
 
-/// ConfigMaps of half a megabyte, of which the last has changed since: lists at the revision before come from SQL.
+/// Creates ConfigMaps of half a megabyte, and then changes the last one: lists at the revision before come from SQL.
 async fn large_history(server: &TestServer, count: usize) -> u64 {
     for n in 0..count {
         server.create(&format!("n{n:02}"), json!({"n": filler(n)})).await;
@@ -138,8 +138,7 @@ async fn large_history(server: &TestServer, count: usize) -> u64 {
     before
 }
 
-/// Marked in the middle by the number. Made of letters that nothing can be made shorter of, so that it is as long in the
-/// database.
+/// A text that cannot be compressed, so that it is as long in the database, with the number in its middle as a mark.
 fn filler(n: usize) -> String {
     let mut state = n as u64 + 1;
     let letter = |_| {
@@ -150,12 +149,12 @@ fn filler(n: usize) -> String {
     format!("{half}<mark {n:02}>{half}")
 }
 
-/// Reads a list at an old revision; `meanwhile` is done after the first bytes. Whatever HTTP it is, the client is told
-/// that this was not all.
+/// Reads a list at an old revision, and calls `meanwhile` after the first bytes. In every version of HTTP the client
+/// must notice that the list is incomplete.
 async fn breaks_off(client: &Client, at: u64, meanwhile: impl FnOnce()) {
     let path = format!("{CONFIGMAPS}?resourceVersion={at}&resourceVersionMatch=Exact");
     let answer = loop {
-        // Connections to the database that were cut before are noticed one by one.
+        // Connections to the database that were cut earlier are noticed one by one.
         let answer = client.get(&path).send().await;
         if answer.status() != 503 {
             break answer;
@@ -206,7 +205,7 @@ async fn sqlite_fails_in_the_middle_of_a_list() {
     let server = setup.start().await;
     let before = large_history(&server, 8).await;
     server.stop().await;
-    // An old version is damaged, so that the server starts all the same.
+    // Only an old version is damaged, so that the server can start.
     damage(&setup.database.file(), "<mark 07>");
     let server = setup.start().await;
     for protocol in [Protocol::Http1, Protocol::Any] {
@@ -215,14 +214,14 @@ async fn sqlite_fails_in_the_middle_of_a_list() {
     assert_eq!(names(&server.get(CONFIGMAPS).await.ok()).len(), 8, "the newest state is whole");
 }
 
-/// Breaks the chain of pages in which a value is kept, at the page with this text.
+/// Breaks the chain of pages that contains a value, at the page with this text.
 fn damage(file: &Path, text: &str) {
     const PAGE: u64 = 8192;
     let mut file = std::fs::File::options().read(true).write(true).open(file).expect("open");
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).expect("read");
     let at = memchr::memmem::find(&bytes, text.as_bytes()).expect("the value") as u64;
-    // Such a page begins with the number of the next one.
+    // Such a page starts with the number of the next one.
     file.seek(SeekFrom::Start(at / PAGE * PAGE)).expect("seek");
     file.write_all(&[0xff; 4]).expect("write");
 }

@@ -1,5 +1,5 @@
-//! The link to PostgreSQL: how it is secured, what sessions rely on, what a stall leaves behind, and that a database is not
-//! believed because it answers.
+//! The link to PostgreSQL: its security, the settings of sessions, what remains after a stall, and the check that it is
+//! the right database.
 
 mod support;
 

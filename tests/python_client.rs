@@ -1,5 +1,5 @@
-//! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), and what of
-//! `tests/upstream/versus` needs no kube-apiserver.
+//! Python: the `kubernetes` client, typed and dynamic (`tests/python/client.py` against servers of its own), and the
+//! part of `tests/upstream/versus` that needs no kube-apiserver.
 
 mod support;
 
@@ -32,7 +32,7 @@ async fn random_changes_of_versus_stay_in_their_object() {
 
 async fn run(installation: Installation) {
     let Some(python) = optional::program("get-python", "the Python client").await else { return };
-    // It shall meet the end of history.
+    // The client must meet the end of history.
     let installation = installation.with("--compaction-interval=1s").with("--compaction-history=1s");
     let server = installation.start().await;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/client.py");

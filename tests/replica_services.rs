@@ -1,4 +1,5 @@
-//! What two servers on one database give to Services at the same time, and where they say that they can be reached.
+//! What two servers on one database assign to Services at the same time, and the addresses of servers that they
+//! publish.
 
 mod support;
 
@@ -19,7 +20,7 @@ const PORTS: usize = 40;
 struct Replica {
     process: Process,
     client: Client,
-    /// Its directory lasts as long.
+    /// Keeps the server's directory.
     _installation: Installation,
 }
 
@@ -39,7 +40,7 @@ fn web() -> Value {
     json!({"type": "NodePort", "ports": [{"port": 80}]})
 }
 
-/// As many Services as there are ports, so that none may be given twice and none be lost.
+/// Creates as many Services as there are ports, so that no port may be assigned twice or be lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_port_is_given_once() {
     let schema = Schema::create().await;
@@ -58,13 +59,14 @@ async fn every_port_is_given_once() {
         assert_eq!(create(client, "late", &web()).await.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
 
-    // What a Service had at one server is the other's to give.
+    // A port released at one server can be assigned by the other.
     let port = &made[3]["spec"]["ports"][0]["nodePort"];
     clients[0].delete(&format!("{SERVICES}/s3"), None).await.unwrap().ok();
     let late = create(clients[1], "late", &web()).await.ok();
     assert_eq!(late["spec"]["ports"][0]["nodePort"], *port);
 
-    // All want the same address, of which they have heard nothing yet; it is of those that are not given by chance.
+    // All request the same address, which no server has assigned yet; it is in the range that is not assigned at
+    // random.
     let same = json!({"clusterIP": "10.0.0.10", "ports": [{"port": 80}]});
     let racing = (0..PORTS).map(async |n: usize| {
         let answer = create(clients[n % 2], &format!("same{n}"), &same).await;
@@ -74,7 +76,7 @@ async fn every_port_is_given_once() {
     });
     assert_eq!(join_all(racing).await.iter().sum::<usize>(), 1);
 
-    // Every address is some Service's, that of the servers among them.
+    // Every address belongs to a Service, including the one that leads to the servers.
     let services = clients[0].get("/api/v1/services").await.unwrap().ok();
     let held: BTreeSet<&str> = texts(&services, |service| &service["spec"]["clusterIP"]);
     let claimed = clients[1].get(ADDRESSES).await.unwrap().ok();
@@ -86,7 +88,7 @@ fn texts(list: &Value, pick: fn(&Value) -> &Value) -> BTreeSet<&str> {
     list["items"].as_array().unwrap().iter().map(|item| pick(item).as_str().unwrap()).collect()
 }
 
-/// The Service `kubernetes` leads to every server that is there.
+/// The Service `kubernetes` leads to every running server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_server_is_an_endpoint() {
     let schema = Schema::create().await;
@@ -100,7 +102,7 @@ async fn every_server_is_an_endpoint() {
     for client in [&a.client, &b.client] {
         leads_to(client, &["192.0.2.1", "192.0.2.2"]).await;
     }
-    // The one that goes led until now.
+    // The server that ends was the leader.
     a.process.terminate().await;
     assert_eq!(a.process.end().await.code(), Some(0));
     leads_to(&b.client, &["192.0.2.2"]).await;

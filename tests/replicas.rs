@@ -1,5 +1,5 @@
-//! Servers as an operator runs them: replicas on one database, restarts, and databases that have to be refused.
-//! Numbers are those of the checklist in `docs/spec/list-watch.md`.
+//! Servers as operators run them: replicas on one database, restarts, and databases that must be refused. Numbers are
+//! items of the checklist in `docs/spec/list-watch.md`.
 
 mod support;
 
@@ -19,7 +19,7 @@ use crate::support::rest::{Client, Watch, revision};
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Two servers on one database. Each has a data directory of its own, and so a CA and an admin of its own.
+/// Two servers on one database. Each has its own data directory, and so its own CA and admin.
 struct Replicas {
     a: Replica,
     b: Replica,
@@ -96,7 +96,7 @@ async fn each_replica_holds_a_lease() {
     assert_eq!(holders, BTreeSet::from(expected));
 }
 
-/// As docker-compose.yml has it: who starts first makes the CA, and each admin is one for both.
+/// As in docker-compose.yml: the first server creates the CA, and each admin is valid for both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_may_share_a_data_directory() {
     let schema = Schema::create().await;
@@ -104,7 +104,7 @@ async fn replicas_may_share_a_data_directory() {
     let a = Installation::sqlite().with(&datastore);
     let b = a.beside().with(&datastore);
     let (a_runs, b_runs) = tokio::join!(a.start(), b.start());
-    // Either may have been the last to write it; it is the address that tells them apart.
+    // Either server may have written the kubeconfig last; only the address differs.
     let kubeconfig = std::fs::read_to_string(a.kubeconfig()).unwrap();
     let mut clients = Vec::new();
     for server in [&a, &b] {
@@ -121,12 +121,12 @@ async fn replicas_may_share_a_data_directory() {
         process.terminate().await;
         assert_eq!(process.end().await.code(), Some(0));
     }
-    // The mark that both have written is still one.
+    // The mark that both servers have written is a single one.
     let _process = b.start().await;
     assert_eq!(names(&list(&clients[1], "").await), ["one"]);
 }
 
-/// Two servers on one host that are told nothing but where to listen and where the data is.
+/// Two servers on one host that get no other settings than the port and the location of the data.
 struct OneHost {
     installations: [Installation; 2],
     _schema: Schema,
@@ -135,7 +135,7 @@ struct OneHost {
 impl OneHost {
     async fn client(&self, n: usize) -> Client {
         let installation = &self.installations[n];
-        // Where they share a kubeconfig it names the one that wrote it last.
+        // A shared kubeconfig names the server that has written it last.
         Client::at(&installation.kubeconfig(), &format!("https://127.0.0.1:{}", installation.port())).await
     }
 
@@ -153,7 +153,7 @@ impl OneHost {
         all["items"].as_array().unwrap().iter().map(lease).collect()
     }
 
-    /// No write is refused, and each is seen by the other.
+    /// No write is refused, and the other server sees each of them.
     async fn both_write(&self, round: &str) {
         let clients = [self.client(0).await, self.client(1).await];
         for n in 0..20 {
@@ -181,7 +181,7 @@ async fn servers_of_one_host_need_no_names(one: Installation, other: Installatio
     let name = |n: usize| if n == late { with_port(n) } else { host.clone() };
     assert_eq!(leases.keys().cloned().collect::<BTreeSet<_>>(), BTreeSet::from([name(0), name(1)]));
 
-    // A server that is killed takes its own name back at once.
+    // A server that was killed gets its name back at once.
     for n in [late, 1 - late] {
         runs[n].take().expect("it runs").kill().await;
         runs[n] = Some(servers.installations[n].start().await);
@@ -192,7 +192,7 @@ async fn servers_of_one_host_need_no_names(one: Installation, other: Installatio
         assert_ne!(again[&name(n)].1, leases[&name(n)].1, "the process is another");
     }
 
-    // So does one that has left, also if the other one starts first.
+    // The same holds for one that has ended, even if the other one starts first.
     for run in &mut runs {
         let run = run.take().expect("it runs");
         run.terminate().await;
@@ -282,7 +282,8 @@ async fn a_token_gives_the_same_page_on_the_other_and_after_a_restart_of_all() {
     assert_eq!(b.client.get(&foreign).await.unwrap().status, StatusCode::BAD_REQUEST);
 }
 
-/// Watches on both servers tell what both wrote, each change once, in the order of revisions, and the same.
+/// Watches on both servers report the writes to both, each change once, in the order of revisions, with the same
+/// content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_write_and_both_watch() {
     const WRITERS: usize = 8;
@@ -321,7 +322,7 @@ async fn both_write_and_both_watch() {
     assert_eq!(told[0], told[1]);
 }
 
-/// Every version of an object has one successor, whichever server is asked to make it.
+/// Every version of an object has one successor, whichever server the update is sent to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_object_counted_up_on_both() {
     const EACH: usize = 15;
@@ -366,7 +367,7 @@ async fn clients_of_a_server_that_goes_resume_on_the_other() {
             while let Ok(Some(_)) = watch_on_a.next().await {}
         } else {
             a.process.terminate().await;
-            // What was written before may still be told; then a clean end.
+            // Earlier writes may still be reported; then the watch ends properly.
             while let Some(event) = watch_on_a.next().await.expect("a clean end") {
                 assert!(
                     event["type"] == "BOOKMARK" || event["object"]["metadata"]["name"] == "two",
@@ -391,7 +392,7 @@ async fn clients_of_a_server_that_goes_resume_on_the_other() {
 /// 69 on SQLite: every kind of watch ends cleanly and within the grace, even where nobody reads it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_end_cleanly_at_sigterm() {
-    // A grace that only a stuck server would use up.
+    // Only a stuck server would use up this grace period.
     let installation = Installation::sqlite().with("--shutdown-grace-period=1h");
     let server = installation.start().await;
     let client = installation.client().await;
@@ -411,7 +412,7 @@ async fn watches_end_cleanly_at_sigterm() {
             assert_ne!(event["type"], "ERROR", "{event}");
         }
     }
-    // Connections that are kept alive do not hold the server up.
+    // Connections in keep-alive do not delay the server's end.
     assert_eq!(server.end().await.code(), Some(0));
 }
 
@@ -423,7 +424,7 @@ async fn a_file_has_one_server() {
     let second = Installation::sqlite().with(&format!("--datastore=sqlite:{}", file.display()));
     assert_refused(&second, &[&file.display().to_string(), "server"]).await;
     assert!(!second.kubeconfig().exists());
-    // The refusal did the first no harm, and after its end the file is free.
+    // The refusal did not harm the first server; after its end the file is free.
     create(&first.client().await, "one").await;
     server.kill().await;
     let _server = second.start().await;
@@ -432,7 +433,7 @@ async fn a_file_has_one_server() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
-    // Nobody listens at a port that is only reserved.
+    // The port is reserved, but nobody listens on it.
     let silent = Installation::sqlite();
     let url = format!("postgres://me:secret@127.0.0.1:{}/state", silent.port());
     let installation = Installation::sqlite().with(&format!("--datastore={url}"));
@@ -472,7 +473,7 @@ async fn a_file_that_is_no_database_is_refused_in_one_line() {
     assert_refused(&installation, &[&file.display().to_string(), "not a database"]).await;
 }
 
-/// Upstream's names where it has them.
+/// Metrics have upstream's names if upstream has them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_have_their_names() {
     let installation =
@@ -484,7 +485,7 @@ async fn metrics_have_their_names() {
     assert_eq!(watch.event().await["type"], "ADDED");
     let kubeconfig = Kubeconfig::read_from(installation.kubeconfig()).unwrap();
     let client = support::client::Client::of_certificate(&kubeconfig, Protocol::Any);
-    // The last one is known after the first compaction.
+    // The last metric exists after the first compaction.
     let text = loop {
         let text = client.get("/metrics").await.text();
         if text.contains("\nrowplane_compaction_lag_revisions ") {
@@ -513,7 +514,7 @@ async fn metrics_have_their_names() {
     }
 }
 
-/// One line on standard error, warnings aside, that has these parts in it, and an exit code that is none of success.
+/// The server fails with one line on standard error (besides warnings) that contains these parts.
 async fn assert_refused(installation: &Installation, parts: &[&str]) -> String {
     let (code, text) = installation.refused().await;
     assert_eq!(code, Some(1), "{text}");

@@ -1,4 +1,4 @@
-//! Addresses and ports of Services that are gone without having given them back, as after a crash.
+//! Addresses and ports of Services that were deleted without releasing them, as after a crash.
 
 #[macro_use]
 mod support;
@@ -49,7 +49,7 @@ async fn create(api: &Api, plural: &str, namespace: &str, object: Value) {
     api.create(&request, Body::Object(&object)).await.expect("create");
 }
 
-/// Behind the back of the API.
+/// Removes a Service directly from the store.
 async fn remove(api: &Api, name: &str) {
     let services = api.resources.get(&Gvr::fixed("v1", "services")).expect("services").id;
     let found = api.cache.any().get(services, "t", name).expect(name);
@@ -59,7 +59,7 @@ async fn remove(api: &Api, name: &str) {
     assert!(matches!(written, Written::Committed { .. }));
 }
 
-/// What is stored of an object becomes unreadable.
+/// Makes the stored value of an object unreadable.
 async fn damage(api: &Api, resource: ResourceId, namespace: &str, name: &str) {
     let found = api.cache.any().get(resource, namespace, name);
     let expect = found.map_or(Expect::Absent, |found| Expect::At(found.revision()));

@@ -1,4 +1,4 @@
-//! Which servers there are, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`. A
+//! Which servers exist, how they encode, and who waits for whom: the assertions of `docs/spec/storage-version.md`. A
 //! test of assertion 17 is called `s17_…`.
 
 #[macro_use]
@@ -45,7 +45,7 @@ const OF_SERVERS: &str = "labelSelector=apiserver.kubernetes.io/identity%3Dkube-
 const OFTEN: Duration = Duration::from_millis(20);
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-/// A server that holds a lease, and registers nothing.
+/// Servers hold a lease, but register nothing.
 fn identified(mut setup: Setup, renew_interval: Duration, gc_period: Duration) -> Setup {
     let leases = IdentityLeases { duration_seconds: 3600, renew_interval, gc_period };
     let hostname_override = Some("rowplane-0".to_owned());
@@ -53,7 +53,7 @@ fn identified(mut setup: Setup, renew_interval: Duration, gc_period: Duration) -
     setup
 }
 
-/// The next server is on this host, and registers.
+/// The next server has this host name, and registers.
 fn on_host(setup: &mut Setup, hostname: &str) {
     let leases = IdentityLeases { duration_seconds: 3600, renew_interval: OFTEN * 10, gc_period: NEVER };
     let hostname_override = Some(hostname.to_owned());
@@ -74,14 +74,14 @@ async fn version_of(client: &Client, name: &str) -> Value {
     client.get(format!("{VERSIONS}/{name}")).await.ok()
 }
 
-/// `id=encodingVersion` of every entry, in order.
+/// All entries as `id=encodingVersion`, in order.
 fn entries(version: &Value) -> Vec<String> {
     let entries = version["status"]["storageVersions"].as_array().map_or(&[][..], Vec::as_slice);
     let text = |entry: &Value, field: &str| entry[field].as_str().expect("text").to_owned();
     entries.iter().map(|e| format!("{}={}", text(e, "apiServerID"), text(e, "encodingVersion"))).collect()
 }
 
-/// Status, reason and time of the one condition.
+/// Status, reason and time of the only condition.
 fn condition(version: &Value) -> (String, String, String) {
     let conditions = version["status"]["conditions"].as_array().expect("conditions");
     assert_eq!(conditions.len(), 1, "{version}");
@@ -90,7 +90,7 @@ fn condition(version: &Value) -> (String, String, String) {
     (text("status"), text("reason"), text("lastTransitionTime"))
 }
 
-/// Of all StorageVersions.
+/// The number of entries in all StorageVersions.
 fn entry_count(api: &Api) -> usize {
     let versions = api.resources.get(&Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions"));
     let (objects, all) = (api.cache.any().objects(versions.expect("served").id), Range::of(None));

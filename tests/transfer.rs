@@ -1,4 +1,4 @@
-//! Backup, restore and migration: between databases of both kinds, beside running servers, and what is refused.
+//! Backup, restore and migration: between databases of both kinds, beside running servers, and their refusals.
 
 mod support;
 
@@ -18,11 +18,11 @@ use tempfile::TempDir;
 use crate::support::database::Database;
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, rv, token};
 
-/// More than goes into one statement.
+/// More objects than one statement inserts.
 const OBJECTS: usize = 1100;
 
 async fn fill(server: &TestServer) {
-    // Together, so that many share a commit; a server takes so many writes at once and no more.
+    // Concurrently, so that many share a commit, but not more than a server accepts at the same time.
     let create = async |n: usize| {
         server.create(&format!("c-{n:04}"), json!({"n": n.to_string()})).await;
     };
@@ -49,7 +49,7 @@ fn file(dir: &TempDir) -> PathBuf {
     dir.path().join("backup")
 }
 
-/// A server on the new store has the same objects, and a clock that nobody has seen before.
+/// A server on the new store has the same objects, and a clock that is ahead of everything clients have seen.
 async fn check_moved(target: &Setup, source: &TestServer, page_token: &str, end: u64) {
     let moved = target.start_empty().await;
     for path in [ALL_CONFIGMAPS, "/api/v1/namespaces"] {
@@ -74,7 +74,7 @@ async fn check_moved(target: &Setup, source: &TestServer, page_token: &str, end:
     assert_eq!(watch.expect("MODIFIED").await, after);
     moved.remove("c-0003").await;
     watch.expect_named("DELETED", "c-0003").await;
-    // What was moved can be compacted away as if it had been written here.
+    // The moved rows can be compacted like rows that were written here.
     moved.compact(moved.revision().await).await;
     let left = items(&moved, CONFIGMAPS).await;
     assert_eq!(left.as_array().map(Vec::len), Some(OBJECTS - 2));
@@ -87,7 +87,7 @@ async fn a_backup_is_restored(source: Database, target: Database) {
     let server = source.start().await;
     fill(&server).await;
     let page_token = token(&server.get(format!("{CONFIGMAPS}?limit=5")).await.ok());
-    // The server goes on.
+    // The server continues.
     let end = server.revision().await;
     let saved = backup(&source.database.datastore(), &file(&dir)).await.expect("backup");
     assert_eq!((saved.revision.0, config_maps(&saved)), (end, OBJECTS as u64 - 1));
@@ -110,7 +110,7 @@ async fn a_store_is_migrated(source: Database, target: Database) {
     server.stop().await;
 }
 
-/// Whatever is wrong, the target stays as it was.
+/// Whatever the error is, the target stays as it was.
 async fn what_is_wrong_is_refused(target: Database) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let source = Setup::new(Database::sqlite());
@@ -142,7 +142,7 @@ async fn what_is_wrong_is_refused(target: Database) {
     assert_ne!(target.number(objects).await, 0);
 }
 
-/// Of a store that is larger than what any database keeps in memory before it writes.
+/// A store that is larger than the memory in which any database collects writes.
 const LARGE_VALUE: usize = 512 << 10;
 const LARGE_VALUES: usize = 240;
 
@@ -165,7 +165,7 @@ async fn large_backup(path: &Path) {
     format::write(export, file, &Meter::default()).await.expect("records").expect("written");
 }
 
-/// `kill -9` when most of the objects have been written, and nothing has been committed.
+/// The restore is killed when most objects have been written, and nothing has been committed.
 async fn an_interrupted_restore_leaves_nothing(target: Database) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (good, pipe) = (file(&dir), dir.path().join("pipe"));
@@ -176,7 +176,8 @@ async fn an_interrupted_restore_leaves_nothing(target: Database) {
         program.arg("restore").arg(&pipe).arg("--datastore").arg(target.url()).spawn().expect("start");
     let bytes = std::fs::read(&good).expect("read");
     let most = bytes[..bytes.len() - 20 * LARGE_VALUE].to_vec();
-    // What a pipe has taken has been read, but for its last 64 KiB; and nobody reads far ahead of the database.
+    // Everything written to the pipe has been read, except its last 64 KiB; and the reader is never far ahead of the
+    // database.
     let fed = tokio::task::spawn_blocking(move || {
         let mut pipe = std::fs::File::options().write(true).open(pipe).expect("open the pipe");
         pipe.write_all(&most).expect("it goes on reading");

@@ -1,6 +1,7 @@
-//! Stores that earlier releases have left, in `tests/fixtures`, opened with the present code.
+//! Stores of earlier releases, in `tests/fixtures`, are opened with the present code.
 //!
-//! A release adds its own: `tests/fixtures/make-store vN`, then commit what it wrote. A fixture stays as it is.
+//! A release adds its own: run `tests/fixtures/make-store vN`, then commit what it wrote. Existing fixtures are never
+//! changed.
 
 mod support;
 
@@ -17,7 +18,7 @@ use crate::support::rest::{Client, revision};
 
 const CONFIGMAPS: &str = "/api/v1/namespaces/old/configmaps";
 
-/// What else is in the store: all of `tests/kubectl/kinds.yaml`, but for the namespace, which is deleted again.
+/// The other objects in the store: all of `tests/kubectl/kinds.yaml`, except the namespace, which was deleted again.
 const OBJECTS: [&str; 11] = [
     "/api/v1/namespaces/old/secrets/credentials",
     "/api/v1/namespaces/old/serviceaccounts/robot",
@@ -64,11 +65,11 @@ async fn stores_of_earlier_releases_on_postgres() {
     }
 }
 
-/// Reads, lists, watches and writes, also after a restart.
+/// Reads, lists, watches and writes, before and after a restart.
 async fn opens(fixture: &Path, installation: Installation) {
     println!("{}", fixture.display());
     let installation = installation.without_heartbeats();
-    // The history is old, and needed.
+    // The test needs the old history.
     let installation = installation.with("--compaction-interval=0");
     let server = installation.start().await;
     let client = installation.client().await;
@@ -102,12 +103,12 @@ async fn reads(client: &Client) {
         let object = get(client, path).await;
         let name = path.rsplit('/').next().unwrap();
         assert_eq!(object["metadata"]["name"], name);
-        // It is in the list of its kind too, under its uid.
+        // The list of its kind contains it, too, with the same uid.
         let list = get(client, path.strip_suffix(name).unwrap().trim_end_matches('/')).await;
         let items = list["items"].as_array().unwrap();
         assert!(items.iter().any(|item| item["metadata"]["uid"] == object["metadata"]["uid"]), "{path}");
     }
-    // What was stored before there were defaults has them, also as selectors see it.
+    // Objects from before the defaults existed have them, also for selectors.
     let deployment = get(client, "/apis/apps/v1/namespaces/old/deployments/web").await;
     assert_eq!(deployment["spec"]["progressDeadlineSeconds"], 600);
     assert_eq!(deployment["spec"]["template"]["spec"]["schedulerName"], "default-scheduler");
@@ -119,7 +120,7 @@ async fn reads(client: &Client) {
     }
 }
 
-/// The revisions of what happened after `start`.
+/// The revisions of the events after `start`.
 async fn watches_the_past(client: &Client, start: u64) -> Vec<u64> {
     let mut watch = client.watch(&format!("{CONFIGMAPS}?watch=1&resourceVersion={start}")).await.unwrap();
     let mut told = Vec::new();
@@ -164,7 +165,7 @@ async fn lists_of_the_past(client: &Client, start: u64, told: &[u64]) {
     }
 }
 
-/// Creates, replaces and deletes, told by a watch that begins where the old release ended.
+/// Creates, replaces and deletes; a watch from the end of the old release's history reports it.
 async fn writes(client: &Client) {
     let end = revision(&get(client, CONFIGMAPS).await);
     let mut watch = client.watch(&format!("{CONFIGMAPS}?watch=1&resourceVersion={end}")).await.unwrap();

@@ -7,7 +7,7 @@
 
 use super::depth;
 use crate::gotext;
-use crate::json::plain::{self, Place};
+use crate::json::plain::{self, ManagedPosition};
 use crate::json::{self, Parsed, scan};
 use crate::tree::{Map, Value};
 
@@ -17,7 +17,7 @@ const LEVELS_ABOVE: usize = 4;
 
 /// Reads a stored object as a closed one.
 pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
-    let plain = std::str::from_utf8(text).ok().and_then(|text| plain::read(text, Place::Object));
+    let plain = std::str::from_utf8(text).ok().and_then(|text| plain::read(text, ManagedPosition::Object));
     if let Some(Parsed { value: Value::Object(object), .. }) = plain {
         return Ok(object);
     }
@@ -28,7 +28,7 @@ pub fn read(text: &[u8]) -> Result<Map, serde_json::Error> {
 
 /// Reads a body like [`json::parse`]; if it is an object, it is closed.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
-    if let Some(parsed) = plain::read(&gotext::utf8(body), Place::Object) {
+    if let Some(parsed) = plain::read(&gotext::utf8(body), ManagedPosition::Object) {
         return Ok(parsed);
     }
     let mut parsed = json::parse(body)?;

@@ -31,7 +31,7 @@ use crate::metrics::Metrics;
 use crate::user::User;
 pub(super) use connection::panicked;
 use connection_state::{Connection, Stage};
-use connections::{Connections, Place};
+use connections::{ConnectionEntry, Connections};
 
 /// The pause after an error of the system, such as a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -76,7 +76,7 @@ pub struct ConnectionInfo {
     pub certificates: Option<ClientCertificates>,
     /// Cancelled when the server starts to drain; watches end then.
     pub draining: CancellationToken,
-    place: Place,
+    place: ConnectionEntry,
 }
 
 impl ConnectionInfo {

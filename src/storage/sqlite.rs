@@ -6,7 +6,6 @@
 mod anchor;
 mod batch;
 mod checkpoint;
-mod desk;
 mod error;
 mod failure;
 mod files;
@@ -18,6 +17,7 @@ mod stale;
 mod tests;
 mod transfer;
 mod upkeep;
+mod write_connection;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use sqlx::sqlite::{
 };
 
 use self::anchor::Anchor;
-use self::desk::{Desk, Opened};
 use self::error::unavailable;
 use self::failure::Failure;
 use self::files::Files;
+use self::write_connection::{Opened, WriteConnection};
 use super::judge::judge_under;
 use super::migrations;
 use super::{
@@ -67,7 +67,7 @@ const SCANS: u32 = 8;
 
 /// A store in one SQLite file.
 pub struct Sqlite {
-    desk: Desk,
+    writer: WriteConnection,
     readers: SqlitePool,
     scans: SqlitePool,
     statements: batch::Statements,
@@ -96,14 +96,14 @@ impl Sqlite {
         migrations::apply(&MIGRATIONS, &mut connection, &url).await?;
         files.narrow();
         let opened = Opened { connection, anchor, files, log, failure };
-        let desk = Desk::open(opened, writing).await;
-        let desk = desk.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
+        let writer = WriteConnection::open(opened, writing).await;
+        let writer = writer.map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
         let pool = |connections| {
             let options = SqlitePoolOptions::new().max_connections(connections).test_before_acquire(false);
             options.connect_lazy_with(reading.clone())
         };
         let (readers, scans) = (pool(READERS), pool(SCANS));
-        Ok(Self { desk, readers, scans, statements: batch::Statements::new() })
+        Ok(Self { writer, readers, scans, statements: batch::Statements::new() })
     }
 }
 
@@ -120,7 +120,7 @@ fn options(path: &Path) -> (SqliteConnectOptions, SqliteConnectOptions) {
     let writing = options
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
-        // The desk makes checkpoints, so that their errors are seen.
+        // `write_connection` makes checkpoints, so that their errors are seen.
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", (-WRITER_CACHE_KIB).to_string())
         .pragma("journal_size_limit", LOG_LIMIT.to_string());
@@ -155,7 +155,7 @@ impl Backend for Sqlite {
     }
 
     async fn commit_under(&self, batch: &mut dyn Batch, terms: Terms<'_>) -> Result<Commit, Error> {
-        let mut turn = self.desk.turn().await?;
+        let mut turn = self.writer.turn().await?;
         let mutations = batch.close();
         let statements = self.statements.for_len(mutations.len());
         let begun = batch::begin(&mut turn.connection, &statements, mutations, terms.fence).await?;
@@ -173,7 +173,7 @@ impl Backend for Sqlite {
         }
         let writes = &verdict.writes;
         let finished = batch::finish(&mut turn.connection, &statements, mutations, writes, registry).await;
-        match (self.desk.heed(finished), last) {
+        match (self.writer.heed(finished), last) {
             (Ok(frames), last) => turn.done(last, frames).flush().await?,
             (Err(error), Some(last)) => turn.settle(last, error).await?,
             // The clock does not show whether a change of the registry alone was committed, but that change can be
@@ -186,11 +186,11 @@ impl Backend for Sqlite {
     async fn clock(&self) -> Result<Clock, Error> {
         let mut connection = self.readers.acquire().await.map_err(unavailable)?;
         let clock = reads::clock(&mut connection).await?;
-        Ok(clock.until(self.desk.durable()))
+        Ok(clock.until(self.writer.durable()))
     }
 
     async fn scan(&self, scan: Scan, at: Revision) -> Result<RowStream, Error> {
-        reads::scan(&self.scans, self.desk.durable(), scan, at).await
+        reads::scan(&self.scans, self.writer.durable(), scan, at).await
     }
 
     async fn live_revisions(
@@ -198,7 +198,7 @@ impl Backend for Sqlite {
         resources: &[ResourceId],
         at: Revision,
     ) -> Result<Vec<Vec<Revision>>, Error> {
-        reads::live_revisions(&self.scans, self.desk.durable(), resources, at).await
+        reads::live_revisions(&self.scans, self.writer.durable(), resources, at).await
     }
 
     async fn rows_of(&self, revisions: Vec<Revision>) -> Result<BlockStream, Error> {
@@ -206,7 +206,7 @@ impl Backend for Sqlite {
     }
 
     async fn count(&self, scan: &Scan, at: Revision) -> Result<u64, Error> {
-        reads::count(&self.readers, self.desk.durable(), scan, at).await
+        reads::count(&self.readers, self.writer.durable(), scan, at).await
     }
 
     async fn stale_rows(
@@ -228,12 +228,12 @@ impl Backend for Sqlite {
         resource: Option<ResourceId>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        reads::changes(&self.readers, self.desk.durable(), after, resource, limit).await
+        reads::changes(&self.readers, self.writer.durable(), after, resource, limit).await
     }
 
     async fn compact(&self, to: Revision) -> Result<Clock, Error> {
-        let mut turn = self.desk.turn().await?;
-        let clock = self.desk.heed(upkeep::compact(&mut turn.connection, to).await)?;
+        let mut turn = self.writer.turn().await?;
+        let clock = self.writer.heed(upkeep::compact(&mut turn.connection, to).await)?;
         turn.finish(None).await?.flush().await?;
         Ok(clock)
     }
@@ -243,41 +243,41 @@ impl Backend for Sqlite {
     }
 
     async fn sweep(&self, limit: u32) -> Result<Swept, Error> {
-        let mut turn = self.desk.turn().await?;
+        let mut turn = self.writer.turn().await?;
         let begun = Instant::now();
-        let changes = self.desk.heed(upkeep::sweep(&mut turn.connection, limit).await)?;
+        let changes = self.writer.heed(upkeep::sweep(&mut turn.connection, limit).await)?;
         turn.leave().await?;
         Ok(Swept { changes, took: begun.elapsed() })
     }
 
     async fn reclaim(&self) -> Result<(), Error> {
         loop {
-            let mut turn = self.desk.turn().await?;
-            let more = self.desk.heed(upkeep::reclaim(&mut turn.connection).await)?;
+            let mut turn = self.writer.turn().await?;
+            let more = self.writer.heed(upkeep::reclaim(&mut turn.connection).await)?;
             turn.leave().await?;
             if !more {
-                return self.desk.cut_log().await;
+                return self.writer.cut_log().await;
             }
         }
     }
 
     async fn advance_clock(&self, floor: Revision) -> Result<Clock, Error> {
-        let mut turn = self.desk.turn().await?;
-        let clock = self.desk.heed(upkeep::advance_clock(&mut turn.connection, floor).await)?;
+        let mut turn = self.writer.turn().await?;
+        let clock = self.writer.heed(upkeep::advance_clock(&mut turn.connection, floor).await)?;
         turn.finish(Some(clock.revision)).await?.flush().await?;
         Ok(clock)
     }
 
     async fn resource_ids(&self, resources: &[GroupResource]) -> Result<Vec<ResourceId>, Error> {
-        let mut turn = self.desk.turn().await?;
-        let ids = self.desk.heed(upkeep::resource_ids(&mut turn.connection, resources).await)?;
+        let mut turn = self.writer.turn().await?;
+        let ids = self.writer.heed(upkeep::resource_ids(&mut turn.connection, resources).await)?;
         turn.finish(None).await?.flush().await?;
         Ok(ids)
     }
 
     async fn token_keys(&self, now: i64, max_age: i64) -> Result<Vec<TokenKey>, Error> {
-        let mut turn = self.desk.turn().await?;
-        let keys = self.desk.heed(upkeep::token_keys(&mut turn.connection, now, max_age).await)?;
+        let mut turn = self.writer.turn().await?;
+        let keys = self.writer.heed(upkeep::token_keys(&mut turn.connection, now, max_age).await)?;
         turn.finish(None).await?.flush().await?;
         Ok(keys)
     }
@@ -288,12 +288,12 @@ impl Backend for Sqlite {
     }
 
     async fn broken(&self) -> Arc<str> {
-        self.desk.failed().await
+        self.writer.failed().await
     }
 
     async fn close(&self) {
         self.scans.close().await;
         self.readers.close().await;
-        self.desk.close().await;
+        self.writer.close().await;
     }
 }

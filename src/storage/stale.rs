@@ -26,7 +26,7 @@ pub enum Format {
 }
 
 /// The columns of a row that `stale_rows.sql` returns.
-pub(super) type Found = (String, String, i64);
+pub(super) type StaleColumns = (String, String, i64);
 
 impl Stale {
     pub(super) fn in_protobuf(&self) -> bool {
@@ -38,8 +38,8 @@ impl Stale {
         *stored_version != *self.api_version || value.starts_with(PROTOBUF) != self.in_protobuf()
     }
 
-    pub(super) fn rows(&self, found: Vec<Found>) -> Vec<StaleRow> {
-        let row = |(namespace, name, revision): Found| StaleRow {
+    pub(super) fn rows(&self, found: Vec<StaleColumns>) -> Vec<StaleRow> {
+        let row = |(namespace, name, revision): StaleColumns| StaleRow {
             key: Key::new(self.resource, &namespace, &name),
             revision: Revision(revision as u64),
         };

@@ -1,4 +1,4 @@
-//! A plugin of the test's own behind those that are built in: it sees every write, and can stop each of them.
+//! A plugin of the test's own behind the built-in ones: it sees every write, and can stop each of them.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -31,16 +31,16 @@ on_both_databases! {
     what_a_plugin_relied_on_still_holds_at_the_commit,
 }
 
-/// What the plugin says when it is asked.
+/// The plugin's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     Yes,
-    /// By the phase in which it says so.
+    /// Contains the phase in which it refuses.
     Refuses(&'static str),
     Fails(&'static str),
 }
 
-/// Writes down all that it sees of the writes of one user, after it has asked the store.
+/// Records everything that it sees of one user's writes, after a query of the store.
 struct Recorder {
     seen: Arc<Mutex<Vec<String>>>,
     says: Arc<Mutex<Says>>,
@@ -88,7 +88,7 @@ impl Admission for Recorder {
     }
 }
 
-/// What tells the versions of an object apart.
+/// The values in which versions of an object differ.
 fn shown(object: Option<&ObjectMap>) -> String {
     let Some(object) = object else { return "nothing".to_owned() };
     let paths: [&[&str]; 5] = [
@@ -102,7 +102,7 @@ fn shown(object: Option<&ObjectMap>) -> String {
     format!("{} {}", fields::text(object, &["kind"]), found.unwrap_or_default())
 }
 
-/// A request of alice's.
+/// A request by alice.
 struct Call {
     verb: Verb,
     place: Gvr,
@@ -176,7 +176,7 @@ fn template() -> Value {
     json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// Every operation, with what the plugin sees of it, without verb and options.
+/// Every operation, with what the plugin sees of it, except verb and options.
 fn calls() -> Vec<(Call, &'static str)> {
     let named = |name: &str, value: &str| {
         let mut object = config(value);
@@ -307,7 +307,8 @@ async fn a_plugin_sees_every_operation_and_stops_it(setup: Setup) {
     }
 }
 
-/// Each of both phases, in their order; all of it again where the first attempt was on a state that may be old.
+/// The plugin was called once in each phase, in order; or twice, if the first attempt was based on a state that may
+/// have been old.
 fn assert_once<T: Debug + PartialEq>(seen: &[T], expected: &[T]) {
     assert!(seen.len().is_multiple_of(expected.len()) && !seen.is_empty(), "{seen:#?}");
     for attempt in seen.chunks(expected.len()) {
@@ -316,7 +317,7 @@ fn assert_once<T: Debug + PartialEq>(seen: &[T], expected: &[T]) {
     assert!(seen.len() <= 2 * expected.len(), "{seen:#?}");
 }
 
-/// Labels every object.
+/// A plugin that labels every object.
 struct Labels;
 
 impl Admission for Labels {
@@ -355,7 +356,7 @@ async fn what_a_plugin_adds_belongs_to_nobody(setup: Setup) {
     }
 }
 
-/// Lets an object pass as long as another one stays as it is; the first time that one changes in between.
+/// A plugin that relies on another object, which changes between the first admission and the commit.
 struct Relies {
     seen: Arc<Mutex<Vec<u64>>>,
 }

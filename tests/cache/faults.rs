@@ -1,4 +1,5 @@
-//! A changefeed that cannot be read, or that lacks a change: whoever is answered finds his write in the cache.
+//! A changefeed that cannot be read, or that lacks a change: a client whose write is answered must find it in the
+//! cache.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -30,7 +31,7 @@ impl Faults {
         Self { server, backend, runtime, _database: database }
     }
 
-    /// As by a batch whose outcome could not be learned in time: committed, and not told to the cache.
+    /// Commits like a batch whose outcome could not be learned in time: the cache is not told.
     async fn commit_unseen(&self, name: &str) -> Revision {
         pass(&*self.backend.inner, create(&self.server.key(name), 1)).await
     }
@@ -39,13 +40,13 @@ impl Faults {
         self.server.cache.any().get(self.server.pods, "ns", name).is_some()
     }
 
-    /// A write that somebody else waits for.
+    /// A concurrent write.
     fn writing(&self, name: &str) -> tokio::task::JoinHandle<Result<Written, Error>> {
         let (store, key): (Store, Key) = (self.server.store.clone(), self.server.key(name));
         tokio::spawn(async move { store.write(create(&key, 1)).await })
     }
 
-    /// Waits until the feed has read so often.
+    /// Waits until the feed has made this many reads.
     async fn read_times(&self, times: u64) {
         while self.backend.reads.load(SeqCst) < times {
             tokio::task::yield_now().await;
@@ -63,7 +64,7 @@ async fn a_write_is_answered_once_what_was_before_it_has_been_read(database: Dat
     assert!(fresh.get(faults.server.pods, "ns", "seen").is_some());
 }
 
-/// On SQLite and in memory nobody gives a hint.
+/// SQLite and the store in memory give no hints.
 async fn what_could_not_be_read_is_read_again_without_another_commit(database: Database) {
     let faults = Faults::start(database).await;
     faults.backend.failing.store(2, SeqCst);
@@ -79,7 +80,7 @@ async fn a_change_that_is_missing_is_noticed(database: Database) {
     faults.commit_unseen("second").await;
     faults.server.write(create(&faults.server.key("third"), 1)).await;
     assert!(faults.has("first") && faults.has("second") && faults.has("third"));
-    // At the end of the table too.
+    // The same at the end of the table.
     let last = faults.commit_unseen("last").await;
     faults.backend.hidden.store(last.0, SeqCst);
     let state = faults.server.cache.at_least(last).await.expect("the cache starts over");
@@ -108,7 +109,7 @@ async fn the_death_of_the_feed_is_the_servers(database: Database) {
     faults.backend.reads_panic.store(true, SeqCst);
     faults.commit_unseen("unseen").await;
     let answer = faults.writing("mine").await.expect("the task");
-    // PostgreSQL's hint of the commit that nobody has seen may end the feed before the write begins.
+    // PostgreSQL's hint of the unseen commit may end the feed before the write starts.
     assert!(matches!(answer, Err(Error::Unknown(_) | Error::Closed)), "{answer:?}");
     let late = faults.writing("late").await.expect("the task");
     assert!(matches!(late, Err(Error::Closed)), "{late:?}");
@@ -142,7 +143,7 @@ async fn a_cache_that_stays_behind_is_not_healthy() {
     assert_eq!((cache.check(now), cache.check(later)), (Ok(()), Ok(())));
     faults.backend.failing.store(u64::MAX, SeqCst);
     let at = faults.commit_unseen("unseen").await;
-    // Whoever asks the database learns how far it is.
+    // A query of the database tells how far it is.
     assert_eq!(cache.clock().await.expect("clock").revision, at);
     assert_eq!(cache.check(Instant::now()), Ok(()));
     let told = cache.check(later).expect_err("a minute behind");

@@ -17,10 +17,10 @@ use crate::support::object::{create, delete, list, pass, put, resource};
 
 const WRITERS: u64 = 3;
 const ROUNDS: u64 = 12;
-/// A watcher stays for at least so many events of a round.
+/// The least number of events of a round that a watcher waits for.
 const EVENTS: usize = 20;
 
-/// Writers of one resource, each with a key of its own.
+/// Writers of one resource, each with its own key.
 struct Load {
     stopped: Arc<AtomicBool>,
     writers: JoinSet<Vec<Revision>>,
@@ -36,7 +36,7 @@ impl Load {
         Self { stopped, writers }
     }
 
-    /// The revisions of all that was written, in order.
+    /// Stops the writers. Returns the revisions of all writes, in order.
     async fn stop(self) -> Vec<Revision> {
         self.stopped.store(true, SeqCst);
         let mut written = self.writers.join_all().await.concat();
@@ -67,8 +67,8 @@ async fn committed(store: &Store, mutation: Mutation) -> Revision {
     }
 }
 
-/// Makes the feed load everything anew, and returns once it has: a change is committed of which the table of changes knows
-/// nothing, and then another one through the cache.
+/// Makes the feed load everything again: commits a change that the changefeed lacks, and then another one through the
+/// cache. Returns once the feed has loaded.
 async fn force_a_reload(server: &Server, backend: &Faulty, name: &str) {
     // The feed must not read the table before the change is hidden.
     backend.failing.store(u64::MAX, SeqCst);
@@ -78,7 +78,7 @@ async fn force_a_reload(server: &Server, backend: &Faulty, name: &str) {
     server.write(create(&server.key(&format!("{name}-seen")), 1)).await;
 }
 
-/// Reads of the table may fail on purpose.
+/// Adds a resource, however often that fails: reads of the table may fail on purpose.
 async fn add_in_the_end(server: &Server, resource: ResourceId) {
     while let Err(error) = server.cache.add(resource).await {
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
@@ -96,7 +96,7 @@ async fn stored(backend: &dyn Backend, resource: ResourceId, at: Revision) -> Ve
     items.into_iter().map(|(_, name, revision, _)| (name, Revision(revision))).collect()
 }
 
-/// Takes what comes until there were so many events.
+/// Takes events until there are this many.
 async fn take(watcher: &mut Watcher, most: usize) -> Vec<Revision> {
     let mut seen = Vec::new();
     while seen.len() < most {
@@ -109,7 +109,7 @@ async fn take(watcher: &mut Watcher, most: usize) -> Vec<Revision> {
     seen
 }
 
-/// Takes what comes until the watcher is told that the resource is gone.
+/// Takes events until the watcher learns that the resource is gone.
 async fn take_to_the_end(watcher: &mut Watcher) -> Vec<Revision> {
     let mut seen = Vec::new();
     loop {
@@ -122,8 +122,9 @@ async fn take_to_the_end(watcher: &mut Watcher) -> Vec<Revision> {
     }
 }
 
-/// In every round the resource is added, read, watched and removed, while it and another one are being written. The cache
-/// loads everything anew while it is there, while it is being added, or while it is not there.
+/// In every round the resource is added, read, watched and removed while it and another one are written. In turns, the
+/// cache is made to load everything again while it holds the resource, while the resource is being added, or while it
+/// does not hold it.
 async fn a_resource_comes_and_goes_under_load(database: Database) {
     let backend = Faulty::new(database.open().await);
     let server = Server::start_on(backend.clone(), &Runtime::default()).await;
@@ -186,7 +187,7 @@ async fn writes_to_what_is_not_held_pass_by(database: Database) {
     let mut watcher = server.cache.watch(widgets, at);
     let gone = server.write(delete(&key, at)).await;
     assert_eq!(take(&mut watcher, 1).await, [gone]);
-    // What came before it was added stands in the table.
+    // Earlier events are in the table.
     assert_eq!(take(&mut server.cache.watch(widgets, Revision(at.0 - 1)), 2).await, [at, gone]);
     server.cache.remove(widgets).await.expect("removed");
     server.cache.remove(widgets).await.expect("nothing to remove");
@@ -200,7 +201,7 @@ async fn a_resource_that_cannot_be_loaded_is_not_added(database: Database) {
     let (backend, runtime) = (Faulty::new(database.open().await), Runtime::default());
     let server = Server::start_on(backend.clone(), &runtime).await;
     let widgets = resource(&*backend, "widgets").await;
-    // What another server has committed meanwhile cannot be read.
+    // The commits of another server cannot be read.
     pass(&*backend.inner, create(&Key::new(widgets, "ns", "a"), 1)).await;
     backend.failing.store(u64::MAX, SeqCst);
     let failed = server.cache.add(widgets).await;

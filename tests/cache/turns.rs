@@ -1,4 +1,4 @@
-//! Scans that find little: they look at so many objects at a time, and then others have their turn on the thread.
+//! Scans with few matches: they examine a limited number of objects at a time, and then let other tasks run.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::database::Database;
 use crate::support::verbs::api_on;
 
-/// Each is decoded, which takes more than twenty steps of a turn's 4096.
+/// Each event must be decoded, which counts as more than twenty of a turn's 4096 steps.
 const EVENTS: usize = 600;
 const LEAST_TURNS: usize = 3;
 
@@ -38,7 +38,7 @@ async fn event(api: &Api, name: String, reason: &str) {
     create(api, "events", "t", object).await;
 }
 
-/// What a future comes to, and how often it let others go first. Nothing here waits for anybody else.
+/// The result of a future, and the number of its turns. Nothing here waits for anything else.
 async fn with_turns<F: Future>(work: F) -> (F::Output, usize) {
     let (mut work, mut turns) = (pin!(work), 1);
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -67,7 +67,7 @@ async fn scans_that_find_little_let_others_go_first() {
         name: None,
         fields: &events.behavior.fields,
     };
-    // A page, all of a state, and all of it from the database.
+    // A page, a whole state, and a whole state from the database.
     let exactly = format!("resourceVersion={}&resourceVersionMatch=Exact", api.cache.revision());
     for at in ["limit=5", "resourceVersion=0", &exactly] {
         for selector in ["fieldSelector=reason%3Drare", "fieldSelector=reason%3Drare&labelSelector=!a"] {
@@ -93,7 +93,7 @@ async fn scans_that_find_little_let_others_go_first() {
     assert!(turns >= LEAST_TURNS, "{turns} turns");
 }
 
-/// Nobody waits where nothing is searched for: a page is cut in one turn, and nothing behind it is counted.
+/// Without a search there is only one turn: a page is taken at once, and nothing behind it is counted.
 #[tokio::test]
 async fn pages_of_everything_take_one_turn() {
     let database = Database::sqlite();

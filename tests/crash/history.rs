@@ -1,16 +1,16 @@
-//! What clients did and saw, and whether it can have happened.
+//! What clients have done and seen, and whether it is possible.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// One request to write, and what became of it as far as its sender knows.
+/// A write request, and its outcome as far as its sender knows.
 #[derive(Debug)]
 pub struct Write {
     pub key: Key,
     pub operation: Operation,
-    /// The newest revision that anybody had been told when this was sent.
+    /// The newest revision that any client knew when this was sent.
     pub floor: u64,
     pub outcome: Outcome,
 }
@@ -25,7 +25,7 @@ pub enum Operation {
         token: String,
         at: u64,
     },
-    /// Of this uid at this revision.
+    /// Deletes the object with this uid at this revision.
     Delete {
         uid: String,
         at: u64,
@@ -34,16 +34,16 @@ pub enum Operation {
 
 #[derive(Debug)]
 pub enum Outcome {
-    /// The revision of a deletion is not told.
+    /// The answer to a deletion contains no revision.
     Done {
         revision: Option<u64>,
     },
     Refused,
-    /// No answer, or one that leaves it open.
+    /// No answer, or one that does not tell.
     Unknown,
 }
 
-/// What a version of an object says.
+/// The content of a version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub uid: String,
@@ -62,13 +62,13 @@ pub enum EventKind {
 pub struct Event {
     pub kind: EventKind,
     pub key: Key,
-    /// The state after the change; of a deletion the last state, with the deletion's revision.
+    /// The state after the change; for a deletion, the last state with the deletion's revision.
     pub object: Version,
 }
 
 #[derive(Debug)]
 pub struct Listing {
-    /// The newest revision that anybody had been told when this was asked for.
+    /// The newest revision that any client knew when this was requested.
     pub floor: u64,
     pub revision: u64,
     pub items: Vec<(Key, Version)>,
@@ -79,7 +79,7 @@ pub struct History {
     pub start: u64,
     pub writes: Vec<Write>,
     pub listings: Vec<Listing>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub events: Vec<Event>,
 }
 
@@ -116,15 +116,15 @@ impl History {
         }
     }
 
-    /// Nothing else writes, and the clock has no gaps: each revision is one event's, in order. A change that was
-    /// told twice or not at all, and a revision that was used twice, show here.
+    /// Nothing else writes, and the clock has no gaps: each revision belongs to one event, in order. This finds changes
+    /// that are reported twice or not at all, and revisions that are used twice.
     fn check_clock(&self) {
         for (revision, event) in (self.start + 1..).zip(&self.events) {
             assert_eq!(event.object.revision, revision, "{event:?}");
         }
     }
 
-    /// Each event follows from the state before it, and some request asked for it.
+    /// Each event follows from the state before it, and has a request as its cause.
     fn check_events(&self) {
         let mut causes: HashMap<&str, &Write> = HashMap::new();
         let mut deletions: HashMap<(&str, u64), Vec<&Write>> = HashMap::new();
@@ -165,7 +165,7 @@ impl History {
         }
     }
 
-    /// Each write that was answered has its event.
+    /// Each answered write has its event.
     fn check_writes(&self) {
         let written: HashMap<&str, &Event> =
             self.changes().map(|event| (event.object.token.as_str(), event)).collect();
@@ -187,14 +187,14 @@ impl History {
         }
     }
 
-    /// A list is the state at its revision, and as new as what was known when it was asked for.
+    /// A list is the state at its revision, and at least as new as what was known when it was requested.
     pub fn check_listing(&self, listing: &Listing) {
         assert!(listing.revision >= listing.floor, "stale: {} < {}", listing.revision, listing.floor);
         let mut state = State::new();
         for event in self.events.iter().take_while(|event| event.object.revision <= listing.revision) {
             apply(&mut state, event);
         }
-        // As a list, so that order and repeats count.
+        // Compared as a list, so that order and duplicates count.
         let expected: Vec<_> = state.into_iter().collect();
         assert_eq!(listing.items, expected, "the list at {}", listing.revision);
     }

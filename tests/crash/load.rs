@@ -1,4 +1,4 @@
-//! Clients that keep going while their server comes and goes: writers, a lister, a watcher.
+//! Clients that continue while their server is killed and restarted: writers, a lister, a watcher.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use crate::history::{Event, EventKind, Key, Listing, Operation, Outcome, SENTINEL, Version, Write};
 use crate::support::rest::{Answer, Broken, Client, revision};
 
-/// `-` sorts before what separates namespace and name in some encodings of keys.
+/// `-` sorts before the separator of namespace and name in some encodings of keys.
 pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
-/// Few enough that writers meet.
+/// So few that writers conflict.
 const NAMES: usize = 12;
 /// All objects of the load.
 pub const ALL: &str = "/api/v1/configmaps";
@@ -34,13 +34,13 @@ struct Shared {
     up: watch::Sender<bool>,
     /// How many writes have been answered with a success.
     answers: watch::Sender<usize>,
-    /// The newest revision that an answer told.
+    /// The newest revision in any answer.
     newest: AtomicU64,
     guesses: Mutex<HashMap<Key, Guess>>,
     stop: AtomicBool,
 }
 
-/// What a writer believes about a key. May be wrong, as others write too.
+/// A writer's assumption about a key. It may be wrong, since others write, too.
 #[derive(Clone)]
 enum Guess {
     Absent,
@@ -48,7 +48,7 @@ enum Guess {
         uid: String,
         revision: u64,
     },
-    /// To be read first.
+    /// The key must be read first.
     Unsure,
 }
 
@@ -71,7 +71,7 @@ impl Load {
         }
     }
 
-    /// Returns once so many more writes have been answered with a success.
+    /// Returns once this many more writes have been answered with a success.
     pub async fn more_answers(&self, more: usize) {
         let mut answers = self.shared.answers.subscribe();
         let enough = *answers.borrow() + more;
@@ -86,7 +86,7 @@ impl Load {
         self.shared.up.send_replace(true);
     }
 
-    /// Ends writers and lister; what they did.
+    /// Ends writers and lister. Returns what they did.
     pub async fn stop_writing(&mut self) -> (Vec<Write>, Vec<Listing>) {
         self.shared.stop.store(true, Ordering::Relaxed);
         let mut writes = Vec::new();
@@ -96,7 +96,7 @@ impl Load {
         (writes, (&mut self.lister).await.expect("the lister"))
     }
 
-    /// All events up to that of the sentinel.
+    /// All events up to the sentinel's.
     pub async fn watched(self) -> Vec<Event> {
         self.watcher.await.expect("the watcher")
     }
@@ -155,7 +155,7 @@ fn pick_operation(random: &mut StdRng, guess: Guess, token: String) -> Operation
         Guess::At { uid, revision } => match random.random_range(0..10) {
             0..7 => Operation::Update { token, at: revision },
             7..9 => Operation::Delete { uid, at: revision },
-            // It will most likely be refused.
+            // Probably refused.
             _ => Operation::Create { token },
         },
         Guess::Absent | Guess::Unsure => Operation::Create { token },
@@ -209,7 +209,7 @@ fn guess_of(object: &Value) -> Guess {
     Guess::At { uid, revision }
 }
 
-/// `None` while the server is away.
+/// `None` while the server is unreachable.
 async fn read(client: &Client, key: &Key) -> Option<Guess> {
     let answer = client.get(&item(key)).await.ok()?;
     match answer.status {
@@ -220,19 +220,19 @@ async fn read(client: &Client, key: &Key) -> Option<Guess> {
     }
 }
 
-/// Creates the last object, however often that takes.
+/// Creates the last object, however often that fails.
 pub async fn write_sentinel(client: &Client) {
     let key = (NAMESPACES[0].to_owned(), SENTINEL.to_owned());
     loop {
         let answer = client.post(&collection(&key), &object(&key, SENTINEL, None)).await;
-        // A conflict is with an earlier try, of which there was no answer.
+        // A conflict can only be with an earlier attempt that got no answer.
         if matches!(answer, Ok(Answer { status: StatusCode::CREATED | StatusCode::CONFLICT, .. })) {
             return;
         }
     }
 }
 
-/// Lists again and again, whole or in pages; a page that fails is asked for again, with the same token.
+/// Lists repeatedly, completely or in pages. A page that fails is requested again with the same token.
 async fn keep_listing(shared: Arc<Shared>, mut random: StdRng) -> Vec<Listing> {
     let mut listings = Vec::new();
     while !shared.stopped() {
@@ -276,7 +276,7 @@ pub async fn list(client: &Client, path: &str) -> Result<Listing, Broken> {
     Ok(listing_of(&page))
 }
 
-/// `None` for the errors that a server may have while it is disturbed.
+/// `None` for errors that a disturbed server may have.
 fn only_success(answer: Answer) -> Option<Value> {
     if answer.status.is_server_error() { None } else { Some(answer.ok()) }
 }
@@ -287,7 +287,7 @@ fn listing_of(list: &Value) -> Listing {
     Listing { floor: 0, revision: revision(list), items: items.collect() }
 }
 
-/// Watches from `start`, resuming from the last revision it was told, until it sees the sentinel.
+/// Watches from `start`, resumes from the last revision that it got, and ends with the sentinel.
 async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
     let mut events = Vec::new();
     let mut at = start;
@@ -305,7 +305,7 @@ async fn keep_watching(shared: Arc<Shared>, start: u64) -> Vec<Event> {
                     at = revision(object);
                     continue;
                 }
-                // A database that is away may end a watch, but nothing is compacted here.
+                // If the database is unreachable, a watch may end; but nothing is compacted here.
                 Some("ERROR") if object["code"] != 410 => break,
                 _ => panic!("unexpected event: {event}"),
             };
@@ -337,7 +337,7 @@ fn object((namespace, name): &Key, token: &str, at: Option<u64>) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 }
 
-/// Up to a few pages of a database, and a half of it is as wrong as none.
+/// Up to a few database pages of text; half of it would be as wrong as none.
 fn padding(token: &str) -> String {
     let length = token.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 20_011);
     token.chars().cycle().take(length).collect()
@@ -347,7 +347,7 @@ fn key_of(object: &Value) -> Key {
     (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
 }
 
-/// Of an object that is whole.
+/// The version of an object, which must be complete.
 fn version(object: &Value) -> Version {
     let token = text(&object["data"]["token"]);
     assert_eq!(object["data"]["padding"], padding(&token), "half an object");

@@ -1,4 +1,4 @@
-//! Faults drawn from a seed. Each is applied, lasts for its time, and is healed by whoever applied it.
+//! Faults drawn from a seed. Each is applied for a while, and healed by the code that applied it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::proxy::{Direction, Flow, Proxy};
 use super::run::{Database, Replicas};
 use crate::support::rest::Client;
 
-/// Faults that may overlap.
+/// How many faults may overlap.
 const AT_ONCE: u64 = 2;
-/// To heal a fault; what takes longer is told.
+/// A fault whose healing takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(10);
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 const REST: std::ops::Range<u64> = 100..1500;
@@ -31,20 +31,20 @@ enum Fault {
     Terminate,
     /// SIGSTOP and SIGCONT
     Pause,
-    /// One of a server's two connections.
+    /// Trouble on one of a server's two connections.
     Link(Side, Trouble),
     DatabaseKilled,
     DatabaseStoppedImmediately,
     DatabaseRestarted,
-    /// Somebody else holds the lock that every write needs.
+    /// Another session holds the lock that every write needs.
     ClockLocked,
-    /// Whatever takes more than a few milliseconds is cancelled. (Sessions of rowplane's have no `statement_timeout`.)
+    /// Statements of more than a few milliseconds are cancelled. (rowplane's sessions have no `statement_timeout`.)
     StatementsCancelled,
     /// A standby takes over.
     Failover(Replication),
-    /// Somebody asks for a migration of stored objects.
+    /// A migration of stored objects is requested.
     Migrate,
-    /// No file of the server may grow beyond a size.
+    /// No file of the server may grow beyond a limit.
     DiskFull,
 }
 
@@ -57,7 +57,7 @@ enum Side {
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     Cut,
-    /// The peer is gone, and nobody says so.
+    /// The peer vanishes silently.
     Lost,
     Held(Direction),
     HeldBothWays,
@@ -73,7 +73,7 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// `longest` is the most milliseconds that a fault lasts.
+    /// `longest` is the longest duration of a fault in milliseconds.
     pub fn start(replicas: &Arc<Replicas>, seed: u64, longest: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let worker = |n| {
@@ -107,7 +107,7 @@ async fn keep_disturbing(
         tokio::time::sleep(Duration::from_millis(random.random_range(REST))).await;
         let fault = draw(&mut random, &replicas.database);
         let server = random.random_range(0..replicas.servers.len());
-        // As many short ones as long ones, over all scales.
+        // Durations on a logarithmic scale: as many short ones as long ones.
         let lasts = (longest as f64 / 20.0) * 20f64.powf(random.random_range(0.0..1.0));
         let lasts = Duration::from_millis(lasts as u64);
         let amount = random.random_range(0..1000);
@@ -196,7 +196,7 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
     }
 }
 
-/// Rows are then written again as the server that leads encodes them. Whether the request arrives is its own affair.
+/// The leading server then writes rows again in its encoding. It does not matter whether the request arrives.
 async fn migrate(client: &Client, amount: u64) {
     let resources = [("", "configmaps"), ("apps", "deployments"), ("", "pods")];
     let (group, resource) = resources[amount as usize % resources.len()];
@@ -233,14 +233,14 @@ async fn disturb_database(replicas: &Replicas, fault: Fault, lasts: Duration) {
         Fault::Failover(replication) => promotions.extend(fail_over(replicas, replication, lasts).await),
         Fault::ClockLocked => {
             let Ok(mut connection) = cluster.try_connect().await else { return };
-            // It ends with the connection.
+            // The lock ends with the connection.
             let lock = "BEGIN; SELECT revision FROM clock FOR UPDATE";
             if sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut connection).await.is_ok() {
                 tokio::time::sleep(lasts).await;
             }
         }
         Fault::StatementsCancelled => {
-            // Not COMMIT: it would be answered though it has not waited for the standby.
+            // COMMIT is not cancelled: it would be answered without having waited for the standby.
             let cancel = "SELECT COUNT(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'rowplane' \
                  AND state = 'active' AND query <> 'COMMIT' AND query_start < now() - interval '5 ms'";
             let until = Instant::now() + lasts;

@@ -1,10 +1,10 @@
-//! What a PostgreSQL cluster writes down of a run, by a trigger in the database.
+//! The record of a run that a trigger in a PostgreSQL cluster keeps.
 
 use super::log::Row;
 pub use crate::support::cluster::Cluster;
 
 impl Cluster {
-    /// From now on every change is written down, in the transaction that makes it. Returns the clock before that.
+    /// From now on every change is recorded in the transaction that makes it. Returns the clock before that.
     pub async fn install_witness(&self) -> u64 {
         let statement = "BEGIN; SELECT revision FROM clock FOR UPDATE; \
              CREATE TABLE witness (revision bigint, resource integer, namespace text, name text, deleted boolean, uid text, value bytea); \
@@ -25,7 +25,7 @@ impl Cluster {
     }
 }
 
-/// Binds: none. The same on both databases.
+/// Selects the records. Takes no parameters; the same on both databases.
 pub const WITNESSED: &str = "SELECT w.revision, (r.api_group = '' AND r.plural IN ('configmaps', 'pods')) OR (r.api_group = 'apps' AND r.plural = 'deployments'), w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource ORDER BY w.revision";
 

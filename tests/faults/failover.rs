@@ -1,4 +1,4 @@
-//! A standby that is behind takes over: commits that were acknowledged are lost, and nobody may be misled.
+//! A standby that is behind takes over: acknowledged commits are lost, and clients must not be misled.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::rest::{Client, revision};
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LOUD: &str = "may have lost acknowledged commits";
 
-/// Who writes first afterwards has not seen the newest commits, as a replica that was paused, or has.
+/// The first writer after the failover either has not seen the newest commits, like a paused replica, or has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_commits_are_noticed_whoever_writes_first() {
     for knows in [false, true] {
@@ -53,7 +53,7 @@ impl Failover {
         }
         standby.stop_receiving().await;
 
-        // What happens now is acknowledged, seen by one server, and lost.
+        // The following commits are acknowledged, seen by one server, and lost.
         paused.process().await.as_ref().expect("it runs").stop().await;
         let mut lost = Vec::new();
         for n in 0..5 {
@@ -82,18 +82,18 @@ impl Failover {
             assert!(revision(&list) >= written[2]);
             assert_expired(&server.client, newest).await;
             let kept = get(&server.client, "kept").await;
-            // What survived is updated as if nothing had happened.
+            // Surviving objects can be updated as if nothing had happened.
             let path = format!("{CONFIGMAPS}/kept");
             server.client.put(&path, &kept).await.expect("an answer").ok();
         }
         let logs = [&paused, &witness].map(|server| server.installation.log());
         assert!(logs.iter().any(|log| log.contains(LOUD)), "{logs:?}");
-        // One jump: nobody has to list anew a second time.
+        // There is only one jump, so clients need not list a second time.
         assert!(written[2] < kept + 2 * SAFETY_GAP, "{written:?}");
     }
 }
 
-/// History that was lost, or may have been, is history that was compacted.
+/// History that is lost, or may be lost, counts as compacted.
 async fn assert_expired(client: &Client, at: u64) {
     let exact = format!("{CONFIGMAPS}?resourceVersion={at}&resourceVersionMatch=Exact");
     let answer = client.get(&exact).await.expect("an answer");
@@ -104,7 +104,7 @@ async fn assert_expired(client: &Client, at: u64) {
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
 }
 
-/// However often that takes: connections to the old primary have to be given up first.
+/// Creates an object, however often that fails: connections to the old primary must be given up first.
 async fn create(client: &Client, name: &str) -> u64 {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     loop {

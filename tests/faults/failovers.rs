@@ -1,5 +1,5 @@
-//! Failovers in the middle of a run: a standby is made, the primary is killed, the standby takes over. What the primary
-//! had committed and the standby had not is read from the dead primary, so that the checkers know it.
+//! Failovers during a run: a standby is created, the primary is killed, and the standby takes over. Commits that the
+//! standby had not received are read from the dead primary, so that the checkers know them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use super::run::{Database, Replicas};
 /// How much of the primary's commits a standby has when they are acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// All: nothing acknowledged may be missed afterwards.
+    /// All of them: no acknowledged commit may be missing afterwards.
     Synchronous,
-    /// Nothing any more, for as long as the fault lasts.
+    /// None any more, as long as the fault lasts.
     Stalled,
 }
 
@@ -28,14 +28,14 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    /// In the time of the load.
+    /// The failover in the time of the load.
     pub fn failover(self, shared: &Shared) -> Failover {
         let Self { survived, lost, began, ended } = self;
         Failover { survived, lost, began: shared.time(began), ended: shared.time(ended) }
     }
 }
 
-/// Nobody else may disturb the database meanwhile.
+/// Nothing else may disturb the database meanwhile.
 pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Duration) -> Option<Promotion> {
     let Database::Postgres(primary) = &replicas.database else { return None };
     let old = primary.get();
@@ -46,7 +46,7 @@ pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Dur
     }
     tokio::time::sleep(lasts).await;
     if replication == Replication::Synchronous {
-        // What was committed before commits waited for the standby.
+        // The commits from before commits started to wait for the standby.
         let position = old.text("SELECT pg_current_wal_lsn()::text").await;
         let received = format!("SELECT COUNT(*) FROM pg_stat_replication WHERE flush_lsn >= '{position}'");
         while old.number(&received).await == 0 {
@@ -55,8 +55,8 @@ pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Dur
     }
 
     let began = Instant::now();
-    // A machine dies at once, a cluster does not: backends that wait for the standby give that up when the postmaster is
-    // gone, and the others show what they have committed for as long as they do not notice.
+    // A machine dies at once, a cluster does not: backends that wait for the standby stop waiting when the postmaster
+    // is gone, and the others show commits until they notice. So the servers' connections are cut first.
     for back in replicas.servers.iter().filter_map(|server| server.back.as_ref()) {
         back.lose();
     }
@@ -72,14 +72,14 @@ pub async fn fail_over(replicas: &Replicas, replication: Replication, lasts: Dur
     }
     let ended = Instant::now();
     let lost = match replication {
-        // Whatever the old primary has beyond that, nobody was told.
+        // Further commits of the old primary were not acknowledged.
         Replication::Synchronous => Vec::new(),
         Replication::Stalled => left_behind(&old, survived).await,
     };
     Some(Promotion { survived, lost, began, ended })
 }
 
-/// What the dead primary had committed after a revision. Servers do not reach it any more.
+/// What the dead primary had committed after a revision. Servers cannot reach it any more.
 async fn left_behind(old: &Cluster, survived: u64) -> Vec<Row> {
     old.start().await;
     let rows = old.witnessed().await;

@@ -1,4 +1,4 @@
-//! What clients did and were told, as they know it themselves; the checkers judge it afterwards.
+//! What clients did and were told, in their own view; the checkers evaluate it afterwards.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::log::Log;
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// What a version of an object says.
+/// The content of a version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub uid: String,
@@ -15,7 +15,7 @@ pub struct Version {
     pub token: Token,
 }
 
-/// The content of one write and of no other, in text that can be found in any encoding: `T7.42;red;`.
+/// The content of one write and of no other, as a text that can be found in any encoding: `T7.42;red;`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(String);
 
@@ -36,7 +36,7 @@ impl Token {
         })
     }
 
-    /// The label that an object with this content has.
+    /// The label of an object with this content.
     pub fn colour(&self) -> &str {
         self.0.split(';').nth(1).unwrap_or_default()
     }
@@ -51,7 +51,7 @@ impl Token {
         &self.0
     }
 
-    /// Up to two pages of a database, and a half of it is as wrong as none.
+    /// Up to two database pages of text; half of it would be as wrong as none.
     pub fn padding(&self) -> String {
         let length = self.0.bytes().fold(0, |sum, byte| (sum * 31 + usize::from(byte)) % 9_001);
         "0123456789".chars().cycle().skip(length % 10).take(length).collect()
@@ -64,10 +64,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Nanoseconds since the run began.
+/// Nanoseconds since the start of the run.
 pub type Time = u64;
 
-/// One request about one object.
+/// A request about one object.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub key: Key,
@@ -82,21 +82,21 @@ pub enum Action {
     Create {
         token: Token,
     },
-    /// Of the version that the client has read, or of whatever is there.
+    /// Updates the version that the client has read, or whatever exists.
     Update {
         token: Token,
         at: Option<Version>,
     },
-    /// By server-side apply, with force: creates what is not there.
+    /// Applies with force, which creates a missing object.
     Apply {
         token: Token,
     },
-    /// Through the object's `status`.
+    /// Updates the object's `status`.
     Status {
         token: Token,
         at: Option<Version>,
     },
-    /// Through its `scale`, to so many replicas. The token stays.
+    /// Updates its `scale` to this many replicas. The token stays.
     Scale {
         replicas: usize,
         at: Option<Version>,
@@ -105,14 +105,14 @@ pub enum Action {
         at: Option<Version>,
     },
     Read,
-    /// Nobody's request: a failover took back what had happened since this version.
+    /// Not a request: a failover has reverted the object to this version.
     Restore {
         to: Option<Version>,
     },
 }
 
 impl Action {
-    /// The content it writes.
+    /// The content that the action writes.
     pub fn token(&self) -> Option<&Token> {
         match self {
             Self::Create { token }
@@ -126,7 +126,7 @@ impl Action {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The write was done. The revision of a deletion is not told.
+    /// The write succeeded. The answer to a deletion contains no revision.
     Written {
         revision: Option<u64>,
     },
@@ -137,14 +137,14 @@ pub enum Answer {
     Exists,
     /// 409 of a precondition.
     Conflict,
-    /// No answer, or an error that leaves it open. A write may still take effect, at any time.
+    /// No answer, or an error that does not tell. A write may still take effect at any time.
     Unknown,
 }
 
-/// What a list was asked for.
+/// The freshness that a list requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// No resourceVersion: at least as new as everything answered before.
+    /// No resourceVersion: at least as new as everything that was answered before.
     Latest,
     AtLeast(u64),
     Exactly(u64),
@@ -157,16 +157,16 @@ pub struct Listing {
     pub freshness: Freshness,
     pub filter: Filter,
     pub called: Time,
-    /// When the first page came.
+    /// When the first page arrived.
     pub returned: Time,
     pub revision: u64,
-    /// Of every page.
+    /// The revision of every page.
     pub page_revisions: Vec<u64>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub items: Vec<(Key, Version)>,
 }
 
-/// What kinds of objects the load has.
+/// The kinds of the load's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     #[default]
@@ -178,7 +178,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Deployment, Self::Pod];
 
-    /// What names of such objects begin with.
+    /// The prefix of the names of such objects.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::ConfigMap => "c",
@@ -187,14 +187,14 @@ impl Kind {
         }
     }
 
-    /// Of the object of this key.
+    /// The kind of the object with this key.
     pub fn of(key: &Key) -> Self {
         let found = Self::ALL.into_iter().skip(1).find(|kind| key.1.starts_with(kind.prefix()));
         found.unwrap_or_default()
     }
 }
 
-/// Which objects a list or a watch is about.
+/// Which objects a list or watch selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub kind: Kind,
@@ -210,7 +210,7 @@ impl Filter {
     }
 }
 
-/// Everything that one watcher was told, over all the streams it needed.
+/// Everything that one watcher was told, in all of its streams.
 #[derive(Clone, Debug)]
 pub struct WatchRun {
     pub filter: Filter,
@@ -243,7 +243,7 @@ pub enum Told {
         revision: u64,
         end_of_state: bool,
     },
-    /// 410: the stream's end, and the watcher's reason to start over.
+    /// 410: the stream ends, and the watcher starts over.
     Expired,
 }
 
@@ -254,18 +254,18 @@ pub enum EventKind {
     Deleted,
 }
 
-/// All of a run.
+/// Everything of a run.
 pub struct History {
-    /// What the database itself says happened.
+    /// What happened, according to the database.
     pub log: Log,
     pub calls: Vec<Call>,
     pub listings: Vec<Listing>,
     pub watches: Vec<WatchRun>,
-    /// Whether stored objects may have been written again as they were.
+    /// Whether stored objects may have been written again without a change.
     pub migrated: bool,
 }
 
-/// Something that cannot have happened, if all promises were kept.
+/// Something that is impossible if all promises are kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
     pub promise: Promise,
@@ -284,29 +284,29 @@ impl fmt::Debug for Violation {
     }
 }
 
-/// What is promised. The nine of watches are those of etcd's robustness suite.
+/// The promises. The nine about watches are those of etcd's robustness suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Requests about one object are as if done one at a time, each between its call and its answer.
+    /// Requests about one object behave as if made one at a time, each between its call and its answer.
     Linearizable,
-    /// Revisions have no gaps, none is used twice, and their order agrees with the clock on the wall.
+    /// Revisions have no gaps and are not used twice, and their order agrees with real time.
     Clock,
-    /// An answered write is in the log, a refused one is not, and each change has its cause.
+    /// An answered write is in the log, a refused one is not, and each change has a cause.
     Durable,
-    /// A list is the state at its revision, whole, in order and as fresh as asked for.
+    /// A list is the complete state at its revision, in order and as fresh as requested.
     Snapshot,
     Ordered,
     Unique,
-    /// An event is one change, wholly.
+    /// An event is exactly one change.
     Atomic,
     Reliable,
     Resumable,
     Bookmarkable,
     Filtered,
-    /// ADDED is what the watcher did not have, MODIFIED what it had.
+    /// ADDED is an object that the watcher did not have, MODIFIED one that it had.
     CreatedOrModified,
-    /// DELETED carries the state before, at the revision of the deletion.
+    /// DELETED carries the state before, with the revision of the deletion.
     PreviousState,
-    /// Once the faults are over, every server works, without a restart.
+    /// After the faults, every server works again without a restart.
     Recovered,
 }

@@ -1,14 +1,14 @@
-//! Are the requests about one object as if they had been done one at a time, each between its call and its answer?
+//! Checks whether the requests about one object behave as if made one at a time, each between its call and its answer.
 //!
-//! The search of Wing and Gong with Lowe's memory of configurations: take a request that nobody is known to have
-//! waited for, apply it to the state, go on; step back where nothing fits. Revisions only decide what is tried first.
-//! A request without an answer may take effect at any time after its call, or never.
+//! The search is that of Wing and Gong with Lowe's memory of configurations: choose a request before whose call no open
+//! request was answered, apply it to the state, and continue; go back if nothing fits. Revisions only determine what is
+//! tried first. A request without an answer may take effect at any time after its call, or never.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::history::{Action, Answer, Call, Key, Promise, Time, Token, Version, Violation};
 
-/// What the object is. The revision is not known of a write without an answer, until somebody reads it.
+/// The state of the object. After a write without an answer, its revision is unknown until it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Held {
     token: Token,
@@ -17,7 +17,7 @@ struct Held {
 
 type State = Option<Held>;
 
-/// Judges every object by itself.
+/// Checks every object separately.
 pub fn check<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Vec<Violation> {
     let mut by_key: BTreeMap<&Key, Vec<&Call>> = BTreeMap::new();
     for call in calls {
@@ -42,18 +42,18 @@ fn check_object(key: &Key, mut calls: Vec<&Call>) -> Option<Violation> {
 struct Search<'a> {
     calls: Vec<&'a Call>,
     done: Vec<bool>,
-    /// Configurations from which nothing led to the end.
+    /// Configurations from which the end cannot be reached.
     seen: HashSet<(Vec<u64>, State)>,
-    /// The deepest dead end, for the story.
+    /// The length of the longest attempt, for the report.
     best: usize,
     stuck: Option<(State, Vec<Call>)>,
 }
 
-/// A decision: the writes that can be next, and what was done before it.
+/// A choice: the writes that may be next, and the state before.
 struct Choice {
     state: State,
     next: std::vec::IntoIter<usize>,
-    /// Done since the choice before this one.
+    /// The requests done since the previous choice.
     trail: Vec<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Search<'_> {
             } else {
                 self.undo(&mut trail);
             }
-            // Step back to a choice that has something left to try.
+            // Goes back to a choice with an untried write.
             loop {
                 let Some(choice) = choices.last_mut() else { return false };
                 if let Some(index) = choice.next.next() {
@@ -93,7 +93,7 @@ impl Search<'_> {
         }
     }
 
-    /// A request that changes nothing and fits now can always be done now.
+    /// A request that changes nothing and fits now can be done now without loss.
     fn take_reads(&mut self, state: &mut State, trail: &mut Vec<usize>) {
         loop {
             let fits = |index: &usize| {
@@ -101,14 +101,14 @@ impl Search<'_> {
                 !writes(call) && step(state, call).is_some()
             };
             let Some(index) = self.open().into_iter().find(fits) else { return };
-            // A read may tell the revision of what is there.
+            // A read may reveal the revision of the object.
             *state = step(state, self.calls[index]).expect("it fits");
             self.done[index] = true;
             trail.push(index);
         }
     }
 
-    /// The writes that can be next, the likeliest first.
+    /// The writes that may be next, the likeliest first.
     fn writes(&self, state: &State) -> Vec<usize> {
         let mut writes: Vec<usize> = self.open();
         writes.retain(|index| writes_and_fits(state, self.calls[*index]));
@@ -123,7 +123,7 @@ impl Search<'_> {
         writes
     }
 
-    /// Requests not done yet that were called before any such request was answered.
+    /// Requests that are not done yet, and were called before any of these was answered.
     fn open(&self) -> Vec<usize> {
         let mut first_answer = Time::MAX;
         let mut open = Vec::new();
@@ -181,8 +181,8 @@ fn writes_and_fits(state: &State, call: &Call) -> bool {
     writes(call) && step(state, call).is_some()
 }
 
-/// The state after a request that was answered so, or `None` if it cannot have been answered so in this state. A
-/// request of unknown outcome takes effect here; that it never does is the caller's affair.
+/// The state after a request with this answer; `None` if the answer is impossible in this state. A request of unknown
+/// outcome takes effect here; the caller considers that it never does.
 fn step(state: &State, call: &Call) -> Option<State> {
     let unknown = Answer::Written { revision: None };
     let answer = if call.answer == Answer::Unknown { &unknown } else { &call.answer };
@@ -242,7 +242,7 @@ fn precondition(state: &State, at: &Option<Version>) -> Option<Held> {
     }
 }
 
-/// What is held, if it can be this version; it then has its revision.
+/// The state, if it can be this version; it then has the version's revision.
 fn matching(state: &State, version: &Version) -> Option<Held> {
     let held = state.as_ref().filter(|held| held.token == version.token)?;
     let same = held.revision.is_none_or(|revision| revision == version.revision);

@@ -1,4 +1,4 @@
-//! Lists of every kind: whole, in pages that come from different servers, of now and of the past.
+//! Lists of all kinds: complete, in pages from different servers, of the present and of the past.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use super::object::{collection, items, selector};
 use super::process::pause;
 use crate::support::rest::{Answer as Response, revision};
 
-/// A whole list, of any kind.
+/// A complete list of any kind.
 pub async fn list(shared: &Shared, random: &mut StdRng, done: &mut Done) {
     let newest = shared.newest.load(Ordering::SeqCst);
     let recent = newest.saturating_sub(random.random_range(0..150));
@@ -42,7 +42,7 @@ pub async fn list(shared: &Shared, random: &mut StdRng, done: &mut Done) {
     done.listings.push(Listing { freshness, filter, called, returned, revision, page_revisions, items });
 }
 
-/// A fresh list is a read of every object.
+/// A fresh list counts as a read of every object.
 fn reads(keys: &[Key], items: &[(Key, Version)], called: Time, returned: Time) -> Vec<Call> {
     let read = |key: &Key| {
         let found = items.iter().find(|(found, _)| found == key);
@@ -52,7 +52,7 @@ fn reads(keys: &[Key], items: &[(Key, Version)], called: Time, returned: Time) -
     keys.iter().map(read).collect()
 }
 
-/// Every page from another server; a page that fails is asked for again, with the same token.
+/// Requests every page from another server. A page that fails is requested again with the same token.
 pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done) {
     let filter = pick_filter(random);
     let limit = random.random_range(2..20);
@@ -83,10 +83,10 @@ pub async fn list_in_pages(shared: &Shared, random: &mut StdRng, done: &mut Done
                     break;
                 }
             }
-            // Compacted: what there is of it is not a list.
+            // The snapshot was compacted: the pages so far are not a list.
             Ok(Ok(Response { status: StatusCode::GONE, .. })) => return,
             Ok(Ok(Response { status, body })) if !is_trouble(status) => panic!("{path}: {status}: {body}"),
-            // Without a first page nothing was begun.
+            // Without a first page, the list has not started.
             _ if listing.is_none() => return,
             _ => pause().await,
         }

@@ -1,5 +1,5 @@
-//! Clients that go on while servers, databases and networks fail: what they do is drawn from a seed, what they are
-//! told is written down.
+//! Clients that continue while servers, databases and networks fail. What they do is drawn from a seed; what they are
+//! told is recorded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,17 +20,17 @@ use super::process::pause;
 use super::watcher::{self, Mischief};
 use crate::support::rest::{Answer as Response, Broken, Client, revision};
 
-/// `-` sorts before what separates namespace and name in some encodings of keys.
+/// `-` sorts before the separator of namespace and name in some encodings of keys.
 pub const NAMESPACES: [&str; 2] = ["a", "a-b"];
 pub const COLOURS: [&str; 2] = ["red", "blue"];
 /// The objects that end all watches.
 pub const SENTINEL: &str = "sentinel";
-/// Few enough that writers meet.
+/// So few that writers conflict.
 const NAMES: [(Kind, usize); 4] =
     [(Kind::ConfigMap, 0), (Kind::ConfigMap, 1), (Kind::Deployment, 0), (Kind::Pod, 0)];
-/// Then other names are used, so that no object's story becomes too long to be judged.
+/// After this many calls other names are used, so that no object's history becomes too long to be checked.
 const CALLS_PER_GENERATION: usize = 400;
-/// A client that hears nothing for so long gives up.
+/// A client that gets no answer for this long gives up.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
 pub struct Load {
@@ -51,24 +51,24 @@ pub struct Shared {
     pub servers: Vec<Client>,
     began: Instant,
     calls: watch::Sender<usize>,
-    /// The newest revision that an answer told.
+    /// The newest revision in any answer.
     pub newest: AtomicU64,
     guesses: Mutex<HashMap<Key, Guess>>,
     tokens: Mutex<usize>,
     stop: AtomicBool,
 }
 
-/// What clients believe about a key. May be wrong, as others write too.
+/// A client's assumption about a key. It may be wrong, since others write, too.
 #[derive(Clone)]
 enum Guess {
     Absent,
     At(Version),
-    /// To be read first.
+    /// The key must be read first.
     Unsure,
 }
 
 impl Load {
-    /// `start` is the revision at which nothing of the load exists.
+    /// `start` is the revision at which no object of the load exists.
     pub fn start(
         servers: Vec<Client>,
         seed: u64,
@@ -105,12 +105,12 @@ impl Load {
         }
     }
 
-    /// Returns once so many requests have been made.
+    /// Returns once this many requests have been made.
     pub async fn reach(&self, calls: usize) {
         self.shared.calls.subscribe().wait_for(|made| *made >= calls).await.expect("the sender is ours");
     }
 
-    /// Ends the clients; watchers go on.
+    /// Ends the clients; watchers continue.
     pub async fn stop(&mut self) -> Done {
         self.shared.stop.store(true, Ordering::Relaxed);
         let mut all = Done::default();
@@ -122,7 +122,7 @@ impl Load {
         all
     }
 
-    /// All that watchers were told, up to a sentinel.
+    /// Everything that watchers were told, up to a sentinel.
     pub async fn watched(self) -> Vec<WatchRun> {
         let mut runs = Vec::new();
         for watcher in self.watchers {
@@ -239,7 +239,7 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     match (guess, random.random_range(0..22)) {
         (_, 20..22) => Action::Apply { token },
         (Guess::Unsure, 0..12) => Action::Read,
-        // These will sometimes be refused.
+        // These are refused at times.
         (_, 12) => Action::Create { token },
         (_, 13) => Action::Delete { at: None },
         (_, 14..16) => Action::Update { token, at: None },
@@ -249,7 +249,7 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     }
 }
 
-/// Of kinds that have some.
+/// For kinds with subresources.
 fn pick_subresource(
     shared: &Shared,
     client: usize,
@@ -257,13 +257,13 @@ fn pick_subresource(
     version: &Version,
     random: &mut StdRng,
 ) -> Option<Action> {
-    // A write to the status leaves labels alone.
+    // A write of the status does not change labels.
     let token = shared.token(client, version.token.colour());
     let at = random.random_bool(0.7).then(|| version.clone());
     match (Kind::of(key), random.random_bool(0.5)) {
         (Kind::ConfigMap, _) => None,
         (Kind::Deployment, true) => Some(Action::Scale { replicas: token.number() + 1, at }),
-        // Of this version, whose colour is known.
+        // At this version, whose colour is known.
         (Kind::Deployment | Kind::Pod, _) => Some(Action::Status { token, at: Some(version.clone()) }),
     }
 }
@@ -310,7 +310,7 @@ fn answer(action: &Action, response: &Response) -> Answer {
     }
 }
 
-/// What a server may answer while something is broken.
+/// Whether a server may answer this while something is broken.
 pub fn is_trouble(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }

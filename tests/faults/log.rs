@@ -1,5 +1,5 @@
-//! What happened, in the words of the database: each change in the order of its revision, written down by a trigger
-//! inside the transaction that made it.
+//! What happened, according to the database: each change in the order of its revision, recorded by a trigger inside the
+//! transaction that made it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,11 +11,11 @@ use super::history::{
     Action, Answer, Call, EventKind, Filter, Key, Promise, Time, Token, Version, Violation,
 };
 
-/// A row that the trigger wrote. Of another resource if there is no key.
+/// A row that the trigger wrote.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub revision: u64,
-    /// Of a ConfigMap in the run's namespaces.
+    /// Set for objects of the load in the run's namespaces.
     pub key: Option<Key>,
     pub deleted: bool,
     pub uid: String,
@@ -29,16 +29,16 @@ pub struct Change {
     pub key: Key,
     pub before: Option<Version>,
     pub after: Option<Version>,
-    /// A failover has taken it back: from this revision on it has never happened.
+    /// Set if a failover has reverted the change: from this revision on it has never happened.
     pub lost_at: Option<u64>,
 }
 
 /// A standby has taken over.
 #[derive(Clone, Debug)]
 pub struct Failover {
-    /// The last revision that it has of the old primary's.
+    /// The last revision of the old primary that the standby has.
     pub survived: u64,
-    /// What only the old primary had.
+    /// The rows that only the old primary had.
     pub lost: Vec<Row>,
     /// From before the old primary's end until after the promotion.
     pub began: Time,
@@ -50,21 +50,21 @@ pub type State = BTreeMap<Key, Version>;
 
 pub struct Log {
     end: u64,
-    /// In the order of their revisions, with those that were lost.
+    /// In the order of their revisions, including lost ones.
     pub changes: Vec<Change>,
-    /// Where the clock was set to after each failover.
+    /// The clock after each failover.
     jumps: Vec<u64>,
     failovers: Vec<Failover>,
-    /// What was wrong with the rows themselves.
+    /// Errors in the rows themselves.
     pub violations: Vec<Violation>,
 }
 
-/// What a watcher with some filter has to be told of a change.
+/// What a watcher with some filter must be told of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     pub kind: EventKind,
     pub key: Key,
-    /// Of a deletion the state before, under the deletion's revision.
+    /// For a deletion, the state before with the deletion's revision.
     pub object: Version,
 }
 
@@ -168,7 +168,7 @@ impl Log {
 }
 
 impl Log {
-    /// What failovers did to objects: each goes back to what the standby had.
+    /// How failovers changed objects: each is reverted to the standby's state.
     pub fn restorations(&self) -> Vec<Call> {
         let mut calls = Vec::new();
         for (failover, jump) in self.failovers.iter().zip(&self.jumps) {
@@ -186,22 +186,22 @@ impl Log {
         calls
     }
 
-    /// The first revision of those who came after a failover, if it lies between these two.
+    /// The first revision after a failover, if it is between these two.
     pub fn jump_between(&self, before: u64, after: u64) -> Option<u64> {
         self.jumps.iter().copied().find(|jump| before < *jump && *jump <= after)
     }
 }
 
 impl Failover {
-    /// Where the clock may be set to: beyond what the new primary has, or beyond what the server that moves it has seen
-    /// of the old one.
+    /// Where the clock may be after a failover: beyond the new primary's newest revision, up to what the server that
+    /// moves the clock has seen of the old one.
     fn jumps(&self) -> RangeInclusive<u64> {
         let known = self.lost.last().map_or(self.survived, |row| row.revision);
         self.survived + SAFETY_GAP..=known + SAFETY_GAP
     }
 }
 
-/// Where the clock was set to after a failover: the next revision tells, if there is one.
+/// The clock after a failover: the next revision tells, if there is one.
 fn jump(at: usize, failovers: &[Failover], rows: &[Row]) -> u64 {
     let failover = &failovers[at];
     let lost_later = failovers[at + 1..].iter().flat_map(|later| &later.lost);
@@ -211,13 +211,13 @@ fn jump(at: usize, failovers: &[Failover], rows: &[Row]) -> u64 {
 }
 
 impl Change {
-    /// Whether the object has changed and its content has not.
+    /// Whether the object has changed without a change of its content.
     pub fn is_touch(&self) -> bool {
         let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
         before.token == after.token && before.uid == after.uid
     }
 
-    /// What this change is to a watcher: nothing, if it is not about what the filter lets through.
+    /// How a watcher sees the change; `None` if its filter excludes it.
     pub fn seen_through(&self, filter: &Filter) -> Option<Expected> {
         let holds =
             |version: &Option<Version>| version.as_ref().filter(|v| filter.holds(&self.key, v)).cloned();

@@ -1,4 +1,4 @@
-//! The objects of a run, and where they are.
+//! The objects of a run and their URLs.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub fn item(key: &Key) -> String {
     format!("{}/{}", collection(Kind::of(key), Some(&key.0)), key.1)
 }
 
-/// As a client writes it. What this says of the status is nobody's to say here.
+/// An object as a client writes it. Its status is ignored in such a write.
 pub fn object(key: &Key, token: &Token, at: Option<&Version>) -> Value {
     let mut object = content(key, token);
     if let Some(at) = at {
@@ -38,7 +38,7 @@ pub fn object(key: &Key, token: &Token, at: Option<&Version>) -> Value {
     object
 }
 
-/// As a client writes its status. What this says of the rest is nobody's to say here.
+/// An object as a client writes its status. Everything else is ignored in such a write.
 pub fn with_status(key: &Key, token: &Token, at: Option<&Version>) -> Value {
     let mut object = object(key, token, at);
     object["status"] = json!({"conditions": [{"type": "Right", "status": "True"}]});
@@ -58,7 +58,7 @@ pub fn scale((namespace, name): &Key, replicas: usize, at: Option<&Version>) -> 
     json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}})
 }
 
-/// What is applied, too.
+/// The content that is also applied.
 pub fn content(key: &Key, token: &Token) -> Value {
     let (namespace, name) = key;
     let data = json!({"token": token.as_str(), "padding": token.padding()});
@@ -82,7 +82,7 @@ pub fn content(key: &Key, token: &Token) -> Value {
     }
 }
 
-/// Of a list of these.
+/// The items of a list of this kind that belong to the run.
 pub fn items(list: &Value, kind: Kind) -> Vec<(Key, Version)> {
     let items = list["items"].as_array().unwrap_or_else(|| panic!("no items: {list}")).iter();
     let ours = items.filter(|item| NAMESPACES.contains(&text(&item["metadata"]["namespace"])));
@@ -95,7 +95,7 @@ pub fn key_of(object: &Value) -> Key {
     (text(&object["metadata"]["namespace"]).to_owned(), text(&object["metadata"]["name"]).to_owned())
 }
 
-/// Of an object that is whole.
+/// The version of an object, which must be complete.
 pub fn version(object: &Value) -> Version {
     let data = if object["data"].is_object() { &object["data"] } else { &object["metadata"]["annotations"] };
     let token = Token::find(text(&data["token"]).as_bytes()).unwrap_or_else(|| panic!("no token: {object}"));

@@ -1,4 +1,4 @@
-//! Bugs planted in a good history: the checkers must find each, and nothing in the history as it was.
+//! Bugs planted in a good history: the checkers must find each of them, and nothing in the unchanged history.
 
 use super::history::{
     Action, Answer, Call, EventKind, Filter, Freshness, History, Key, Listing, Promise, Start, Stream, Time,
@@ -53,7 +53,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// `x` is created at 11, changed at 12, changed to blue at 14, deleted at 15; `y` is created at 13.
+/// `x` is created at 11, changed at 12, changed to blue at 14, and deleted at 15; `y` is created at 13.
 fn good() -> History {
     let log = Log::new(10, rows(), Vec::new());
     let calls = vec![
@@ -66,7 +66,7 @@ fn good() -> History {
             30,
         ),
         call("y", Action::Create { token: token(3, "red") }, written(13), 40),
-        // Without an answer, and yet done.
+        // Not answered, but carried out.
         call("x", Action::Update { token: token(4, "blue"), at: None }, Answer::Unknown, 50),
         call("x", Action::Read, Answer::Found(version(4, "blue", 14)), 60),
         call(
@@ -126,7 +126,7 @@ fn good() -> History {
     History { log, calls, listings, watches: vec![all, red], migrated: false }
 }
 
-/// Judges the good history after a bug was planted in it.
+/// Checks the good history after a bug was planted in it.
 #[track_caller]
 fn finds(promise: Promise, plant: impl FnOnce(&mut History)) {
     assert_eq!(good().judge(), []);
@@ -316,7 +316,7 @@ fn a_gap_in_the_revisions() {
     assert_eq!(log.violations.first().map(|violation| violation.promise), Some(Promise::Clock));
 }
 
-/// As [`good`], after a failover at 13 that lost 14: `x` is red again, is made blue a second time, and deleted.
+/// Like [`good`], with a failover at 13 that lost 14: `x` is red again, is made blue a second time, and deleted.
 fn failed_over() -> History {
     let mut history = good();
     let rows: Vec<Row> = rows();
@@ -327,7 +327,7 @@ fn failed_over() -> History {
     let survived = 13;
     let failover = Failover { survived, lost: vec![rows[3].clone()], began: 67, ended: 68 };
     history.log = Log::new(10, rows[..3].iter().cloned().chain(again).collect(), vec![failover]);
-    // Everything up to here happened; of the rest the client knows that it was lost.
+    // Everything up to here happened; the client knows that the rest was lost.
     let blue = version(5, "blue", 14 + SAFETY_GAP);
     history.calls.truncate(6);
     history.calls.extend([
@@ -370,7 +370,7 @@ fn what_a_failover_takes_back_is_no_bug_and_everything_else_is() {
         let violations = history.judge();
         assert!(violations.iter().any(|found| found.promise == promise), "{promise:?} in {violations:?}");
     };
-    // A read of what was lost, after it was lost.
+    // A read of lost content after it was lost.
     finds(Promise::Linearizable, &|history| {
         history.calls[6].answer = Answer::Found(version(4, "blue", 14));
     });
@@ -382,7 +382,7 @@ fn what_a_failover_takes_back_is_no_bug_and_everything_else_is() {
         old.pop();
         old.extend(live);
     });
-    // A list of afterwards that has what was lost.
+    // A list after the failover that contains lost content.
     finds(Promise::Snapshot, &|history| {
         let listing = &mut history.listings[0];
         (listing.called, listing.returned) = (75, 76);
@@ -395,7 +395,7 @@ fn what_a_failover_takes_back_is_no_bug_and_everything_else_is() {
     assert!(log.violations.iter().any(|found| found.promise == Promise::Clock), "{:?}", log.violations);
 }
 
-/// The server that moves the clock may know what the new primary does not have, and no more.
+/// The server that moves the clock may have seen revisions that the new primary does not have, but no later ones.
 #[test]
 fn a_clock_that_jumps_too_little_or_too_far() {
     for (jump, finds) in [(12, true), (13, false), (14, false), (15, true)] {
@@ -441,7 +441,7 @@ fn pages_of_two_states() {
     finds(Promise::Snapshot, |history| history.listings[0].page_revisions[1] = 15);
 }
 
-/// No order that respects precedence is overlooked, and a write without an answer may come late or never.
+/// No order that respects precedence is overlooked, and a write without an answer may take effect late or never.
 #[test]
 fn unknown_writes_may_come_late_or_never() {
     let create =
@@ -454,21 +454,21 @@ fn unknown_writes_may_come_late_or_never() {
     let linear = |calls: &[Call]| super::linear::check(calls) == Vec::<Violation>::new();
 
     assert!(linear(&[create(Answer::Unknown, 1), call("x", Action::Read, Answer::Missing, 10)]));
-    // The first create takes effect long after its client gave up.
+    // The first create takes effect long after its client has given up.
     assert!(linear(&[
         create(Answer::Unknown, 1),
         create(written(5), 10),
         delete(deleted.clone(), 20),
         found(1, 7, 30),
     ]));
-    // It cannot do so twice.
+    // It cannot take effect twice.
     assert!(!linear(&[
         create(Answer::Unknown, 1),
         found(1, 4, 10),
         delete(deleted.clone(), 20),
         found(1, 7, 30),
     ]));
-    // Two unknown deletions explain one absence each.
+    // Two deletions of unknown outcome explain one absence each.
     assert!(linear(&[
         create(written(2), 1),
         delete(Answer::Unknown, 10),

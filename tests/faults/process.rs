@@ -1,4 +1,4 @@
-//! A server process: started, killed, stopped for a while, short of disk space.
+//! A server process that can be started, killed, paused, or deprived of disk space.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use tokio::process::{Child, Command};
 pub use crate::support::cluster::pause;
 use crate::support::cluster::signal;
 
-/// What outlives the processes of one server.
+/// What survives the processes of one server.
 pub struct Installation {
     dir: TempDir,
-    /// Bound and never listened on: keeps the port from everybody but the server.
+    /// A socket that is bound, but does not listen: it reserves the port for the server.
     port: TcpSocket,
     arguments: Vec<String>,
     encoding: Mutex<Encoding>,
     skew: Option<Skew>,
 }
 
-/// How a server writes; another release may do it in another way.
+/// How a server writes; another release may do it differently.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoding {
     pub in_json: bool,
-    /// Of a kind with two versions.
+    /// Whether a kind with two versions is stored in the older one.
     pub older_version: bool,
 }
 
@@ -46,14 +46,14 @@ impl Encoding {
     }
 }
 
-/// A clock on the wall that is behind. (Of one that is ahead, clients would not accept the certificate.)
+/// A wall clock that is behind. (If it were ahead, clients would not accept the certificate.)
 pub struct Skew {
     library: PathBuf,
     behind: Duration,
 }
 
 impl Skew {
-    /// `None` where libfaketime is not installed.
+    /// `None` if libfaketime is not installed.
     pub fn by(behind: Duration) -> Option<Self> {
         let places = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
         let mut libraries = places.map(|place| place.path().join("faketime/libfaketimeMT.so.1"));
@@ -82,13 +82,13 @@ impl Installation {
         self.dir.path().join("admin.kubeconfig")
     }
 
-    /// How the next process writes.
+    /// Sets how the next process writes.
     pub fn encode(&self, encoding: Encoding) {
         *self.encoding.lock().unwrap() = encoding;
     }
 
-    /// Starts it and waits for its banner. Where the database is away it ends; then it is started again, as its
-    /// supervisor would.
+    /// Starts the server and waits for its banner. If the database is unreachable, the server ends, and is started
+    /// again, as a supervisor would do.
     pub async fn start(&self) -> Process {
         loop {
             if let Some(process) = self.try_start().await {
@@ -103,8 +103,8 @@ impl Installation {
             std::fs::File::options().create(true).append(true).open(self.log_file()).expect("open the log");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "sh"]);
-        // Without a handler the limit of a file's size would kill instead of failing a write. Ignored signals are
-        // inherited.
+        // Without a handler, exceeding the file size limit would kill the process instead of failing the write. Ignored
+        // signals are inherited.
         command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(program());
         command.arg("--data-dir").arg(self.dir()).arg(format!("--secure-port={}", self.port()));
         command.arg(format!("--hostname-override=server-{}", self.port())).args(&self.arguments);
@@ -135,13 +135,13 @@ impl Installation {
     }
 }
 
-/// This build's server, or another one, such as a release.
+/// The server of this build or another one, such as a release.
 fn program() -> PathBuf {
     let other = std::env::var_os("ROWPLANE_FAULTS_SERVER");
     other.map_or_else(|| env!("CARGO_BIN_EXE_rowplane").into(), PathBuf::from)
 }
 
-/// A server that has printed its banner; killed when dropped.
+/// A server that has printed its banner. Killed when it is dropped.
 pub struct Process {
     child: Child,
 }
@@ -152,7 +152,7 @@ impl Process {
         self.child.kill().await.expect("kill the server");
     }
 
-    /// SIGTERM; returns once it has ended.
+    /// Sends SIGTERM; returns once the server has ended.
     pub async fn terminate(mut self) {
         signal(&self.child, "TERM").await;
         self.child.wait().await.expect("wait for the server");
@@ -166,7 +166,7 @@ impl Process {
         signal(&self.child, "CONT").await;
     }
 
-    /// No file may grow beyond so many bytes; `None` lifts that.
+    /// Limits the size of files to this many bytes; `None` removes the limit.
     pub async fn limit_files(&self, bytes: Option<u64>) {
         let id = self.child.id().expect("a running server").to_string();
         let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
@@ -177,7 +177,7 @@ impl Process {
         assert!(status.expect("run prlimit").success());
     }
 
-    /// Whether it has ended by itself, which it must not.
+    /// Whether the server has ended by itself, which it must not.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("wait for the server").is_some()
     }

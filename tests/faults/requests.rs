@@ -1,5 +1,5 @@
-//! Requests and lists against the log: nothing answered is lost, nothing refused was done, no read is older than it may
-//! be, and a list is the state at its revision.
+//! Compares requests and lists with the log: no answered write is lost, no refused one was carried out, no read is
+//! older than allowed, and each list is the state at its revision.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
         let all = written.entry(&after.token).or_default();
         all.push(change);
         if change.lost_at.is_some() {
-            // Who was told that it was refused, was told so by the new primary.
+            // The new primary refused it, and its client was told so.
             continue;
         }
         if all.iter().filter(|change| change.lost_at.is_none()).count() > 1 {
@@ -49,7 +49,7 @@ pub fn check_calls(log: &Log, calls: &[Call]) -> Vec<Violation> {
             Action::Scale { .. } => revision
                 .and_then(|revision| log.at(revision))
                 .is_some_and(|change| change.is_touch() && change.key == call.key),
-            // Of whatever there was; the search for an order finds out.
+            // The condition depends on the state; the search for an order checks it.
             Action::Delete { at: None } | Action::Read | Action::Restore { .. } => true,
         };
         if !done {
@@ -75,7 +75,7 @@ fn may_have_caused(call: &Call, change: &Change) -> bool {
         }
 }
 
-/// What changed an object and not its token was a scale that was not refused.
+/// A change of an object that keeps its token must come from a scale that was not refused.
 pub fn check_touches(log: &Log, calls: &[Call]) -> Vec<Violation> {
     let scales = || calls.iter().filter(|call| matches!(call.action, Action::Scale { .. }));
     let answered: HashSet<u64> = scales().filter_map(told).collect();
@@ -95,7 +95,7 @@ pub fn check_touches(log: &Log, calls: &[Call]) -> Vec<Violation> {
         .collect()
 }
 
-/// The writes of migrations, as requests without an answer: each touch that no answered scale made.
+/// The writes of migrations, as requests without an answer: all touches that no answered scale has made.
 pub fn rewrites(log: &Log, calls: &[Call]) -> Vec<Call> {
     let called: HashMap<&Token, Time> =
         calls.iter().filter_map(|call| Some((call.action.token()?, call.called))).collect();
@@ -103,7 +103,7 @@ pub fn rewrites(log: &Log, calls: &[Call]) -> Vec<Call> {
         calls.iter().filter(|call| matches!(call.action, Action::Scale { .. })).filter_map(told).collect();
     let touches = log.changes.iter().filter(|change| change.is_touch() && !scaled.contains(&change.revision));
     let rewrite = |change: &Change| {
-        // Not before what it wrote again was asked for.
+        // Not before the write of the content was requested.
         let called = change.before.as_ref().and_then(|before| called.get(&before.token));
         Call {
             key: change.key.clone(),
@@ -116,7 +116,7 @@ pub fn rewrites(log: &Log, calls: &[Call]) -> Vec<Call> {
     touches.map(rewrite).collect()
 }
 
-/// Not more deletions happened to an object than were asked for and not refused.
+/// There were not more deletions of an object than requested and not refused ones.
 fn check_deletions(log: &Log, calls: &[Call]) -> Vec<Violation> {
     let mut asked: HashMap<_, usize> = HashMap::new();
     let mut answered: HashMap<_, usize> = HashMap::new();
@@ -144,7 +144,7 @@ fn check_deletions(log: &Log, calls: &[Call]) -> Vec<Violation> {
     wrong.map(|key| Violation::new(Promise::Durable, format!("deletions of {key:?} do not add up"))).collect()
 }
 
-/// Whatever was answered before something began has a smaller revision than what came of it.
+/// Whatever was answered before a request started has a smaller revision than the request's result.
 pub fn check_time(calls: &[Call], listings: &[Listing]) -> Vec<Violation> {
     let mut told: Vec<(Time, u64)> =
         calls.iter().filter_map(|call| Some((call.returned, told(call)?))).collect();
@@ -153,7 +153,7 @@ pub fn check_time(calls: &[Call], listings: &[Listing]) -> Vec<Violation> {
     for index in 1..told.len() {
         told[index].1 = told[index].1.max(told[index - 1].1);
     }
-    // The newest revision that anybody had been told by then.
+    // The newest revision that any client knew at that time.
     let floor = |time: Time| {
         let index = told.partition_point(|(returned, _)| *returned < time);
         index.checked_sub(1).map_or(0, |index| told[index].1)
@@ -195,7 +195,7 @@ fn told(call: &Call) -> Option<u64> {
     }
 }
 
-/// A list is the state at its revision, in key order, through its filter, whatever its pages came from.
+/// Each list is the state at its revision, in key order, through its filter, wherever its pages came from.
 pub fn check_listings(log: &Log, listings: &[Listing]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for listing in listings {

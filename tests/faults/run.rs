@@ -28,10 +28,10 @@ use super::watcher::Mischief;
 use super::{object, watches};
 use crate::support::rest::Client;
 
-/// A server that has not worked for so long after the last fault will not recover.
+/// A server that does not work for this long after the last fault is considered dead.
 const RECOVERY: Duration = Duration::from_secs(120);
 
-/// How far clocks on the wall differ, from minutes to hours.
+/// The unit by which wall clocks differ: from minutes to hours.
 const SKEW: Duration = Duration::from_secs(60);
 
 pub enum Database {
@@ -39,7 +39,7 @@ pub enum Database {
     Postgres(Primary),
 }
 
-/// The cluster that servers are led to. A failover replaces it.
+/// The cluster to which servers connect. A failover replaces it.
 pub struct Primary(StdMutex<Arc<Cluster>>);
 
 impl Primary {
@@ -57,7 +57,7 @@ impl Database {
         Database::Postgres(Primary(StdMutex::new(Arc::new(Cluster::create().await))))
     }
 
-    /// Where servers have to connect to, if they do.
+    /// The address to which servers connect, if they use a network.
     pub fn target(&self) -> Option<Target> {
         match self {
             Database::Sqlite => None,
@@ -72,7 +72,7 @@ pub struct Settings {
     pub clients: usize,
     /// Requests about single objects until the faults end.
     pub calls: usize,
-    /// The most milliseconds that a fault lasts; 0 for no faults.
+    /// The longest duration of a fault in milliseconds; 0 for no faults.
     pub longest_fault: u64,
     pub mischief: Option<Mischief>,
 }
@@ -81,7 +81,7 @@ pub struct Settings {
 pub struct Replicas {
     pub servers: Vec<Server>,
     pub database: Database,
-    /// Held by whoever disturbs the database. The standbys that have taken over so far.
+    /// The standbys that have taken over so far. Locked while a fault disturbs the database.
     pub database_turn: Mutex<Vec<Promotion>>,
 }
 
@@ -89,7 +89,7 @@ pub struct Report {
     pub seed: u64,
     pub coverage: Coverage,
     pub faults: Counts,
-    /// Until the last server worked again.
+    /// The time until the last server worked again.
     pub recovery: Duration,
     pub violations: Vec<Violation>,
 }
@@ -129,7 +129,7 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     violations.extend(recovered);
     let mut done = load.stop().await;
     if !violations.is_empty() {
-        // Servers that do not work let no watch come to its end.
+        // If a server does not work, watches cannot come to their end.
         let coverage = Coverage { calls: done.calls.len(), ..Coverage::default() };
         return Report { seed, coverage, faults, recovery, violations };
     }
@@ -218,7 +218,7 @@ impl Replicas {
         revision as u64
     }
 
-    /// The one server's database.
+    /// The database of the only server.
     async fn file(&self) -> SqliteConnection {
         let path = self.servers[0].installation.dir().join("state.db");
         SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("open the file")
@@ -232,7 +232,7 @@ async fn make_namespaces(client: &Client) {
     }
 }
 
-/// Until every server has read and written. They are not helped in any way.
+/// Waits until every server has read and written without any help.
 async fn recover(shared: &Shared) -> (Duration, Vec<Violation>) {
     let began = Instant::now();
     let mut violations = Vec::new();
@@ -259,7 +259,7 @@ async fn works(server: &Client, mark: Duration) -> bool {
     written.status == 200 && read.status == 200
 }
 
-/// The last objects, for every filter one; each is tried until it is there.
+/// Creates the last objects, one for every filter, however often that fails.
 async fn write_sentinels(shared: &Shared) -> Vec<Call> {
     let mut calls = Vec::new();
     for namespace in NAMESPACES {
@@ -286,7 +286,7 @@ async fn write_sentinel(shared: &Shared, key: Key, colour: &str) -> Vec<Call> {
     }
 }
 
-/// What this server says in the end.
+/// This server's state at the end.
 async fn last_list(shared: &Shared, server: &Client, kind: Kind) -> Listing {
     let called = shared.now();
     let body = server.get(&object::collection(kind, None)).await.expect("an answer").ok();

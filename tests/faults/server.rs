@@ -1,4 +1,4 @@
-//! A server with a breakable connection on either side of it.
+//! A server with breakable connections on both sides.
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -9,7 +9,7 @@ use crate::support::rest::Client;
 
 pub struct Server {
     pub installation: Installation,
-    /// `None` while it is killed. Who holds the lock disturbs the process.
+    /// `None` while it is killed. Locked while a fault disturbs the process.
     process: Mutex<Option<Process>>,
     /// Between clients and the server.
     pub front: Proxy,
@@ -40,7 +40,7 @@ impl Server {
         self.process.lock().await
     }
 
-    /// What its log has that it must not have.
+    /// The panics in the server's log.
     pub fn panics(&self) -> Vec<String> {
         let log = self.installation.log();
         log.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()

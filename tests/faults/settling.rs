@@ -1,4 +1,4 @@
-//! A COMMIT that is not answered, because the database crashed in the middle of it.
+//! A COMMIT that is not answered because the database crashed.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::support::object::{create, names, pass, resource};
 
 const TRIES: usize = 10;
 
-/// After a crash PostgreSQL gives the ids of transactions that left no trace in its log out again, and says of such an
-/// id that it has committed once somebody else's transaction has.
+/// After a crash, PostgreSQL reuses the ids of transactions that left no trace in its log, and reports such an id as
+/// committed once another transaction with it has been.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_lost_in_a_crash_is_not_taken_for_somebody_elses() {
     let cluster = Cluster::create().await;
-    // Nothing reaches the log before it has to.
+    // Nothing is written to the log before it must be.
     cluster.execute("ALTER SYSTEM SET wal_writer_delay = '10s'").await;
     cluster.execute("SELECT pg_reload_conf()").await;
     let backend: Arc<dyn Backend> = Arc::new(Postgres::open(&cluster.url()).await.expect("open the store"));

@@ -1,4 +1,4 @@
-//! All checks of a history, and what they covered.
+//! All checks of a history, and what they have covered.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::history::{Action, Answer, History, Told, Violation};
 use super::{linear, requests, watches};
 
 impl History {
-    /// Everything that is wrong with it.
+    /// All violations in the history.
     pub fn judge(&self) -> Vec<Violation> {
         let mut violations = self.log.violations.clone();
         let mut others = self.log.restorations();
@@ -56,13 +56,13 @@ impl History {
     }
 }
 
-/// How much a history says.
+/// How much a history covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coverage {
     pub calls: usize,
     pub reads: usize,
     pub done: usize,
-    /// Of these, by server-side apply, to the status, to the scale.
+    /// The writes among these by apply, to the status, and to the scale.
     pub applied: usize,
     pub statuses: usize,
     pub scaled: usize,
@@ -70,9 +70,9 @@ pub struct Coverage {
     pub unknown: usize,
     pub listings: usize,
     pub pages: usize,
-    /// Of the load's objects, by the log.
+    /// Changes of the load's objects in the log.
     pub changes: usize,
-    /// Of these, by failovers to a standby that was behind.
+    /// The changes among these that were lost in failovers.
     pub lost: usize,
     pub streams: usize,
     pub events: usize,

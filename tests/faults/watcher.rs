@@ -1,4 +1,4 @@
-//! A client that watches, and resumes wherever its watch ends.
+//! A client that watches, and resumes whenever its watch ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::object::{collection, key_of, selector, version};
 use super::process::pause;
 use crate::support::rest::{Watch, revision};
 
-/// Bugs that a client may have, to see that they are found out. Each strikes the event of this number.
+/// Bugs of a client that the checkers must find. Each strikes at the event with this number.
 #[derive(Clone, Copy, Debug)]
 pub enum Mischief {
     Skip(usize),
@@ -21,7 +21,7 @@ pub enum Mischief {
     ResumeTooLate(usize),
 }
 
-/// Watches from `start` on, on any server, until it sees a sentinel.
+/// Watches from `start`, on any server, until it sees a sentinel.
 pub async fn keep_watching(
     shared: Arc<Shared>,
     filter: Filter,
@@ -85,16 +85,16 @@ pub async fn keep_watching(
 
 struct Reader {
     watch: Watch,
-    /// A stream that says nothing for longer is given up.
+    /// A stream that is silent for longer is given up.
     idle: Duration,
     stream: Stream,
-    /// Where to resume; `None` begins with a state.
+    /// Where to resume; `None` starts with a state.
     at: Option<u64>,
     sentinel: bool,
 }
 
 impl Reader {
-    /// `None` at the end of the stream, whatever ends it.
+    /// `None` at the end of the stream, for whatever reason.
     async fn next(&mut self) -> Option<Told> {
         let event = tokio::time::timeout(self.idle, self.watch.next()).await.ok()?.ok()??;
         let object = &event["object"];
@@ -107,7 +107,7 @@ impl Reader {
                 Told::Bookmark { revision: revision(object), end_of_state }
             }
             Some("ERROR") if object["code"] == 410 => Told::Expired,
-            // A database that is away may end a watch.
+            // If the database is unreachable, a watch may end.
             Some("ERROR") if object["code"].as_u64().is_some_and(|code| code >= 500) => return None,
             _ => panic!("unexpected event: {event}"),
         })

@@ -1,4 +1,4 @@
-//! The nine promises of a watch, as etcd's robustness suite names them, held against the log.
+//! Compares watches with the log: the nine promises, as etcd's robustness suite names them.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub fn check(log: &Log, run: &WatchRun) -> Vec<Violation> {
     violations
 }
 
-/// The watches that were told everything up to `end`, as each has to be once all is well again.
+/// Each watch must have been told everything up to `end`, once all faults are over.
 pub fn check_complete(log: &Log, run: &WatchRun, end: u64) -> Option<Violation> {
     let last = run.streams.last()?;
     let told = last.told.iter().filter_map(revision_of).max().unwrap_or(0).max(start_of(last));
@@ -35,7 +35,7 @@ pub fn check_complete(log: &Log, run: &WatchRun, end: u64) -> Option<Violation> 
     })
 }
 
-/// A stream goes on where the one before it ended.
+/// A stream must continue where the previous one ended.
 fn resumed_too_late(log: &Log, run: &WatchRun, ended: u64, start: u64) -> Option<Violation> {
     let missing =
         expected(log, &run.filter, ended).into_iter().find(|expected| expected.object.revision <= start)?;
@@ -43,7 +43,7 @@ fn resumed_too_late(log: &Log, run: &WatchRun, ended: u64, start: u64) -> Option
     Some(Violation::new(Promise::Resumable, story))
 }
 
-/// What a stream began with.
+/// The start of a stream.
 struct FirstState {
     told: Vec<(Key, Version, EventKind)>,
     bookmark: Option<u64>,
@@ -52,10 +52,10 @@ struct FirstState {
 struct Judge<'a> {
     log: &'a Log,
     filter: &'a Filter,
-    /// Everything after the stream's first state.
+    /// The revision after the stream's first state.
     start: u64,
     expected: Vec<Expected>,
-    /// The synthetic events, and the bookmark that ends them, where the stream began with a state.
+    /// The synthetic events and the bookmark that ends them, if the stream started with a state.
     state: Option<FirstState>,
     live: &'a [Told],
 }
@@ -103,7 +103,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// A stream that began with a state told the state at its bookmark: all of it if the bookmark came, in order.
+    /// A stream that started with a state has reported the complete state at its bookmark, in order.
     fn state(&self) -> Vec<Violation> {
         let Some(FirstState { told, bookmark: Some(bookmark) }) = &self.state else { return Vec::new() };
         let mut violations = Vec::new();
@@ -138,7 +138,7 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// Nothing between the start and the first event is left out, and nothing between two events.
+    /// Nothing is missing between the start and the first event, and between any two events.
     fn reliable_and_resumable(&self) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut at = self.start;
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
         violations
     }
 
-    /// When a bookmark comes, everything up to it has been told, and nothing up to it comes later.
+    /// When a bookmark arrives, everything up to it has been reported, and nothing up to it follows.
     fn bookmarkable(&self) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut told = self.start;
@@ -193,7 +193,7 @@ impl<'a> Judge<'a> {
         violations
     }
 
-    /// History ends at a failover: what was told before it may have been lost.
+    /// History ends at a failover: what was reported before it may be lost.
     fn crosses_no_jump(&self) -> Option<Violation> {
         let last = self.live.iter().filter_map(revision_of).max()?;
         let jump = self.log.jump_between(self.start, last)?;
@@ -201,7 +201,7 @@ impl<'a> Judge<'a> {
         Some(Violation::new(Promise::Resumable, story))
     }
 
-    /// What should have been told above `after` and below `before`.
+    /// What should have been reported above `after` and below `before`.
     fn between(&self, after: u64, before: u64) -> impl Iterator<Item = &Expected> {
         let first = self.expected.partition_point(|expected| expected.object.revision <= after);
         self.expected[first..].iter().take_while(move |expected| expected.object.revision < before)

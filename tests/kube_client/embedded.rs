@@ -1,4 +1,4 @@
-//! Servers in this process, spoken to without a socket.
+//! Servers in this process, used without a socket.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn a_user_may_what_the_authorizer_says() {
     assert_eq!((status.code, status.message.as_str()), (403, text));
 }
 
-/// A stopped server ends watches, and what was written is there in the next one.
+/// Stopping a server ends watches; the next server has its objects.
 #[tokio::test]
 async fn a_stop_ends_watches_and_keeps_objects() {
     let directory = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ async fn a_stop_ends_watches_and_keeps_objects() {
     assert_eq!(config_maps(&server).get("a").await.unwrap().uid(), created.uid());
 }
 
-/// Dropping a server gives its database to the next one, and its port, though requests are under way.
+/// Dropping a server releases its database and its port, even if requests are running.
 #[tokio::test]
 async fn a_drop_stops_everything() {
     let directory = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ async fn a_drop_stops_everything() {
     while tokio::net::TcpListener::bind(address).await.is_err() {
         tokio::task::yield_now().await;
     }
-    // The database is refused for as long as the first server has it.
+    // The database is refused as long as the first server has it.
     let server = loop {
         match builder.clone().start().await {
             Ok(server) => break server,
@@ -118,7 +118,7 @@ async fn observed() -> (Server, Weak<dyn Backend>) {
     (start.await.unwrap(), observer)
 }
 
-/// Though a client of it is still there.
+/// Even if a client of it still exists.
 #[tokio::test]
 async fn nothing_of_a_server_stays_in_memory() {
     let (server, store) = observed().await;
@@ -131,7 +131,7 @@ async fn nothing_of_a_server_stays_in_memory() {
     let api = config_maps(&server);
     let watch = api.watch(&WatchParams::default(), "0").await.unwrap();
     drop(server);
-    // The answer itself is the client's.
+    // The client owns the answer itself.
     drop(watch);
     while store.strong_count() > 0 {
         tokio::task::yield_now().await;

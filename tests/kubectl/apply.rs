@@ -2,7 +2,7 @@
 
 use crate::tool::Kubectl;
 
-/// The Deployment of `web.yaml`, with another image and number of replicas.
+/// The Deployment of `web.yaml` with another image and number of replicas.
 fn web(image: &str, replicas: u32) -> String {
     include_str!("web.yaml")
         .replace("nginx:1", image)
@@ -18,7 +18,7 @@ pub async fn applies(kubectl: &Kubectl) {
     assert_eq!(kubectl.run("apply -f web.yaml").await, "deployment.apps/web unchanged\n");
     assert_eq!(kubectl.run_with("apply -f -", &web("nginx:2", 3)).await, "deployment.apps/web configured\n");
     assert_eq!(field(kubectl, ".spec.template.spec.containers[*].image").await, "nginx:2");
-    // What somebody else added stays, what is no longer applied goes.
+    // Fields that others added stay; fields that are not applied any more go.
     kubectl.run("label deployment web team=red").await;
     let less = web("nginx:2", 3).replace(", tier: front", "");
     assert_eq!(kubectl.run_with("apply -f -", &less).await, "deployment.apps/web configured\n");
@@ -57,7 +57,7 @@ pub async fn moves_to_the_server(kubectl: &Kubectl) {
     assert!(applied.success, "{}", applied.stderr);
     assert_eq!(field(kubectl, ".spec.template.spec.containers[*].image").await, "nginx:2");
     let managers = kubectl.run("get deployment web -o jsonpath={.metadata.managedFields[*].manager}").await;
-    // The annotation has a manager of its own; that of client-side apply is gone.
+    // The annotation has a manager of its own; the manager of client-side apply is gone.
     assert_eq!(managers, "kubectl-last-applied kubectl");
     let less = web("nginx:2", 2).replace(", tier: front", "");
     kubectl.run_with("apply --server-side -f -", &less).await;

@@ -1,10 +1,10 @@
-//! Nodes and what runs on them, certificates, and what there is to know of every kind.
+//! Nodes and what runs on them, certificates, and the explanations of every kind.
 
 use crate::tool::Kubectl;
 
 const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
 
-/// A node, and two pods on it that end at once.
+/// A node, and two pods on it that terminate at once.
 async fn node_with_pods(kubectl: &Kubectl) {
     kubectl.run_with("create -f -", NODE).await;
     for name in ["web-0", "web-1"] {
@@ -51,7 +51,7 @@ pub async fn drains(kubectl: &Kubectl) {
 pub async fn taints(kubectl: &Kubectl) {
     kubectl.run_with("create -f -", NODE).await;
     let taints = "get node n1 -o jsonpath={.spec.taints[*].key}";
-    // Nodes begin with this one.
+    // New nodes have this taint.
     let not_ready = "taint node n1 node.kubernetes.io/not-ready:NoSchedule-";
     assert_eq!(kubectl.run(not_ready).await, "node/n1 untainted\n");
     assert_eq!(kubectl.run("taint node n1 disk=slow:NoSchedule").await, "node/n1 tainted\n");
@@ -135,7 +135,7 @@ pub async fn explains_and_gets_every_kind(kubectl: &Kubectl) {
     let resources = kubectl.run("api-resources --verbs=list -o name").await;
     let mut count = 0;
     for resource in resources.lines() {
-        // With the group, kubectl takes `events.events.k8s.io` for a path of fields.
+        // With a group, kubectl would treat `events.events.k8s.io` as a path of fields.
         let plural = resource.split('.').next().expect("a plural");
         let explained = kubectl.run(&format!("explain {plural} --recursive")).await;
         assert!(explained.contains("FIELDS:\n"), "{resource}: {explained}");

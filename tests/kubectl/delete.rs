@@ -1,4 +1,4 @@
-//! `delete`, with what depends on it.
+//! `delete`, including dependents.
 
 use crate::tool::Kubectl;
 use crate::{configmap, create_configmaps};
@@ -23,11 +23,11 @@ pub async fn deletes(kubectl: &Kubectl) {
         if name != "web-0" {
             kubectl.run_with("create -f -", &pod(name)).await;
         }
-        // No node runs it, so nothing has to be stopped first.
+        // The pod runs on no node, so nothing has to be stopped first.
         assert_eq!(kubectl.run(&format!("delete pod {name} {grace} -o name")).await, format!("pod/{name}\n"));
         assert!(kubectl.fail(&format!("get pod {name}")).await.contains("(NotFound)"));
     }
-    // A namespace goes with what is in it, and kubectl waits for that.
+    // A namespace is deleted with its content, and kubectl waits for that.
     kubectl.run_with("create -n team -f -", &configmap("a", "web")).await;
     assert_eq!(kubectl.run("delete namespace team -o name").await, "namespace/team\n");
     assert_eq!(kubectl.run("get cm -A -o name").await, "configmap/settings\n");
@@ -64,7 +64,7 @@ metadata:
         assert_eq!(deleted, "configmap/owner\n");
         let owner = "jsonpath={.metadata.ownerReferences}";
         match policy {
-            // The child went first.
+            // The child was deleted first.
             "foreground" => assert!(kubectl.fail("get cm child").await.contains("(NotFound)")),
             "background" => {
                 kubectl.run("wait --for=delete cm/child --timeout=-1s").await;

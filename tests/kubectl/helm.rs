@@ -1,4 +1,4 @@
-//! helm 4, which applies on the server, with a chart of 24 kinds.
+//! helm 4, which uses server-side apply, with a chart of 24 kinds.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ const NAMESPACED: &str =
     "cm,secret,sa,limits,quota,deploy,sts,ds,job,cronjob,hpa,pdb,svc,ing,netpol,role,rolebinding,pvc";
 const CLUSTER: &str = "ingressclass,clusterrole,clusterrolebinding,priorityclass,sc,pv";
 
-/// helm 4 of `target/tools`, where `tests/tools/get-helm` puts it.
+/// helm 4 in `target/tools`, where `tests/tools/get-helm` installs it.
 async fn program() -> PathBuf {
     let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tools");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/get-helm");
@@ -42,7 +42,7 @@ async fn installs_upgrades_rolls_back_and_uninstalls() {
     assert_eq!(managers, "helm");
     assert_eq!(value("deploy shop", ".metadata.managedFields[0].operation").await, "Apply");
 
-    // What others own is theirs still.
+    // Fields of other managers stay.
     kubectl.run("label deployment shop team=red").await;
     let upgraded = helm(&format!("upgrade shop {CHART} --set image=nginx:2,color=red,extra=false")).await;
     assert!(upgraded.contains("REVISION: 2"), "{upgraded}");
@@ -59,14 +59,14 @@ async fn installs_upgrades_rolls_back_and_uninstalls() {
     let history = helm("history shop -o json").await;
     assert_eq!(history.matches("\"revision\"").count(), 3, "{history}");
 
-    // Somebody else's field is a conflict, unless helm is told to take it.
+    // A field of another manager is a conflict, unless helm is told to take it.
     kubectl.run("set image deployment/shop web=nginx:9").await;
     let refused = kubectl.fail_program(&program, &format!("upgrade shop {CHART} --set image=nginx:3")).await;
     assert!(refused.contains("conflict"), "{refused}");
     helm(&format!("upgrade shop {CHART} --set image=nginx:3 --force-conflicts")).await;
     assert_eq!(value("deploy shop", image).await, "nginx:3");
 
-    // What kube-controller-manager does to storage that nobody uses any more.
+    // What kube-controller-manager does to unused storage.
     for kind in ["pv", "pvc"] {
         let patch = r#"{"metadata":{"finalizers":null}}"#;
         kubectl.run(&format!("patch {kind} shop --type=merge -p '{patch}'")).await;

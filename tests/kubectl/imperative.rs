@@ -1,4 +1,4 @@
-//! What kubectl sends in protobuf, as it knows the kinds itself.
+//! Commands for which kubectl knows the kinds, and therefore sends protobuf.
 
 use crate::tool::Kubectl;
 

@@ -1,4 +1,4 @@
-//! What `get` and `describe` show, in every format.
+//! The output of `get` and `describe` in every format.
 
 use crate::tool::{Kubectl, rows};
 use crate::{configmap, create_configmaps};
@@ -98,7 +98,7 @@ Events:  <none>"
         let text = kubectl.run(&format!("describe {object}")).await;
         assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
     }
-    // It asks for the events of this very object.
+    // kubectl requests the events of this very object.
     let uid = kubectl.run("get cm a -o jsonpath={.metadata.uid}").await;
     let event = r#"{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a.1"}, "type": "Warning",
         "reason": "Faded", "message": "too much sun", "source": {"component": "sky"},

@@ -1,4 +1,4 @@
-//! What kubectl asks about the server itself, and the server through `proxy`.
+//! Commands about the server itself, and the server through `proxy`.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

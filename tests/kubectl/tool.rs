@@ -1,4 +1,4 @@
-//! A real kubectl beside a server of its own.
+//! A real kubectl with a server of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ pub struct Kubectl {
     installation: Installation,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub success: bool,
@@ -34,7 +34,7 @@ impl Kubectl {
         Self { program, installation, _server }
     }
 
-    /// The flags for somebody who may do nothing.
+    /// The flags for a user who may do nothing.
     pub fn as_jane(&self) -> String {
         let (port, dir) = (self.installation.port(), self.installation.dir().display());
         format!(
@@ -43,26 +43,26 @@ impl Kubectl {
         )
     }
 
-    /// What a command prints that has to succeed.
+    /// The output of a command, which must succeed.
     pub async fn run(&self, line: &str) -> String {
         self.run_with(line, "").await
     }
 
-    /// The same, with something to read.
+    /// Like [`Kubectl::run`], with an input.
     pub async fn run_with(&self, line: &str, stdin: &str) -> String {
         let ended = self.end_of(line, stdin).await;
         assert!(ended.success, "kubectl {line}: {}", ended.stderr);
         ended.stdout
     }
 
-    /// What a command complains about that has to fail.
+    /// The error output of a command, which must fail.
     pub async fn fail(&self, line: &str) -> String {
         let ended = self.end_of(line, "").await;
         assert!(!ended.success, "kubectl {line}: {}", ended.stdout);
         ended.stderr
     }
 
-    /// As [`Kubectl::run`], of another program that finds its server where kubectl does.
+    /// Like [`Kubectl::run`], for another program that finds its server like kubectl.
     pub async fn run_program(&self, program: &Path, line: &str) -> String {
         let output = self.command_of(program, line).output().await.expect("run it");
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -70,7 +70,7 @@ impl Kubectl {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// As [`Kubectl::fail`], of another program.
+    /// Like [`Kubectl::fail`], for another program.
     pub async fn fail_program(&self, program: &Path, line: &str) -> String {
         let output = self.command_of(program, line).output().await.expect("run it");
         let stdout = String::from_utf8_lossy(&output.stdout);
@@ -78,7 +78,7 @@ impl Kubectl {
         String::from_utf8(output.stderr).expect("UTF-8")
     }
 
-    /// As [`Kubectl::run`], with a variable of the environment.
+    /// Like [`Kubectl::run`], with an environment variable.
     pub async fn run_in(&self, variable: &str, value: &str, line: &str) -> String {
         let mut command = self.command(line);
         let output = command.env(variable, value).output().await.expect("run kubectl");
@@ -96,19 +96,19 @@ impl Kubectl {
         Ended { success: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// A command that goes on: what it prints, line by line. Killed when dropped.
+    /// Starts a command that keeps running, and reads its output line by line. Killed when it is dropped.
     pub async fn keep_running(&self, line: &str) -> Running {
         let mut child = self.spawn(line).await;
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         Running { lines, _child: child }
     }
 
-    /// The rows of a table, cells apart, without ages.
+    /// The cells of a table, without ages.
     pub async fn table(&self, line: &str) -> Vec<Vec<String>> {
         rows(&self.run(line).await)
     }
 
-    /// Words are split at blanks, but for what stands between single quotes.
+    /// Words are separated by blanks, except within single quotes.
     fn command(&self, line: &str) -> Command {
         self.command_of(&self.program, line)
     }
@@ -165,7 +165,7 @@ pub fn rows(table: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// kubectl 1.`minor` of this machine, or one that `tests/tools/get-kubectl` fetches.
+/// kubectl 1.`minor` of this machine, otherwise one that `tests/tools/get-kubectl` downloads.
 async fn program(minor: u32) -> PathBuf {
     let installed = PathBuf::from("/usr/bin/kubectl");
     if let Ok(output) = Command::new(&installed).args(["version", "--client"]).output().await {

@@ -11,7 +11,7 @@ pub async fn watches(kubectl: &Kubectl) {
     let mut only_a =
         kubectl.keep_running(&format!("get cm -w --field-selector metadata.name=a {columns}")).await;
     let mut table = kubectl.keep_running("get cm -w").await;
-    // Each has told what is there, and only then anything changes.
+    // Each has printed the present state before anything changes.
     assert_eq!(rows(&all.line().await), rows("ADDED  a  blue"));
     assert_eq!(rows(&only_a.line().await), rows("a  blue"));
     assert!(table.line().await.starts_with("NAME "));

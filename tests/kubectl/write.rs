@@ -60,14 +60,14 @@ pub async fn creates_and_deletes_many_kinds(kubectl: &Kubectl) {
              fast  example.com/fast  Delete         Immediate          false"
         )
     );
-    // What kube-controller-manager does to storage that nobody uses any more.
+    // What kube-controller-manager does to unused storage.
     kubectl.run(r#"patch pvc disk --type=merge -p '{"metadata":{"finalizers":null}}'"#).await;
     let deleted = kubectl.run("delete -f kinds.yaml").await;
     assert_eq!(deleted.lines().count(), objects.len());
     for (line, (kind, _, name)) in deleted.lines().zip(objects) {
         assert!(line.starts_with(&format!(r#"{kind} "{name}" deleted"#)), "{line}");
     }
-    // kubectl has waited for each to be gone.
+    // kubectl has waited until each was gone.
     assert_eq!(kubectl.fail("get -f kinds.yaml").await.lines().count(), objects.len());
 }
 
@@ -145,7 +145,7 @@ pub async fn patches(kubectl: &Kubectl) {
     assert_eq!(kubectl.run(&merge(r#"{"data": {"color": null, "shape": "round"}}"#)).await, patched);
     let unchanged = merge(r#"{"data": {"shape": "round"}}"#);
     assert_eq!(kubectl.run(&unchanged).await, "configmap/a patched (no change)\n");
-    // It does not say that it is one.
+    // The output does not say that it is a dry run.
     let dry_run = format!("{} --dry-run=server", merge(r#"{"data": null}"#));
     assert_eq!(kubectl.run(&dry_run).await, patched);
     assert_eq!(kubectl.run("get cm a -o jsonpath={.data}").await, r#"{"shape":"round","size":"xl"}"#);

@@ -16,16 +16,17 @@ use crate::support::process::{Installation, Process};
 use crate::support::rest::{Client, revision};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// Enough for several times the log's length, 100 KB each.
+/// Enough objects of 100 KB for several times the log's length.
 const MANY: usize = 400;
 
-/// Makes system calls of a process fail while it is there.
+/// Makes system calls of a process fail while it is attached.
 struct Tracer {
     child: Child,
 }
 
 impl Tracer {
-    /// `fault` is what strace's `--inject` takes; `path` limits it to one file. `None` where processes may not be traced.
+    /// `fault` is the argument of strace's `--inject`; `path` limits it to one file. `None` if tracing is not
+    /// permitted.
     async fn attach(server: &Process, fault: &str, path: Option<&Path>) -> Option<Self> {
         let program = optional::program("get-strace", "a disk that fails").await?;
         let mut command = Command::new(program);
@@ -39,14 +40,14 @@ impl Tracer {
         loop {
             let line = lines.next_line().await.expect("read").expect("strace goes on");
             if line.contains("attached") {
-                // Whatever else it says is of no interest, but it must not wait for a reader.
+                // Further output is ignored, but must be read, since strace would block otherwise.
                 tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
                 return Some(Self { child });
             }
         }
     }
 
-    /// Lets the process go on by itself.
+    /// Detaches from the process.
     async fn detach(mut self) {
         let id = self.child.id().expect("it runs").to_string();
         assert!(Command::new("kill").args(["-s", "TERM", &id]).status().await.expect("run kill").success());
@@ -58,7 +59,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
-/// 100 KB that nothing can be made shorter of.
+/// A ConfigMap of 100 KB that cannot be compressed.
 fn large_map(name: &str, random: &mut StdRng) -> Value {
     let mut map = map(name);
     let text: String = (0..100_000).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
@@ -77,7 +78,7 @@ async fn exists(client: &Client, name: &str) -> bool {
     client.get(&format!("{MAPS}/{name}")).await.expect("an answer").status == 200
 }
 
-/// How often the database has this name, without its log.
+/// How many rows with this name the database file contains without its log.
 async fn in_the_file_alone(installation: &Installation, name: &str) -> i64 {
     let copy = installation.dir().join("copy.db");
     std::fs::copy(installation.dir().join("state.db"), &copy).expect("copy");
@@ -114,14 +115,14 @@ async fn a_sync_of_the_log_that_fails_ends_the_server() {
     for n in 0..20 {
         assert!(exists(&client, &format!("answered-{n}")).await, "{n}");
     }
-    // The page cache still has it, so it may be there; but then for good.
+    // The page cache still has it, so the object may exist; but then permanently.
     if exists(&client, "doubtful").await {
         assert_eq!(in_the_file_alone(&installation, "doubtful").await, 1);
     }
     create(&client, &map("later")).await.expect("created");
 }
 
-/// SQLite syncs by itself when the log is moved into the file.
+/// SQLite itself syncs when the log is moved into the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sync_of_the_database_that_fails_ends_the_server() {
     let installation = Installation::sqlite().without_heartbeats();
@@ -166,7 +167,7 @@ async fn a_full_disk_is_survived() {
     assert!(!server.log().contains("the database has failed"), "{}", server.log());
 }
 
-/// There is room in the log, and none in the file that it is to be moved into.
+/// There is space for the log, but not in the file into which it should be moved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_cannot_be_moved_for_want_of_space_waits() {
     let installation = Installation::sqlite().without_heartbeats();

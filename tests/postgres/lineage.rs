@@ -24,7 +24,7 @@ async fn try_to_write(backend: &dyn Backend, resource: ResourceId, name: &str) -
     backend.commit(&[create(&Key::new(resource, "ns", name), 1)], Revision(0)).await
 }
 
-/// However often that takes: connections to a database that is gone are given up one by one.
+/// Writes, however often that fails: connections to a database that is gone are given up one by one.
 async fn write(backend: &dyn Backend, resource: ResourceId, name: &str) -> Revision {
     loop {
         match try_to_write(backend, resource, name).await {
@@ -58,7 +58,7 @@ async fn an_old_primary_that_comes_back_is_refused() {
     let second = write(&*backend, resource, "second").await;
     assert!(second.0 > first.0 + SAFETY_GAP, "{second:?}");
 
-    // Both run, and a proxy points to the wrong one.
+    // Both databases run, and a proxy leads to the wrong one.
     proxy.retarget(old.target());
     let untouched = old.number(REVISION).await;
     let refused = loop {
@@ -75,7 +75,7 @@ async fn an_old_primary_that_comes_back_is_refused() {
     assert_eq!(old.number(REVISION).await, untouched, "its clock is not lifted either");
     mark.save().expect("save");
 
-    // A server that starts knows it by its mark.
+    // A server that starts recognizes it by its mark.
     let mark = Arc::new(HighWaterMark::load(directory.path().join("mark")));
     match open(&url_through(&proxy)).await.hold_to(&mark).await {
         Err(OpenError::Refused { reason, .. }) => assert!(reason.contains("an old primary"), "{reason}"),
@@ -84,7 +84,7 @@ async fn an_old_primary_that_comes_back_is_refused() {
     proxy.retarget(new.target());
     assert_eq!(write(&*backend, resource, "third").await.0, second.0 + 1, "and all is well there");
 
-    // Unless the operator says so; then no revision is given out twice.
+    // The operator can accept it; then no revision is used twice.
     proxy.retarget(old.target());
     let restored = Address { accepted: Some(id), ..url_through(&proxy).into() };
     let restored = Postgres::open(restored).await.expect("open");
@@ -92,7 +92,7 @@ async fn an_old_primary_that_comes_back_is_refused() {
     restored.hold_to(&mark).await.expect("accepted");
     let next = pass(&restored, create(&Key::new(resource, "ns", "next"), 1)).await;
     assert!(next.0 > second.0 + 1 + SAFETY_GAP, "{next:?}");
-    // The next start needs no word.
+    // The next start needs no confirmation.
     open(&url_through(&proxy)).await.hold_to(&mark).await.expect("known by now");
     assert_eq!(old.number(REVISION).await, next.0 as i64, "and moves nothing");
 }
@@ -117,7 +117,7 @@ async fn a_snapshot_that_is_started_is_noticed_and_a_crash_is_not_taken_for_one(
         assert_eq!(next.0, newest.0 + 1, "a crash loses nothing");
         newest = next;
     }
-    // What was written last need not have been seen: the log before it was.
+    // The newest write need not have been seen: the log position before it was.
     cluster.stop().await;
     cluster.set_back(snapshot).await;
     cluster.start().await;
@@ -128,7 +128,7 @@ async fn a_snapshot_that_is_started_is_noticed_and_a_crash_is_not_taken_for_one(
     assert_eq!(write(&*other, resource, "g").await.0, next.0 + 2, "for everybody");
 }
 
-/// As a dump does that is restored elsewhere, where no server has been yet.
+/// As after a dump was restored on another cluster, where no server has been yet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_from_another_cluster_moves_the_clock() {
     let cluster = Cluster::create().await;
@@ -144,7 +144,7 @@ async fn a_row_from_another_cluster_moves_the_clock() {
     assert!(write(&*backend, resource, "c").await.0 > before.0 + 1 + SAFETY_GAP);
 }
 
-/// The backend of a COMMIT that waits for a standby is ended: its rows are there, and on no standby.
+/// The backend of a COMMIT that waits for a standby is ended: its rows are visible, but on no standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_found_out_is_on_the_standby_before_it_is_answered() {
     const WAITS: &str = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'";

@@ -1,4 +1,4 @@
-//! What sessions rely on, and what stays behind when work is given up.
+//! The settings of sessions, and what remains after work is given up.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::object::{create, pass, resource};
 use crate::support::postgres;
 use crate::support::proxy::Proxy;
 
-/// Whatever the role says of these, sessions have the values here.
+/// Whatever the role's defaults are, sessions have these values.
 const SETTINGS: [(&str, &str, &str); 12] = [
     ("synchronous_commit", "local", "on"),
     ("statement_timeout", "'1h'", "0"),
@@ -33,7 +33,7 @@ const SETTINGS: [(&str, &str, &str); 12] = [
 async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
     let database = Database::postgres().await;
     let Database::Postgres(schema) = &database else { unreachable!("made above") };
-    // Weaker than `on` in more than one way.
+    // All values that are weaker than `on`, and one that is stronger.
     for durability in ["off", "local", "remote_write", "remote_apply"] {
         for (name, theirs, _) in SETTINGS.iter().filter(|(_, theirs, _)| !theirs.is_empty()) {
             let theirs = if *name == "synchronous_commit" { durability } else { theirs };
@@ -45,7 +45,7 @@ async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
         }
         let backend = database.open().await;
         let resource = resource(&*backend, "things").await;
-        // As the database sees them, in the middle of a batch.
+        // Read in the database during a batch.
         let names: Vec<_> = SETTINGS.iter().map(|(name, ..)| format!("'{name}'")).collect();
         postgres::execute(
             &postgres::cluster(),
@@ -74,7 +74,7 @@ async fn sessions_do_not_depend_on_the_defaults_of_their_role() {
     }
 }
 
-/// Asked by the administrator, to whom the role's defaults do not apply.
+/// Queried by the administrator, to whom the role's defaults do not apply.
 async fn number(query: &str) -> i64 {
     let mut connection = postgres::connect(&postgres::cluster()).await;
     sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut connection).await.expect("query")
@@ -84,7 +84,7 @@ async fn try_to_write(backend: &dyn Backend, resource: ResourceId, name: &str) -
     backend.commit(&[create(&Key::new(resource, "ns", name), 1)], Revision(0)).await.map(drop)
 }
 
-/// Backends end, though what they do or wait for goes on.
+/// Waits until backends have ended whose work was given up.
 async fn none_left(database: &Database, count: &str) {
     let ended = async {
         while database.number(count).await > 0 {
@@ -94,7 +94,7 @@ async fn none_left(database: &Database, count: &str) {
     tokio::time::timeout(PATIENCE, ended).await.expect("backends that nobody waits for are ended");
 }
 
-/// Somebody holds the clock's row for longer than anybody waits.
+/// Another session holds the clock's row for longer than any server waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_is_held_leaves_no_backends_behind() {
     const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity \
@@ -116,16 +116,16 @@ async fn a_lock_that_is_held_leaves_no_backends_behind() {
         for error in [one.err(), two.err(), three.err()] {
             assert!(matches!(error, Some(Error::Unavailable(_))), "{error:?}");
         }
-        // A wait for the row may be two waits, for its queue and for its lock: then the server is the first to give up.
+        // Waiting for the row may be two waits, for the queue and for the lock: then the server gives up first.
         none_left(&database, WAITING).await;
-        // Six, four and one of the store's, who asks, and who holds the lock.
+        // Six, four and one of the store's, the one that asks, and the one that holds the lock.
         assert!(database.number(ALL).await <= 13);
     }
     transaction.rollback().await.expect("rollback");
     try_to_write(&*backend, resource, "one").await.expect("all is well");
 }
 
-/// The database is at work and the link is lost, so nothing tells it that nobody waits any more.
+/// The database is busy when the link is lost, so nothing tells it that the result is not needed any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_is_given_up_is_ended_in_the_database() {
     const AT_WORK: &str = "SELECT COUNT(*) FROM pg_stat_activity \
@@ -158,7 +158,7 @@ async fn work_that_is_given_up_is_ended_in_the_database() {
     try_to_write(&*backend, resource, "stuck").await.expect("all is well");
 }
 
-/// What is logged, line by line.
+/// The log, line by line.
 #[derive(Clone, Default)]
 struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
@@ -173,7 +173,7 @@ impl std::io::Write for Log {
     }
 }
 
-/// On one thread, which is the one whose log is looked at. `./test` runs PostgreSQL without fsync.
+/// On a single thread, whose log is captured. `./test` runs PostgreSQL without fsync.
 #[tokio::test]
 async fn settings_that_endanger_data_are_named_at_the_start() {
     let database = Database::postgres().await;

@@ -1,4 +1,4 @@
-//! `sslmode` against clusters with and without TLS, and passwords that nobody else gets to see.
+//! `sslmode` against clusters with and without TLS, and passwords that must stay secret.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ fn client_certificate(authority: &Authority, user: &str) -> (String, String) {
     (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
 }
 
-/// A cluster whose certificate names `db.test`, and that takes nothing but TLS from the network: from `scram` with a
-/// password, from `certain` with a certificate.
+/// A cluster whose certificate names `db.test`. On the network it accepts only TLS: user `scram` with a password, user
+/// `certain` with a certificate.
 async fn tls_cluster(certificate: &str, key: &str, client_roots: &str) -> Cluster {
     let hba = "local all all trust\n\
         hostssl all scram 127.0.0.1/32 scram-sha-256\n\
@@ -79,13 +79,13 @@ impl Files {
     }
 }
 
-/// The cluster under a name, as `scram` with its password.
+/// A URL for the cluster under this name, for user `scram` with its password.
 fn url(cluster: &Cluster, name: &str, query: &str) -> String {
     let port = cluster.port();
     format!("postgres://scram:{PASSWORD}@{name}:{port}/postgres?hostaddr=127.0.0.1&{query}")
 }
 
-/// Opens the store, does something with it, and tells whether the database saw TLS.
+/// Opens the store, uses it, and returns whether the database saw TLS.
 async fn over_tls(cluster: &Cluster, url: &str) -> bool {
     let store = Postgres::open(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
     store.clock().await.expect("a clock");
@@ -103,7 +103,7 @@ async fn over_tls(cluster: &Cluster, url: &str) -> bool {
     secured > 0
 }
 
-/// What the operator is told instead; never the password.
+/// The error message for the operator, which never contains the password.
 async fn refused(address: impl Into<Address>) -> String {
     let error = Postgres::open(address).await.err().expect("it must not open");
     let text = error.to_string();
@@ -126,7 +126,7 @@ async fn sslmode_is_what_libpq_means_by_it() {
         ("other.test", root("verify-ca", &right)),
         ("other.test", root("require", &right)),
         ("other.test", "sslmode=require".to_owned()),
-        // The server takes nothing else, so this is found out.
+        // The server accepts only TLS, so plain text would fail.
         ("other.test", String::new()),
         ("other.test", "sslmode=prefer".to_owned()),
     ] {
@@ -169,7 +169,7 @@ async fn a_certificate_can_stand_for_a_password() {
     );
 }
 
-/// As `openssl req -x509` makes them: an authority that is its own server.
+/// Made like `openssl req -x509` does: an authority that is also the server's certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_self_signed_certificate_is_its_own_root() {
     let mut params = CertificateParams::new(["db.test".to_owned()]).unwrap();
@@ -185,7 +185,7 @@ async fn a_self_signed_certificate_is_its_own_root() {
     assert!(text.contains("not valid for name"), "{text}");
 }
 
-/// 0.0.0.0 leads to this host, and a program cannot know that.
+/// 0.0.0.0 leads to this host, but a program cannot know that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_tls_is_no_server_for_other_hosts() {
     let cluster = Cluster::listening(&[]).await;
@@ -212,7 +212,7 @@ async fn a_server_without_tls_is_no_server_for_other_hosts() {
     }
 }
 
-/// What the system trusts counts only where it is asked for; `SSL_CERT_FILE` stands for the system's store here.
+/// The system's authorities count only if the URL asks for them; `SSL_CERT_FILE` replaces the system's store here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_system_s_authorities_count_only_where_they_are_asked_for() {
     let (public, own) = (authority("one"), authority("another"));
@@ -220,7 +220,7 @@ async fn the_system_s_authorities_count_only_where_they_are_asked_for() {
     let cluster = tls_cluster(&certificate, &key, &own.pem()).await;
     let files = Files::new();
     let (system, root) = (files.write("system.crt", &public.pem()), files.write("own.crt", &own.pem()));
-    // So that there is something to show the status of.
+    // Creates the tables whose status is shown.
     let through_socket = format!("{}?user=scram&options=-csearch_path%3Dscram", cluster.url());
     Postgres::open(&through_socket).await.expect("open").close().await;
     let status = async |query: String| {

@@ -1,4 +1,4 @@
-//! Giving up history, and the rows that go with it.
+//! Compaction: giving up history, and removing its rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub async fn removes_what_is_dead_and_nothing_else(database: &Database) {
     let resource = resource(&*backend, "things").await;
     let key = |n: u64| Key::new(resource, "ns", &format!("{n:02}"));
     for n in 0..10 {
-        // Object n: n updates; every third is deleted, every sixth of them is there again.
+        // Object n has n updates; every third one is deleted, and of these every sixth exists again.
         let mut version = pass(&*backend, create(&key(n), 0)).await;
         for update_number in 1..=n {
             version = pass(&*backend, update(&key(n), version, update_number)).await;
@@ -80,7 +80,7 @@ pub async fn removes_what_is_dead_and_nothing_else(database: &Database) {
     assert_eq!(list(&*backend, &Scan::all(resource), end).await.expect("list"), live);
     backend.reclaim().await.expect("reclaim");
 
-    // What was live before a compaction dies in a later one like anything else.
+    // Rows that were live at one compaction are removed by a later one.
     for (_, name, version, _) in live {
         pass(&*backend, delete(&Key::new(resource, "ns", &name), Revision(version))).await;
     }
@@ -108,7 +108,7 @@ pub async fn never_goes_back_or_ahead_of_the_clock(database: &Database) {
     assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), 5);
 }
 
-/// Every write of the load passes, and what is live at the end is exactly what the writers left.
+/// Every write of the load passes, and at the end exactly those objects are live that the writers left.
 pub async fn sweeps_while_writes_go_on(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
@@ -127,7 +127,7 @@ pub async fn sweeps_while_writes_go_on(database: &Database) {
     assert_eq!(database.rows(Table::Changes).await, 0);
 }
 
-/// Creates 8 objects, updates each in 40 batches, deletes every other one.
+/// Creates 8 objects, updates each in 40 batches, and deletes every other one.
 async fn churn(backend: Arc<dyn Backend>, resource: rowplane::storage::ResourceId) -> Vec<String> {
     let keys: Vec<Key> = (0..8).map(|n| Key::new(resource, "ns", &format!("{n}"))).collect();
     let commit = async |batch: Vec<Mutation>| {
@@ -166,7 +166,7 @@ pub async fn runs_by_itself(database: &Database) {
     assert_eq!(names(&*backend, &Scan::all(resource), version).await, ["ns/a"]);
 }
 
-/// PostgreSQL: how many statements a pass takes is noted by the database, and that none of them waits for the disk.
+/// PostgreSQL: the database records how many statements a pass takes, and that none of them waits for the disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_backlog_is_removed_without_waiting_for_the_disk() {
     let database = Database::postgres().await;
@@ -189,7 +189,7 @@ async fn a_long_backlog_is_removed_without_waiting_for_the_disk() {
     let compactor = tokio::spawn(compact_regularly(backend.clone(), config, Arc::default()));
     while backend.oldest_change().await.expect("readable").is_some() {}
     compactor.abort();
-    // 500 at a time would be 50, and then one that finds nothing.
+    // With 500 changes at a time there would be 50 slices, and one more that finds nothing.
     let slices = database.number("SELECT COUNT(*) FROM slices").await;
     assert!((1..=26).contains(&slices), "{slices} slices");
     assert_eq!(database.number("SELECT COUNT(*) FROM slices WHERE setting <> 'off'").await, 0);

@@ -39,7 +39,7 @@ pub async fn tells_every_write_with_its_values(database: &Database) {
     assert_eq!(told(feed(&*backend, second, None, 1000).await), expected[2..]);
 }
 
-/// `through` says how far a piece is complete: to its last row if it is full, to the clock if not.
+/// `through` tells up to which revision a piece is complete: to its last row if it is full, otherwise to the clock.
 pub async fn comes_in_pieces(database: &Database) {
     let backend = database.open().await;
     let things = resource(&*backend, "things").await;

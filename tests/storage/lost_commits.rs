@@ -1,4 +1,4 @@
-//! A database that comes back older than it was.
+//! A database that comes back in an older state.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rowplane::storage::{Error, HighWaterMark, Key, SAFETY_GAP, Scan, Store, Writ
 use crate::support::database::Database;
 use crate::support::object::{create, names, pass, resource};
 
-/// Takes the newest write back, as a restored backup would.
+/// Reverts the newest write, as restoring a backup would.
 const LOSE_ONE: &str = "DELETE FROM objects WHERE resource_version = (SELECT revision FROM clock); \
                         DELETE FROM changes WHERE resource_version = (SELECT revision FROM clock); \
                         UPDATE clock SET revision = revision - 1";
@@ -47,7 +47,7 @@ pub async fn the_store_jumps_over_lost_commits(database: &Database) {
     mark.save().expect("save");
     database.execute(LOSE_ONE).await;
 
-    // A server that starts anew knows of the loss by its mark alone.
+    // A server that starts again knows of the loss only by its mark.
     let mark = Arc::new(HighWaterMark::load(path));
     assert_eq!(mark.get(), lost);
     let store = Store::start(backend.clone(), None, mark.clone(), &Runtime::default());

@@ -1,4 +1,4 @@
-//! Opening a database: what is refused with a clear error.
+//! Opening a database, and refusing it with a clear error.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -61,13 +61,13 @@ async fn a_file_in_use_is_refused() {
     database.open().await;
 }
 
-/// SQLite names a log after the file that a symbolic link stands for, and so does everything else.
+/// SQLite names a log after the file to which a symbolic link leads, and so do we.
 #[tokio::test]
 async fn a_database_behind_a_symbolic_link_is_the_one_it_stands_for() {
     let (database, links) = (Database::sqlite(), tempfile::tempdir().expect("a directory"));
     let link = links.path().join("link.db");
     std::os::unix::fs::symlink(database.file(), &link).expect("a link");
-    // As a copy that was once made of a database by that name may have left.
+    // Such a file may remain from a database of that name.
     let stray = links.path().join("link.db-wal");
     std::fs::write(&stray, "not this one").expect("write");
     let backend: Arc<dyn Backend> = Arc::new(Sqlite::open(&link).await.expect("open"));
@@ -87,7 +87,7 @@ async fn a_database_behind_a_symbolic_link_is_the_one_it_stands_for() {
     assert_eq!(database.open().await.clock().await.expect("clock").revision, revision);
 }
 
-/// A symbolic link to where no file is yet.
+/// A symbolic link to a file that does not exist yet.
 #[tokio::test]
 async fn a_database_is_made_where_a_link_points() {
     let (database, links) = (Database::sqlite(), tempfile::tempdir().expect("a directory"));
@@ -116,7 +116,7 @@ async fn a_database_with_two_names_is_refused() {
     database.open().await;
 }
 
-/// Whoever made the directory, and whatever an earlier release left.
+/// Whoever created the directory, and whatever modes an earlier release used.
 #[tokio::test]
 async fn nobody_else_may_read_the_files() {
     let database = Database::sqlite();
@@ -126,7 +126,7 @@ async fn nobody_else_may_read_the_files() {
     set(&directory, 0o755);
     for earlier in [false, true] {
         if earlier {
-            // SQLite makes the others like the database.
+            // SQLite gives the other files the mode of the database.
             for file in std::fs::read_dir(&directory).expect("a directory") {
                 set(&file.expect("a file").path(), 0o644);
             }
@@ -146,7 +146,7 @@ async fn nobody_else_may_read_the_files() {
     }
 }
 
-/// Another program's file keeps its mode.
+/// The file of another program keeps its mode.
 #[tokio::test]
 async fn what_is_not_ours_is_left_as_it_is() {
     let database = Database::sqlite();

@@ -30,7 +30,7 @@ pub async fn lists_at_every_past_revision(database: &Database) {
     }
 }
 
-/// What a cache is loaded by says what lists say: first the revisions, in the order of lists, then their rows.
+/// Loading a cache yields the same as lists: first the revisions, in the order of lists, then their rows.
 pub async fn what_is_live_is_read_by_revision(database: &Database) {
     let backend = database.open().await;
     let things = resource(&*backend, "things").await;
@@ -46,7 +46,7 @@ pub async fn what_is_live_is_read_by_revision(database: &Database) {
         rows.sort_unstable();
         assert_eq!(rows, expected, "{at}");
     }
-    // Once something has been swept it is missing, and nobody is told that it is live.
+    // A row that was swept is missing, and is not reported as live.
     let (first, end) = (history[0].0, history[history.len() - 1].0);
     let all = backend.live_revisions(&[things, others], end).await.expect("revisions").concat();
     backend.compact(end).await.expect("compact");
@@ -73,7 +73,7 @@ async fn rows_of(backend: &dyn Backend, revisions: Vec<Revision>) -> Vec<Item> {
 
 type State = BTreeMap<(String, String), (u64, u64)>;
 
-/// Creates, updates, deletes and creates again; the states after every write, by a model.
+/// Creates, updates, deletes and creates again. Returns the states after each write, from a model.
 async fn write_history(
     backend: &dyn Backend,
     things: ResourceId,
@@ -99,7 +99,7 @@ async fn write_history(
             state.insert(at, (revision.0, n));
         }
         history.push((revision, state.clone()));
-        // Another resource's rows under the same names are never seen.
+        // Rows of another resource with the same names are never returned.
         let foreign: Mutation = create(&Key::new(others, namespace, &format!("{name}-{n}")), 0);
         history.push((pass(backend, foreign).await, state.clone()));
     }
@@ -133,7 +133,7 @@ fn expected(state: &State, scan: &Scan) -> Vec<Item> {
         .collect()
 }
 
-/// `-` sorts before letters and digits and before the end of `a/…`'s namespace: (a, z) before (a-b, a).
+/// `-` sorts before letters, digits and the separator behind a namespace: (a, z) comes before (a-b, a).
 pub async fn lists_are_in_the_order_of_bytes(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;
@@ -166,7 +166,7 @@ pub async fn the_future_is_refused(database: &Database) {
     assert!(refused(&error), "{error}");
 }
 
-/// What is written, compacted and swept while a list is being read does not show in it.
+/// Writes, compactions and sweeps during a list do not show in it.
 pub async fn a_list_is_one_snapshot(database: &Database) {
     let backend = database.open().await;
     let resource = resource(&*backend, "things").await;

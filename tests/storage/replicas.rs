@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL, and a PostgreSQL that goes away.
+//! Several servers on one PostgreSQL, and a PostgreSQL that is restarted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,7 @@ async fn servers_that_start_at_once_agree_on_the_schema() {
     assert_eq!(database.number("SELECT COUNT(*) FROM _sqlx_migrations").await as usize, migrations);
 }
 
-/// Whoever writes while a batch waits for another server's transaction is in that batch.
+/// Writes that arrive while a batch waits for another server's transaction join the batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_gathers_until_it_is_its_turn() {
     const WRITES: u64 = 50;
@@ -107,7 +107,7 @@ async fn a_batch_gathers_until_it_is_its_turn() {
     }
 }
 
-/// A hint may come for nothing, so this waits until the clock shows the write; the wait ends by hints alone.
+/// A hint may come without a commit, so this waits until the clock shows the write; only hints end the wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_wakes_the_other_server() {
     let database = Database::postgres().await;
@@ -128,8 +128,7 @@ async fn a_commit_wakes_the_other_server() {
     assert!(waiter.await.expect("the waiter").0 > 1);
 }
 
-/// Connections are killed again and again under load. What was answered is there, what was refused is not, and
-/// writing goes on.
+/// Connections are killed repeatedly under load. Answered writes exist, refused ones do not, and writing continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_connections_lose_nothing_and_invent_nothing() {
     const WRITERS: u64 = 20;
@@ -144,7 +143,7 @@ async fn killed_connections_lose_nothing_and_invent_nothing() {
     let Database::Postgres(schema) = &*database else { unreachable!("made above") };
     let mut killed = 0;
     for round in 0..30 {
-        // Between two kills the load moves on, so that connections are there to kill.
+        // The load advances between two kills, so that there are connections to kill.
         let before = database.number("SELECT revision FROM clock").await;
         killed += schema.kill_connections().await;
         while database.number("SELECT revision FROM clock").await <= before + round {}
@@ -172,7 +171,8 @@ async fn killed_connections_lose_nothing_and_invent_nothing() {
     assert_eq!(names(&*backend, &Scan::all(resource), end).await.len(), present.len());
 }
 
-/// Creates objects under new names until told to stop: those that were acknowledged, and how many were refused.
+/// Creates objects under new names until it is told to stop. Returns the acknowledged ones, and the number of refused
+/// ones.
 async fn write_until(
     store: Store,
     resource: ResourceId,
@@ -196,7 +196,7 @@ async fn write_until(
     (answered, refused)
 }
 
-/// The service heals: connections that died idle are found out one by one, and then a write passes.
+/// The store recovers: idle connections that died are noticed one by one, and then a write passes.
 async fn pass_again(backend: &dyn Backend, resource: ResourceId) -> Revision {
     let write = [create(&Key::new(resource, "ns", "end"), 0)];
     loop {

@@ -32,7 +32,7 @@ pub async fn resource_ids_are_made_once_by_many(database: &Database) {
     let tasks: Vec<_> = (0..8)
         .map(|task| {
             let (backend, mut names) = (backend.clone(), names.clone());
-            // Opposite orders, so that rows are locked in opposite orders.
+            // In opposite orders, so that rows would be locked in opposite orders.
             if task % 2 == 1 {
                 names.reverse();
             }

@@ -1,4 +1,4 @@
-//! Rows in an encoding that is not the wanted one.
+//! Rows that are not in the wanted encoding.
 
 use rowplane::codec::at_rest::StorageMediaType;
 use rowplane::codec::object::Draft;

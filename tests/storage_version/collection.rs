@@ -1,4 +1,4 @@
-//! Servers that are gone are taken out of StorageVersions.
+//! Servers that are gone are removed from StorageVersions.
 
 use rowplane::api::registration::{Extent, OwnRegistration};
 use rowplane::controllers::create_system_namespaces;
@@ -18,7 +18,7 @@ on_both_databases! {
     an_object_that_cannot_be_read_names_whom_it_named,
 }
 
-/// An object with entries of these servers.
+/// A StorageVersion with entries of these servers.
 async fn create(client: &Client, name: &str, servers: &[(&str, &str)]) -> Value {
     let made = client.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
     let entry = |(id, version): &(&str, &str)| json!({"apiServerID": id, "encodingVersion": version, "decodableVersions": [version]});
@@ -51,7 +51,7 @@ async fn watch(server: &TestServer, name: &str) -> Watch {
 async fn s28_s30_entries_of_unknown_servers_go(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
-    // An expired lease is still a lease; one of another kind is none.
+    // An expired lease still counts; one without the label does not.
     lease(&server, "known", of_server()).await;
     lease(&server, "elsewhere", json!({"apiserver.kubernetes.io/identity": "other"})).await;
     create(&server, "example.com.kept", &[("known", "example.com/v1")]).await;
@@ -63,7 +63,7 @@ async fn s28_s30_entries_of_unknown_servers_go(mut setup: Setup) {
             watch.expect_named(kind, name).await;
         }
     }
-    // What the collector has been through by now was not for it to touch.
+    // The collector had the chance to change these, and must not have.
     assert_eq!(entries(&version_of(&server, "example.com.kept").await), ["known=example.com/v1"]);
     assert_eq!(entries(&version_of(&server, "core.pods").await), [format!("{}=v1", id("rowplane-0"))]);
     server.stop().await;
@@ -104,7 +104,7 @@ async fn an_empty_object_stays(mut setup: Setup) {
     server.stop().await;
 }
 
-/// Registrations and collections of the same server, at the same time and again and again: whoever registered last
+/// Registrations and collections of the same server run concurrently and repeatedly: the server that registered last
 /// has all its entries.
 async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
     let api = api_on(&setup.database).await;
@@ -125,14 +125,14 @@ async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
     }
 }
 
-/// Makes what is stored of an object unreadable, behind the server's back.
+/// Makes the stored value of an object unreadable, directly in the database.
 async fn damage(setup: &Setup, name: &str) {
     let garbage = if setup.is_sqlite() { "x'7b7b'" } else { "'\\x7b7b'" };
     setup.database.execute(&format!("UPDATE objects SET value = {garbage} WHERE name = '{name}'")).await;
 }
 
-/// A server with the StorageVersion `kept` of the server `known`, started again after this has been damaged; returns it
-/// once its collector has been at work.
+/// A server with the StorageVersion `kept`, which has an entry of the server `known`, restarted after the object of
+/// this name was damaged. Returns it once its collector has run.
 async fn with_damaged(setup: &Setup, name: &str) -> TestServer {
     let server = setup.start_empty().await;
     lease(&server, "known", of_server()).await;

@@ -1,4 +1,4 @@
-//! Rolling upgrades: what a registered server cannot read yet is not written yet.
+//! Rolling upgrades: no format is written that a registered server cannot read yet.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn data() -> Value {
     json!({"text": "again and ".repeat(400)})
 }
 
-/// Whether the newest version of a ConfigMap is shorter in the database than its text.
+/// Whether the newest version of a ConfigMap takes less space in the database than its text.
 async fn is_packed(setup: &Setup, name: &str) -> bool {
     let query = format!(
         "SELECT CAST(length(value) AS bigint) FROM objects WHERE name = '{name}' ORDER BY resource_version DESC LIMIT 1"
@@ -28,7 +28,7 @@ async fn nothing_is_packed_while_a_server_is_there_that_cannot_unpack(mut setup:
     server.create("before", data()).await;
     assert!(is_packed(&setup, "before").await);
 
-    // As a release says it that knows nothing of formats.
+    // The registration of a release that knows nothing of formats.
     setup.database.execute("INSERT INTO servers (id, incarnation) VALUES ('old', '1')").await;
     server.create("beside", data()).await;
     server.set("before", json!({"more": "m"})).await;
@@ -36,7 +36,7 @@ async fn nothing_is_packed_while_a_server_is_there_that_cannot_unpack(mut setup:
     assert_eq!(is_packed(&setup, "beside").await, !plain, "a SQLite database has one server");
     assert_eq!(is_packed(&setup, "before").await, !plain);
 
-    // A later release reads all that this one writes.
+    // A later release reads everything that this one writes.
     setup.database.execute("UPDATE servers SET value_format = 99 WHERE id = 'old'").await;
     server.create("later", data()).await;
     assert!(is_packed(&setup, "later").await);

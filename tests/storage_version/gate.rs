@@ -1,4 +1,4 @@
-//! What a server lets pass before it has registered, and what after it has lost its registration.
+//! What a server accepts before it has registered, and after it has lost its registration.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ on_both_databases! {
     a_server_that_has_lost_its_registration_writes_nothing_until_it_has_it_again,
 }
 
-/// A row that cannot be decoded, under the next revision.
+/// Inserts a row that cannot be decoded, with the next revision.
 async fn put_garbage(setup: &Setup, group: &str, plural: &str, namespace: &str, name: &str) {
     let (hex, no) = if setup.is_sqlite() { ("x'00'", "0") } else { ("'\\x00'", "false") };
     for sql in [
@@ -32,7 +32,7 @@ async fn put_garbage(setup: &Setup, group: &str, plural: &str, namespace: &str, 
     }
 }
 
-/// A database that has been used, by a server that registers nothing.
+/// A database that was used by a server that registers nothing.
 async fn used(setup: Setup) -> Setup {
     let mut setup = identified(setup, NEVER, NEVER);
     let server = setup.start().await;
@@ -93,11 +93,11 @@ async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
     ] {
         assert_eq!(answer.expect(503), refusal(resource, "<nil>"));
     }
-    // Who may not write is told so first.
+    // The refusal of authorization comes first.
     let alice = server.token("alice-token");
     assert_eq!(alice.post(CONFIGMAPS, &config_map("new", json!({}))).await.status, 403);
 
-    // Reads, what is not stored, and what servers need to start.
+    // Reads, resources that are not stored, and what servers need to start.
     server.get(&old).await.ok();
     server.get(CONFIGMAPS).await.ok();
     server.watch(format!("{ALL_CONFIGMAPS}?watch=1&resourceVersion=0")).await.expect("ADDED").await;
@@ -107,7 +107,7 @@ async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
     server.delete(format!("{VERSIONS}/example.com.things")).await.ok();
     server.post(LEASES, &json!({"metadata": {"name": "mine"}})).await.expect(201);
 
-    // The lease can be taken, and the rest follows.
+    // Now the lease can be taken, and the rest follows.
     server.delete(format!("{LEASES}/{lease}")).await.ok();
     server.watch(format!("{VERSIONS}?watch=1&resourceVersion=0")).await.expect("ADDED").await;
     registered(&server).await;
@@ -115,7 +115,7 @@ async fn s21_s22_s23_s25_writes_wait_for_the_registration(setup: Setup) {
     server.stop().await;
 }
 
-/// Writes until a write passes: the objects of a registration are seen a moment before its gate opens.
+/// Writes until a write passes: the objects of a registration are visible a moment before its gate opens.
 async fn registered(client: &Client) {
     while client.post(CONFIGMAPS, &config_map("new", json!({}))).await.status == 503 {}
     client.get(format!("{CONFIGMAPS}/new")).await.ok();
@@ -133,7 +133,7 @@ async fn s27_what_hinders_the_registration_is_told(setup: Setup) {
             "wait for storage version registration to complete for resource: configmaps, last seen error: ";
         message.strip_prefix(start).expect(&message).to_owned()
     };
-    // Nothing is said of the first two attempts.
+    // The first two failures are not reported.
     let mut error = told().await;
     while error == "<nil>" {
         error = told().await;

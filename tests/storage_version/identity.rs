@@ -1,4 +1,4 @@
-//! Leases of servers, and the collection of those that have expired.
+//! Leases of servers, and the collection of expired ones.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ on_both_databases! {
     hooks_are_among_the_health_checks,
 }
 
-/// As after a pause in which its name was taken for a dead server's. It must neither go on under the name nor take it
-/// along when it ends.
+/// As after a pause in which the server's name was taken since it seemed dead. The server must not continue under the
+/// name, and must not release it when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_name_another_one_has_taken_ends() {
     let mut setup = Setup::new(Database::postgres().await);
@@ -124,7 +124,7 @@ async fn s18_the_lease_is_renewed(setup: Setup) {
     server.stop().await;
 }
 
-/// Conflicts cost a read; labels that somebody took away come back; so does a lease that somebody deleted.
+/// A conflict costs a read; removed labels are restored, and so is a deleted lease.
 async fn s18_a_lease_that_others_write_is_renewed_all_the_same(setup: Setup) {
     let setup = identified(setup, OFTEN, NEVER);
     let server = setup.start().await;
@@ -161,12 +161,12 @@ fn lease(name: &str, spec: Value) -> Value {
     })
 }
 
-/// Nobody renews it, so it soon has expired.
+/// A lease that is not renewed, so that it expires soon.
 fn expired() -> Value {
     json!({"renewTime": now(), "leaseDurationSeconds": 1})
 }
 
-/// An hour has to pass here before that is known: its times are those of another clock.
+/// A lease with times of another clock: an hour must pass here before it is known to be expired.
 fn of_another_clock() -> Value {
     json!({"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600})
 }
@@ -185,7 +185,7 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
     server.post(&elsewhere, &lease("elsewhere", expired())).await.expect(201);
 
     let mut watch = watch(&server).await;
-    // The second pass, at the latest, has seen all that was there at the first.
+    // At the latest, the second pass has seen everything that existed at the first one.
     for (name, spec) in [
         ("stale", expired()),
         ("timeless", json!({"leaseDurationSeconds": 3600})),
@@ -201,14 +201,14 @@ async fn s19_expired_leases_of_servers_are_removed(setup: Setup) {
         }
     }
     let mut left = names(&server.get(LEASES).await.ok());
-    // On PostgreSQL there is one of the replicas' controllers too.
+    // On PostgreSQL there is also the lease of the replicas' controllers.
     left.retain(|name| *name != own_lease() && name != "rowplane-controllers");
     assert_eq!(left, ["alive", "behind", "unlabelled"]);
     assert_eq!(names(&server.get(&elsewhere).await.ok()), ["elsewhere"]);
     server.stop().await;
 }
 
-/// What a collector has read may be old by the time it deletes.
+/// The state that a collector has read may be outdated when it deletes.
 async fn s20_a_lease_renewed_before_its_deletion_survives(setup: Setup) {
     let api = api_on(&setup.database).await;
     create_system_namespaces(&api).await.expect("namespaces");

@@ -1,4 +1,4 @@
-//! A server that is stopped leaves nothing of itself; one that is killed is found out by its lease.
+//! A server that is stopped removes all traces of itself; one that is killed is detected by its lease.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ async fn the_others_see_it_go_at_once_and_as_one_change() {
     stays.stop().await;
 }
 
-/// The controllers of a killed server are taken over, and the entries it left are collected with its lease.
+/// The controllers of a killed server are taken over, and its entries are collected with its lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_server_is_replaced() {
     let schema = Schema::create().await;
@@ -73,7 +73,7 @@ async fn a_killed_server_is_replaced() {
     };
     let client = alive.1.client().await;
     dead.0.kill().await;
-    // Garbage is collected again: the lease that is deleted takes the entries with it, by whoever leads now.
+    // Garbage collection works again: deleting the lease removes the entries, by the present leader.
     let lease = format!("{LEASES}/{}", server_id(dead.1));
     client.delete(&lease, None).await.unwrap().ok();
     let path = format!("{VERSIONS}/core.pods");

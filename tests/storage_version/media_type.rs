@@ -1,4 +1,4 @@
-//! The bytes of stored objects in another form are another encoding, too.
+//! Another encoding of stored objects' bytes makes them stale, too.
 
 use rowplane::codec::at_rest::StorageMediaType;
 use serde_json::json;
@@ -12,7 +12,7 @@ on_both_databases! {
     s42_a_second_migration_leaves_a_secret_alone,
 }
 
-/// The version stays, the bytes are others, and back again.
+/// The version stays and the bytes change, and back again.
 async fn another_media_type_is_another_encoding(mut setup: Setup) {
     setup.storage_media_type = StorageMediaType::Json;
     filled(&mut setup, 30).await;
@@ -34,8 +34,8 @@ async fn another_media_type_is_another_encoding(mut setup: Setup) {
     }
 }
 
-/// Upstream's assertion is about another key of encryption at rest, which is not here; what makes a stored record stale
-/// is its media type.
+/// Upstream's assertion is about a change of the encryption key, which does not exist here; a changed media type makes
+/// the row stale instead.
 async fn s42_a_second_migration_leaves_a_secret_alone(mut setup: Setup) {
     let secrets = "/api/v1/namespaces/t/secrets";
     setup.storage_media_type = StorageMediaType::Json;

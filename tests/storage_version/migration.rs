@@ -1,4 +1,4 @@
-//! Stored objects are written again in the version that all servers agree on.
+//! Stored objects are rewritten in the version that all servers agree on.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub async fn until(watch: &mut Watch, kind: &str) -> (Value, String) {
     }
 }
 
-/// Ends with what runs no more.
+/// Waits until the migration does not claim to run any more.
 pub async fn cleaned(watch: &mut Watch) -> Value {
     loop {
         let event = watch.next().await.expect("an event");
@@ -75,7 +75,7 @@ pub async fn cleaned(watch: &mut Watch) -> Value {
     }
 }
 
-/// So many autoscalers, stored in v2, in a database without servers.
+/// Creates this many autoscalers, stored in v2, in a database without running servers.
 pub async fn filled(setup: &mut Setup, count: usize) {
     on_host(setup, "rowplane-0");
     let server = setup.start().await;
@@ -90,7 +90,7 @@ pub async fn filled(setup: &mut Setup, count: usize) {
     assert_eq!(setup.database.number(STALE).await as usize, count);
 }
 
-/// By name, without what a rewrite changes; and the revisions.
+/// All objects by name, without what a rewrite changes; and their revisions.
 pub async fn objects(client: &Client) -> (BTreeMap<String, Value>, BTreeMap<String, u64>) {
     let list = client.get(OBJECTS).await.ok();
     let (mut all, mut revisions) = (BTreeMap::new(), BTreeMap::new());
@@ -155,7 +155,7 @@ async fn s41_s43_stale_rows_are_written_again_and_no_others(mut setup: Setup) {
     server.stop().await;
 }
 
-/// What `rowplane status` would print of autoscalers while the server runs, which alone encodes them.
+/// What `rowplane status` would print about autoscalers while the only server runs.
 async fn stored(setup: &Setup) -> Vec<(String, u64)> {
     let inventory = inventory(&setup.database.datastore(), WaitMigrations::No).await.expect("an inventory");
     let holdings = &inventory.resources[&GroupResource::new("autoscaling", "horizontalpodautoscalers")];
@@ -206,7 +206,7 @@ async fn s49_reviews_cannot_be_migrated(mut setup: Setup) {
     server.stop().await;
 }
 
-/// As `rowplane status --wait-migrations` does.
+/// Waits like `rowplane status --wait-migrations`.
 async fn somebody_waits_for_migrations(mut setup: Setup) {
     filled(&mut setup, 300).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
@@ -253,7 +253,7 @@ async fn an_object_that_cannot_be_read_fails_it(mut setup: Setup) {
     server.stop().await;
 }
 
-/// On SQLite there is no second server: somebody edits the StorageVersion.
+/// SQLite has no second server, so the StorageVersion is edited.
 async fn a_disagreement_in_the_middle_aborts_it(mut setup: Setup) {
     filled(&mut setup, 100).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
@@ -334,8 +334,8 @@ fn client_of(installation: &Installation) -> Client {
     Client::of_certificate(&kubeconfig, Protocol::Any)
 }
 
-/// Three replicas are replaced, one after another, by ones that encode in another version; somebody asks for a migration
-/// while they do not agree.
+/// Three replicas are replaced one after the other by servers with another encoding; a migration is requested while
+/// they disagree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_upgrade_of_three_replicas() {
     let mut setup = Setup::new(Database::postgres().await);
@@ -375,7 +375,7 @@ async fn a_rolling_upgrade_of_three_replicas() {
     until(&mut watch, "Succeeded").await;
     assert_eq!(setup.database.number(STALE).await, 0, "no row of the old version is left");
 
-    // What an observer has seen of the common version.
+    // The common versions that an observer has seen.
     let path = format!(
         "{}?watch=1&resourceVersion={at}&fieldSelector=metadata.name%3D{AUTOSCALERS}",
         crate::VERSIONS

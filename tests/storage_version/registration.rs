@@ -1,4 +1,4 @@
-//! What servers register, as clients see it.
+//! The registrations of servers, as clients see them.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ on_both_databases! {
     the_choice_of_a_storage_version_is_seen_everywhere,
 }
 
-/// What discovery says is persisted.
+/// The resources that are stored according to discovery.
 async fn stored_resources(client: &Client) -> BTreeSet<String> {
     let groups = client.get("/apis").await.ok();
     let versions = groups["groups"].as_array().expect("groups").iter().flat_map(|group| {
@@ -138,11 +138,11 @@ async fn s26_the_lease_comes_first(mut setup: Setup) {
     server.stop().await;
 }
 
-/// Upstream has the gate off, and then does not serve the group; here what was registered before stays readable.
+/// Upstream does not serve the group while the gate is off, its default; here earlier registrations stay readable.
 async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
-    // One that nobody withdraws, as a crash would leave it.
+    // An entry that is not withdrawn, as after a crash.
     let name = "example.com.things";
     let path = format!("{VERSIONS}/{name}");
     server.post(VERSIONS, &json!({"metadata": {"name": name}})).await.expect(201);
@@ -158,8 +158,8 @@ async fn s01_without_the_gate_nothing_is_registered_and_nothing_waits(mut setup:
     server.stop().await;
 }
 
-/// A server that was killed comes back as itself, with another version: its entry is replaced, the others' are not
-/// missing meanwhile.
+/// A server that was killed comes back as the same server with another version: its entry is replaced, and the others'
+/// entries are never missing.
 async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
     let path = format!("{VERSIONS}/{AUTOSCALERS}");
     let mut installation = Installation::sqlite().with(&format!("--datastore={}", setup.database.url()));
@@ -167,7 +167,7 @@ async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
     let client = installation.client().await;
     let mut version = client.get(&path).await.unwrap().ok();
     assert_eq!(condition(&version).0, "True");
-    // Times are told in seconds: only one of long ago can be seen to move.
+    // Times have whole seconds: only a change of an old time is visible.
     let long_ago = "2020-01-01T00:00:00Z";
     version["status"]["conditions"][0]["lastTransitionTime"] = long_ago.into();
     let version = client.put(&format!("{path}/status"), &version).await.unwrap().ok();
@@ -185,8 +185,8 @@ async fn s08_one_version_after_another_moves_the_time(setup: Setup) {
     drop(server);
 }
 
-/// Upstream registers one resource after another, and lets writes of each pass as soon as it can. Here all are
-/// registered by one transaction, so that no write is earlier or later than others.
+/// Upstream registers one resource after the other, and accepts writes of each as soon as possible. Here one
+/// transaction registers all of them, so that all become writable together.
 async fn s24_all_resources_are_registered_at_once(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let server = setup.start_empty().await;
@@ -242,7 +242,7 @@ async fn s32_hashes_of_storage_versions(setup: Setup) {
     server.stop().await;
 }
 
-/// In discovery's hash, in the StorageVersion, and in the rows; both versions are served all the same.
+/// In discovery's hash, in the StorageVersion, and in the rows; both versions are served in any case.
 async fn the_choice_of_a_storage_version_is_seen_everywhere(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     let path = "/apis/autoscaling/v2/namespaces/t/horizontalpodautoscalers";
@@ -308,7 +308,7 @@ pub fn autoscaler(name: &str) -> Value {
 mod rolling {
     use super::*;
 
-    /// Two servers of one mind, then of two, then of one again.
+    /// Two servers that agree, then disagree, then agree again.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn s06_s07_servers_agree_and_disagree() {
         let mut setup = Setup::new(Database::postgres().await);
@@ -348,7 +348,7 @@ mod rolling {
         second.stop().await;
     }
 
-    /// None waits a second for another, as upstream's do after a conflict, and none is lost.
+    /// No server waits a second for another, as upstream's do after a conflict, and no entry is lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn s27_servers_that_start_at_once_lose_no_entry() {
         let database = Database::postgres().await;

@@ -1,4 +1,4 @@
-//! Migrations that are hindered: by what passes, and by what does not.
+//! Migrations with obstacles: temporary and permanent ones.
 
 use rowplane::codec::at_rest::StorageMediaType;
 use serde_json::Value;
@@ -13,7 +13,7 @@ on_both_databases! {
     s48_an_unknown_resource_has_a_minute_to_be_served,
 }
 
-/// The database refuses one object for a while. (Webhooks, which upstream's assertion names, are not here.)
+/// The database refuses one object for a while. (Upstream's assertion uses webhooks, which are not implemented.)
 async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
     filled(&mut setup, 20).await;
     autoscalers_in(&mut setup, "autoscaling/v1");
@@ -50,8 +50,8 @@ async fn s47_what_passes_delays_it_and_is_told(mut setup: Setup) {
     server.stop().await;
 }
 
-/// An object is judged as in an update that changes nothing, as the patch is that upstream's migrator sends. This one
-/// was stored before there were rules.
+/// An object is validated as in an update that changes nothing, like the patch that upstream's migrator sends. This one
+/// was stored before the rules existed.
 async fn s47_what_todays_rules_refuse_fails_it(mut setup: Setup) {
     setup.storage_media_type = StorageMediaType::Json;
     filled(&mut setup, 3).await;
@@ -68,7 +68,7 @@ async fn s47_what_todays_rules_refuse_fails_it(mut setup: Setup) {
     server.stop().await;
 }
 
-/// Nobody waits for the minute: the migration is made older in the database.
+/// Instead of waiting for a minute, the test makes the migration older in the database.
 async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
     on_host(&mut setup, "rowplane-0");
     setup.storage_media_type = StorageMediaType::Json;
@@ -79,7 +79,7 @@ async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
     let created: &Value = &made["metadata"]["creationTimestamp"];
     let created = created.as_str().expect("a time").to_owned();
     server.stop().await;
-    // Till its end the watch has told of nothing more.
+    // Until its end, the watch has reported nothing more.
     while let Some(event) = young.next().await {
         assert_eq!(condition(&event["object"], "Failed"), None, "{event}");
     }
@@ -93,7 +93,7 @@ async fn s48_an_unknown_resource_has_a_minute_to_be_served(mut setup: Setup) {
     server.stop().await;
 }
 
-/// In the stored text of an object, in all its versions; hexadecimal.
+/// Replaces a text in all stored versions of an object; both texts are hexadecimal.
 async fn replace(setup: &Setup, from: &str, to: &str, name: &str) {
     let value = if setup.is_sqlite() {
         format!("CAST(replace(CAST(value AS TEXT), CAST(x'{from}' AS TEXT), CAST(x'{to}' AS TEXT)) AS BLOB)")

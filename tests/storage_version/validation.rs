@@ -1,4 +1,4 @@
-//! What StorageVersions and StorageVersionMigrations may say.
+//! Validation of StorageVersions and StorageVersionMigrations.
 
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ async fn s37_migrations(setup: Setup) {
         if answer.status != 409 {
             break answer;
         }
-        // The controller has taken it up.
+        // The controller has started it.
         let now = server.get(format!("{MIGRATIONS}/m")).await.ok();
         changed["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
     };
@@ -155,7 +155,7 @@ async fn s37_migrations(setup: Setup) {
     server.stop().await;
 }
 
-/// Of a migration that its controller is done with.
+/// The status of a migration that its controller has finished.
 async fn s38_s39_the_status_of_migrations(setup: Setup) {
     let server = setup.start().await;
     let resource = json!({"group": "", "resource": "configmaps"});
@@ -230,7 +230,7 @@ async fn s16_three_servers_and_one_more(setup: Setup) {
     server.stop().await;
 }
 
-/// `v1beta1` would; it has to be enabled, as upstream, and cannot be here.
+/// `v1beta1` would cause a warning; upstream serves it only if it is enabled, which is not possible here.
 async fn s50_the_current_version_warns_of_nothing(setup: Setup) {
     let server = setup.start().await;
     let resource = json!({"group": "", "resource": "configmaps"});

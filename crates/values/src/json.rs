@@ -17,7 +17,7 @@ pub use node::Node;
 pub use surrogates::first as first_surrogate;
 pub use whole::{whole, whole_numbers};
 
-use self::plain::Place;
+use self::plain::ManagedPosition;
 use crate::gotext;
 use crate::tree::{Reader, Repetition, Value};
 
@@ -34,7 +34,7 @@ pub struct Parsed {
 /// escape of half a surrogate pair.
 pub fn parse(body: &[u8]) -> Result<Parsed, serde_json::Error> {
     let text = gotext::utf8(body);
-    plain::read(&text, Place::Anywhere).map_or_else(|| parse_slowly(&text), Ok)
+    plain::read(&text, ManagedPosition::Anywhere).map_or_else(|| parse_slowly(&text), Ok)
 }
 
 /// Like [`parse`], for text that [`plain`] does not read.
@@ -54,7 +54,7 @@ pub fn merged(body: &[u8]) -> Result<Value, serde_json::Error> {
 
 /// Like [`parse`], for text that is valid Unicode, and without leniency.
 pub fn parse_text(text: &str) -> Result<Parsed, serde_json::Error> {
-    if let Some(parsed) = plain::read(text, Place::Anywhere) {
+    if let Some(parsed) = plain::read(text, ManagedPosition::Anywhere) {
         return Ok(parsed);
     }
     let repeated = Cell::new(false);

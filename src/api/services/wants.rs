@@ -22,7 +22,7 @@ pub(super) enum Want {
 
 /// The field of the spec that gets the claimed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WantedField {
     Address(usize),
     Port(usize),
     HealthCheckPort,
@@ -30,12 +30,12 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct Wanted {
-    pub place: Place,
+    pub place: WantedField,
     pub want: Want,
     pub reason: Reason,
 }
 
-impl Place {
+impl WantedField {
     pub fn put(self, spec: &mut ObjectMap, claim: Claim) {
         match (self, claim) {
             (Self::Address(index), Claim::Address(address)) => {
@@ -77,7 +77,7 @@ pub(super) fn of(spec: &ObjectMap, old: Option<&ObjectMap>) -> Vec<Wanted> {
             Some(port) => Some(Want::This(Claim::Port(port))),
             None => Some(Want::AnyPort),
         };
-        let place = Place::HealthCheckPort;
+        let place = WantedField::HealthCheckPort;
         wanted.extend(want.map(|want| Wanted { place, want, reason: Reason::HealthCheckPort }));
     }
     wanted
@@ -95,7 +95,7 @@ fn addresses(spec: &ObjectMap, old: Option<&ObjectMap>, had: &[Claim]) -> Vec<Wa
             Some(claim) => Want::This(claim),
             None => Want::AnyAddress(family),
         };
-        Some(Wanted { place: Place::Address(index), want, reason: Reason::Addresses })
+        Some(Wanted { place: WantedField::Address(index), want, reason: Reason::Addresses })
     };
     families(spec).into_iter().enumerate().filter_map(want).collect()
 }
@@ -127,7 +127,7 @@ fn ports(spec: &ObjectMap, had: &[Claim]) -> Vec<Wanted> {
             }
         };
         wanted.extend(want.map(|want| Wanted {
-            place: Place::Port(index),
+            place: WantedField::Port(index),
             want,
             reason: Reason::Port(index),
         }));

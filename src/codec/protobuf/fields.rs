@@ -28,21 +28,21 @@ pub(super) struct Frame {
 /// The occurrences of one field.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    pub first: Place,
-    pub last: Place,
+    pub first: OccurrenceIndex,
+    pub last: OccurrenceIndex,
     pub count: u32,
 }
 
-/// The index of an occurrence. [`Place::NONE`] ends the list of a field's occurrences.
+/// The index of an occurrence. [`OccurrenceIndex::NONE`] ends the list of a field's occurrences.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(super) struct OccurrenceIndex(u32);
 
-impl Place {
+impl OccurrenceIndex {
     pub const NONE: Self = Self(u32::MAX);
 }
 
 impl Slot {
-    const ABSENT: Self = Self { first: Place::NONE, last: Place::NONE, count: 0 };
+    const ABSENT: Self = Self { first: OccurrenceIndex::NONE, last: OccurrenceIndex::NONE, count: 0 };
 
     pub fn is_absent(self) -> bool {
         self.count == 0
@@ -54,7 +54,7 @@ impl Slot {
 pub(super) struct Occurrence<'m> {
     pub wire: Wire<'m>,
     /// The next occurrence of the same field.
-    pub next: Place,
+    pub next: OccurrenceIndex,
 }
 
 /// A value on the wire: of the field's own type, or several packed numbers as bytes.
@@ -121,16 +121,16 @@ impl<'m> Fields<'m> {
             if self.occurrences.len() == self.max_occurrences {
                 return Err(Error::TooLarge);
             }
-            let place = Place(self.occurrences.len() as u32);
-            self.occurrences.push(Occurrence { wire, next: Place::NONE });
+            let place = OccurrenceIndex(self.occurrences.len() as u32);
+            self.occurrences.push(Occurrence { wire, next: OccurrenceIndex::NONE });
             let slot = &mut self.slots[slots + index];
             match slot.last {
-                Place::NONE => {
+                OccurrenceIndex::NONE => {
                     slot.first = place;
                     present.insert(index);
                     filled += usize::from(is_member(field, wire));
                 }
-                Place(last) => self.occurrences[last as usize].next = place,
+                OccurrenceIndex(last) => self.occurrences[last as usize].next = place,
             }
             slot.last = place;
             slot.count += 1;
@@ -144,7 +144,7 @@ impl<'m> Fields<'m> {
     }
 
     /// The occurrence at a place; `None` behind the last one.
-    pub fn at(&self, place: Place) -> Option<Occurrence<'m>> {
+    pub fn at(&self, place: OccurrenceIndex) -> Option<Occurrence<'m>> {
         self.occurrences.get(place.0 as usize).copied()
     }
 

@@ -31,13 +31,13 @@ pub fn with_version(message: &[u8], revision: Revision) -> Option<Vec<u8>> {
 }
 
 /// The range of a field, or the place where it would be.
-struct Place {
+struct FieldRange {
     /// The whole field with tag and length.
     field: Range<usize>,
     content: Range<usize>,
 }
 
-fn place(message: &[u8], number: i32) -> Option<Place> {
+fn place(message: &[u8], number: i32) -> Option<FieldRange> {
     let mut reader = Reader::new(message);
     let at = |reader: &Reader<'_>| message.len() - reader.remaining();
     loop {
@@ -46,11 +46,11 @@ fn place(message: &[u8], number: i32) -> Option<Place> {
             Some(tag) if tag.number() == number && tag.wire() == BYTES => {
                 let length = reader.bytes().ok()?.len();
                 let end = at(&reader);
-                return Some(Place { field: start..end, content: end - length..end });
+                return Some(FieldRange { field: start..end, content: end - length..end });
             }
             Some(tag) if tag.number() == number => return None,
             Some(tag) if tag.number() < number => reader.skip(tag).ok()?,
-            _ => return Some(Place { field: start..start, content: start..start }),
+            _ => return Some(FieldRange { field: start..start, content: start..start }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The layout of YAML: two spaces per level, and dashes in the column of the key to which their list belongs.
 
-use super::scalar::{self, Place};
+use super::scalar::{self, ScalarPosition};
 use crate::tree::{Map, Text, Value};
 
 /// The text before a nested value.
@@ -31,7 +31,7 @@ fn put(out: &mut String, value: &Value, indent: usize, lead: Lead) {
             match value {
                 Value::Object(_) => out.push_str("{}"),
                 Value::Array(_) => out.push_str("[]"),
-                Value::String(text) => scalar::put(out, text, Place::Value { indent }),
+                Value::String(text) => scalar::put(out, text, ScalarPosition::Value { indent }),
                 other => out.push_str(&other.to_string()),
             }
             if !out.ends_with('\n') {
@@ -52,7 +52,7 @@ fn object(out: &mut String, fields: &Map, indent: usize, lead: Lead) {
         if index > 0 || !matches!(lead, Lead::Dash) {
             pad(out, indent);
         }
-        scalar::put(out, key, Place::Key);
+        scalar::put(out, key, ScalarPosition::Key);
         out.push(':');
         let nested = if matches!(value, Value::Array(_)) { indent } else { indent + 2 };
         put(out, value, nested, Lead::Key);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::emit::pad;
 
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum ScalarPosition {
     Key,
     /// A value whose further lines are indented by this much.
     Value {
@@ -17,10 +17,12 @@ pub(super) enum Place {
 /// Words that are not strings. go-yaml knows each in three spellings: lower case, upper case, capitalized.
 const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"];
 
-pub(super) fn put(out: &mut String, text: &str, place: Place) {
+pub(super) fn put(out: &mut String, text: &str, place: ScalarPosition) {
     match place {
         _ if reads_as_another_type(text) => double_quoted(out, text),
-        Place::Value { indent } if text.contains('\n') && fits_in_a_block(text) => block(out, text, indent),
+        ScalarPosition::Value { indent } if text.contains('\n') && fits_in_a_block(text) => {
+            block(out, text, indent)
+        }
         _ if !printable(text) || text.contains('\n') => double_quoted(out, text),
         _ if is_plain(text) => out.push_str(text),
         _ => {

@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::connection_state::{Connection, Requests, Stage};
-use super::connections::Place;
+use super::connections::ConnectionEntry;
 use super::delivery::deliver;
 use super::gather::Gathered;
 use super::sliced::Sliced;
@@ -81,7 +81,7 @@ fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
 }
 
 impl Server {
-    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: Place) {
+    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, remote: SocketAddr, place: ConnectionEntry) {
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.handshake(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
@@ -106,7 +106,7 @@ impl Server {
         TlsAcceptor::from(self.tls.config()).accept(stream).await.map(Some)
     }
 
-    async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: Place) {
+    async fn serve_http(&self, stream: TlsStream<TcpStream>, remote: SocketAddr, place: ConnectionEntry) {
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let certificates = self.tls.client(chain);
         // Each connection has its own child: if all watches polled the shared token, they would wait for its lock.

@@ -59,7 +59,7 @@ impl Connections {
 
     /// Adds a connection without a credential. If there are too many of these, the oldest one is dropped: clients
     /// authenticate at once, so a flood drops its own connections.
-    pub fn admit(self: &Arc<Self>) -> Place {
+    pub fn admit(self: &Arc<Self>) -> ConnectionEntry {
         let now = self.now();
         let mut open = self.open();
         let id = open.next_id;
@@ -74,7 +74,7 @@ impl Connections {
             watched.connection.advance(Stage::Dropped);
             self.count("unauthenticated-connections");
         }
-        Place { connections: self.clone(), id, connection }
+        ConnectionEntry { connections: self.clone(), id, connection }
     }
 
     /// Checks all connections once a tick, for ever.
@@ -149,13 +149,13 @@ impl Connections {
 
 /// A connection's entry among all connections, removed when this value is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionEntry {
     connections: Arc<Connections>,
     id: u64,
     connection: Arc<Connection>,
 }
 
-impl Place {
+impl ConnectionEntry {
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
@@ -186,7 +186,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut open = self.connections.open();
         open.all.remove(&self.id);

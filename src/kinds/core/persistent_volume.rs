@@ -67,7 +67,7 @@ const RECLAIM: [&str; 3] = ["Delete", "Recycle", "Retain"];
 
 /// Where the spec of a volume occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum VolumeSpecIn<'a> {
     /// In a PersistentVolume of this name.
     Volume(&'a str),
     /// In an attachment, as an inline volume.
@@ -76,7 +76,7 @@ pub enum Place<'a> {
 
 pub fn create(object: &ObjectMap, errors: &mut Errors) {
     let metadata = At::member(object, "metadata");
-    spec(&At::member(object, "spec"), Place::Volume(metadata.get("name").text()), errors);
+    spec(&At::member(object, "spec"), VolumeSpecIn::Volume(metadata.get("name").text()), errors);
 }
 
 type Rule = fn(&At<'_, '_>, &str, &mut Errors);
@@ -112,8 +112,8 @@ const SOURCES: [(&str, &str, Rule); 22] = [
     ("csi", "csi", |at, _, errors| csi(at, errors)),
 ];
 
-pub fn spec(spec: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
-    if place == Place::Inline {
+pub fn spec(spec: &At<'_, '_>, place: VolumeSpecIn<'_>, errors: &mut Errors) {
+    if place == VolumeSpecIn::Inline {
         inline(spec, errors);
     }
     let modes = spec.get("accessModes");
@@ -122,7 +122,7 @@ pub fn spec(spec: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
     }
     access_modes(&modes, errors);
     let policy = spec.get("persistentVolumeReclaimPolicy");
-    if place != Place::Inline {
+    if place != VolumeSpecIn::Inline {
         capacity(&spec.get("capacity"), errors);
         errors.one_of(&policy, policy.text_or("Retain"), &RECLAIM);
         let affinity = spec.get("nodeAffinity");
@@ -130,12 +130,12 @@ pub fn spec(spec: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
             node_affinity(&affinity, errors);
         }
     }
-    sources(spec, if let Place::Volume(name) = place { name } else { "" }, errors);
+    sources(spec, if let VolumeSpecIn::Volume(name) = place { name } else { "" }, errors);
     let path = spec.dig(&["hostPath", "path"]);
     if is_root(path.text()) && policy.text() == "Recycle" {
         errors.forbidden(&policy, "may not be 'recycle' for a hostPath mount of '/'");
     }
-    if place == Place::Inline {
+    if place == VolumeSpecIn::Inline {
         return;
     }
     class(&spec.get("storageClassName"), errors);

@@ -18,7 +18,7 @@ use crate::kinds::behavior::strategy::Strategy;
 use crate::kinds::behavior::strategy::status::{RESET, StatusRule};
 use crate::kinds::behavior::warnings::KindWarnings;
 use crate::kinds::core::persistent_volume;
-use crate::kinds::core::persistent_volume::Place;
+use crate::kinds::core::persistent_volume::VolumeSpecIn;
 use crate::kinds::core::volume_source::csi_driver;
 
 pub static KIND: BuiltIn = BuiltIn {
@@ -78,7 +78,7 @@ fn source(at: &At<'_, '_>, errors: &mut Errors) {
         (true, Some(_)) => errors.forbidden(at, one),
         (false, Some("")) => errors.required(&volume, "must specify non empty persistentVolumeName"),
         (false, Some(_)) => {}
-        (true, None) => persistent_volume::spec(&inline, Place::Inline, errors),
+        (true, None) => persistent_volume::spec(&inline, VolumeSpecIn::Inline, errors),
     }
 }
 

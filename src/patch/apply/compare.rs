@@ -63,14 +63,14 @@ pub fn compare(schema: &Schema, old: &Map, new: &Map) -> Comparison {
 
 /// The result for one node: for each set, whether it contains the node itself, and its paths below the node.
 #[derive(Default)]
-struct Found {
+struct NodeChanges {
     added: bool,
     removed: bool,
     modified: bool,
     below: Comparison,
 }
 
-impl Found {
+impl NodeChanges {
     fn modified() -> Self {
         Self { modified: true, ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl Found {
         !self.added && !self.removed && !self.modified && self.below.is_empty()
     }
 
-    fn and(self, other: Found) -> Self {
+    fn and(self, other: NodeChanges) -> Self {
         let below = Comparison {
             added: self.below.added.union(&other.below.added),
             removed: self.below.removed.union(&other.below.removed),
@@ -104,8 +104,8 @@ struct Level {
 }
 
 impl Level {
-    fn add(&mut self, element: PathElement, found: Found) {
-        let Found { added, removed, modified, below } = found;
+    fn add(&mut self, element: PathElement, found: NodeChanges) {
+        let NodeChanges { added, removed, modified, below } = found;
         let sets = [
             (&mut self.removed, removed, below.removed),
             (&mut self.modified, modified, below.modified),
@@ -137,18 +137,18 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn node(self, id: TypeId, old: Option<&Value>, new: Option<&Value>) -> Found {
+    fn node(self, id: TypeId, old: Option<&Value>, new: Option<&Value>) -> NodeChanges {
         match (old, new) {
-            (None, None) => Found::default(),
+            (None, None) => NodeChanges::default(),
             (None, Some(new)) => {
                 let below = Comparison { added: self.whole(id, new), ..Comparison::default() };
-                Found { added: true, below, ..Found::default() }
+                NodeChanges { added: true, below, ..NodeChanges::default() }
             }
             (Some(old), None) => {
                 let below = Comparison { removed: self.whole(id, old), ..Comparison::default() };
-                Found { removed: true, below, ..Found::default() }
+                NodeChanges { removed: true, below, ..NodeChanges::default() }
             }
-            (Some(old), Some(new)) if identical(old, new) => Found::default(),
+            (Some(old), Some(new)) if identical(old, new) => NodeChanges::default(),
             (Some(old), Some(new)) => {
                 let (before, after) = (self.schema.form(id, old), self.schema.form(id, new));
                 let found = self.both(after, old, new);
@@ -182,7 +182,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Compares two values as values of one form, even if one of them has another form.
-    fn both(self, form: Form<'_>, old: &Value, new: &Value) -> Found {
+    fn both(self, form: Form<'_>, old: &Value, new: &Value) -> NodeChanges {
         let level = match form {
             Form::Scalar(_) => None,
             Form::Map(map) => {
@@ -199,9 +199,9 @@ impl<'a> Walk<'a> {
             }
         };
         match level {
-            Some(level) => Found { below: level.collect(), ..Found::default() },
-            None if same(old, new) => Found::default(),
-            None => Found::modified(),
+            Some(level) => NodeChanges { below: level.collect(), ..NodeChanges::default() },
+            None if same(old, new) => NodeChanges::default(),
+            None => NodeChanges::modified(),
         }
     }
 
@@ -259,17 +259,19 @@ impl<'a> Walk<'a> {
 
     /// Compares all elements with the same key. If a key occurs more than once, its elements are compared as one atomic
     /// value.
-    fn group(self, list: &ListType, old: &[&Value], new: &[&Value]) -> Found {
+    fn group(self, list: &ListType, old: &[&Value], new: &[&Value]) -> NodeChanges {
         match (old, new) {
             ([] | [_], [] | [_]) => self.node(list.element, old.first().copied(), new.first().copied()),
             ([_, _, ..], [_, _, ..]) => {
                 let equal = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new));
-                if equal { Found::default() } else { Found::modified() }
+                if equal { NodeChanges::default() } else { NodeChanges::modified() }
             }
             ([_, _, ..], after) => {
-                Found { removed: true, ..self.node(list.element, None, after.first().copied()) }
+                NodeChanges { removed: true, ..self.node(list.element, None, after.first().copied()) }
             }
-            (before, _) => Found { added: true, ..self.node(list.element, before.first().copied(), None) },
+            (before, _) => {
+                NodeChanges { added: true, ..self.node(list.element, before.first().copied(), None) }
+            }
         }
     }
 }

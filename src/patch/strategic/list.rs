@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::lookup::{Found, Shape};
+use super::lookup::{FieldMerge, Shape};
 use super::order::{self, Sides};
 use super::positions::{Elements, Positions};
 use super::{DIRECTIVE, merge_objects, unknown_directive};
@@ -22,7 +22,7 @@ pub(super) struct ListPatch<'a> {
 }
 
 impl<'a> ListPatch<'a> {
-    pub fn of(found: Found<'a>, types: &'a Types) -> Result<Self, PatchError> {
+    pub fn of(found: FieldMerge<'a>, types: &'a Types) -> Result<Self, PatchError> {
         let (strategy, merge_key) = (found.strategy()?, found.merge_key());
         Ok(Self { strategy, merge_key, element: found.shape, types })
     }

@@ -13,7 +13,7 @@ pub(super) enum Shape<'a> {
 
 /// A field that was looked up.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct FieldMerge<'a> {
     /// The type of the field; for a list, the type of its elements.
     pub shape: Shape<'a>,
     strategic: Option<&'a Strategic>,
@@ -25,18 +25,18 @@ impl<'a> Shape<'a> {
     }
 
     /// Looks up a field that holds an object.
-    pub fn field(self, name: &str, types: &'a Types) -> Result<Found<'a>, PatchError> {
+    pub fn field(self, name: &str, types: &'a Types) -> Result<FieldMerge<'a>, PatchError> {
         let field = self.find(name, types)?;
         let shape = match field.cardinality {
             Cardinality::Single => Self::of_kind(field.kind, types),
             Cardinality::List => Self::Other("slice"),
             Cardinality::Map => Self::Other("map"),
         };
-        Ok(Found { shape, strategic: field.strategic })
+        Ok(FieldMerge { shape, strategic: field.strategic })
     }
 
     /// Looks up a field that holds a list.
-    pub fn list(self, name: &str, types: &'a Types) -> Result<Found<'a>, PatchError> {
+    pub fn list(self, name: &str, types: &'a Types) -> Result<FieldMerge<'a>, PatchError> {
         let field = self.find(name, types)?;
         if field.cardinality != Cardinality::List {
             let kind = match self.field(name, types)?.shape {
@@ -45,7 +45,7 @@ impl<'a> Shape<'a> {
             };
             return Err(PatchError::Failed(format!("expected slice or array type, but got: {kind}")));
         }
-        Ok(Found { shape: Self::of_kind(field.kind, types), strategic: field.strategic })
+        Ok(FieldMerge { shape: Self::of_kind(field.kind, types), strategic: field.strategic })
     }
 
     /// Go's name of the type, as messages use it.
@@ -96,7 +96,7 @@ fn search<'a>(message: &'a Message, types: &'a Types, wanted: &impl Fn(&Field) -
     })
 }
 
-impl<'a> Found<'a> {
+impl<'a> FieldMerge<'a> {
     /// How a field that both sides have is merged; empty by default.
     pub fn strategy(&self) -> Result<&'a str, PatchError> {
         let words = self.strategic.map_or("", |strategic| strategic.strategy);

@@ -42,7 +42,7 @@ struct Conformer<'a, 't> {
     /// The path to the present value: members, and the inline structs that contain them.
     path: Vec<&'a str>,
     /// The places of the members of each message that is being conformed; the innermost message comes last.
-    places: Vec<Place>,
+    places: Vec<MemberPlace>,
     /// The present value in the text that it was read from.
     text: Option<&'t Node>,
     /// The first value of the wrong type. Go's decoder continues after it, and reports errors of types with a decoder
@@ -57,7 +57,7 @@ const MANAGERS: &str = "managedFields";
 type Slot = Option<(Text, Value)>;
 
 /// The place of a sent member.
-enum Place {
+enum MemberPlace {
     Claim,
     /// The index among the message's members.
     At(usize),
@@ -83,18 +83,18 @@ impl<'a, 't> Conformer<'a, 't> {
                     self.text = text.and_then(|text| text.member(name));
                     let kept = self.member(id, index, value)?;
                     self.text = text;
-                    if kept { Place::At(index) } else { Place::Nowhere }
+                    if kept { MemberPlace::At(index) } else { MemberPlace::Nowhere }
                 }
                 None if message.has_claims() && matches!(name.as_str(), "kind" | "apiVersion") => {
                     done &= next == 0;
-                    Place::Claim
+                    MemberPlace::Claim
                 }
                 None => {
                     self.fit.unknown = true;
-                    Place::Nowhere
+                    MemberPlace::Nowhere
                 }
             };
-            done &= !matches!(place, Place::Nowhere);
+            done &= !matches!(place, MemberPlace::Nowhere);
             self.places.push(place);
         }
         if !(done && silent(&message.members[next..])) {
@@ -105,17 +105,17 @@ impl<'a, 't> Conformer<'a, 't> {
     }
 
     /// Moves members to their places, and adds those that Go prints even if they were not sent.
-    fn arrange(&self, id: MessageId, object: &mut Map, places: &[Place]) {
+    fn arrange(&self, id: MessageId, object: &mut Map, places: &[MemberPlace]) {
         let message = self.types.message(id);
         let mut slots: Vec<Slot> = Vec::new();
         slots.resize_with(message.members.len(), || None);
         for ((name, value), place) in std::mem::take(object).into_iter().zip(places) {
             match place {
-                Place::At(index) => slots[*index] = Some((name, value)),
-                Place::Claim => {
+                MemberPlace::At(index) => slots[*index] = Some((name, value)),
+                MemberPlace::Claim => {
                     object.insert(name, value);
                 }
-                Place::Nowhere => {}
+                MemberPlace::Nowhere => {}
             }
         }
         for (member, slot) in message.members.iter().zip(slots) {

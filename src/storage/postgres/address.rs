@@ -124,7 +124,7 @@ impl Address {
 
     fn route(&self, environment: &Environment<'_>) -> Result<Route, String> {
         let url = Url::parse(&self.url).map_err(|error| error.to_string())?;
-        let mut found = Found::default();
+        let mut found = UrlParts::default();
         found.read(&url)?;
         let mut warnings = std::mem::take(&mut found.warnings);
         if found.password.is_some() && self.in_arguments {
@@ -176,7 +176,7 @@ impl Address {
 
 /// The parts of a URL.
 #[derive(Default)]
-struct Found {
+struct UrlParts {
     host: Option<String>,
     /// The address to connect to, so that the host's name is not looked up.
     address: Option<String>,
@@ -208,7 +208,7 @@ const IGNORED: [&str; 12] = [
     "statement-cache-capacity",
 ];
 
-impl Found {
+impl UrlParts {
     fn read(&mut self, url: &Url) -> Result<(), String> {
         let text = |text: &str| {
             let decoded = percent_encoding::percent_decode_str(text).decode_utf8();

@@ -25,7 +25,7 @@ pub struct Begun {
 }
 
 /// What a batch is judged by.
-pub struct Found {
+pub struct JudgeInput {
     /// The live version of every mutation's key, and then of every [required key](required_keys).
     pub live: Vec<Option<Revision>>,
     /// Whether the fence's registration exists; false without a fence.
@@ -64,7 +64,7 @@ pub async fn look_up(
     connection: &mut PgConnection,
     mutations: &[Mutation],
     fence: Option<&Fence>,
-) -> Result<Found, Error> {
+) -> Result<JudgeInput, Error> {
     let required = required_keys(mutations);
     let keys = || mutations.iter().map(|mutation| &mutation.key).chain(required.iter().copied());
     let rows = sqlx::query(include_str!("../sql/postgres/live_versions.sql"))
@@ -92,7 +92,7 @@ pub async fn look_up(
             *slot = (found & 1 == 0).then_some(Revision((found >> 1) as u64));
         }
     }
-    Ok(Found { live, registered, format })
+    Ok(JudgeInput { live, registered, format })
 }
 
 /// Writes what passed and commits. If there is nothing to write, rolls back.

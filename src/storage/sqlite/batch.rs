@@ -76,8 +76,8 @@ impl Texts {
 }
 
 /// Takes the write lock, reads the clock, checks the fence's registration, and finds the newest version of each key.
-/// The result is a single row, since each row costs a message between threads. Versions are given as `index:2 × version
-/// + deleted`, separated by commas, for those keys that have one.
+/// The result is a single row, since each row costs a message between threads. Versions are given as
+/// `index:2×version+deleted`, separated by commas, for those keys that have one.
 fn begin_sql(size: usize) -> String {
     let keys = values(size, |row, sql| {
         let _ = write!(sql, "({row},?,?,?)");

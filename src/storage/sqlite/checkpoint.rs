@@ -1,5 +1,5 @@
-//! Checkpoints, which move the write-ahead log into the database file. Only the [desk](super::desk) makes them: if
-//! SQLite made one by itself, nobody would see its errors.
+//! Checkpoints, which move the write-ahead log into the database file. Only `write_connection` makes them: if SQLite made
+//! one by itself, nobody would see its errors.
 
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Row as _};

@@ -38,7 +38,7 @@ async fn obedient() -> Obedient {
     store.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id");
     let (begun, begins) = mpsc::channel();
     let (decide, verdicts) = mpsc::channel();
-    store.desk.replace_log(Box::new(Disk { begun, verdicts: std::sync::Mutex::new(verdicts) })).await;
+    store.writer.replace_log(Box::new(Disk { begun, verdicts: std::sync::Mutex::new(verdicts) })).await;
     Obedient { _directory: directory, store, begins, decide }
 }
 
@@ -112,7 +112,7 @@ async fn after_a_failed_sync_nothing_is_shown_or_built_upon() {
 #[tokio::test]
 async fn a_commit_that_nobody_noted_is_synced_by_the_descriptor_that_was_there() {
     let Obedient { store, begins: _begins, decide, _directory } = obedient().await;
-    let mut turn = store.desk.turn().await.expect("a turn");
+    let mut turn = store.writer.turn().await.expect("a turn");
     let changed = sqlx::query("UPDATE clock SET compacted = 1").execute(&mut turn.connection).await;
     changed.expect("committed");
     drop(turn);
@@ -128,7 +128,7 @@ async fn a_commit_that_nobody_noted_is_synced_by_the_descriptor_that_was_there()
 async fn a_turn_that_is_lost_costs_nothing_else() {
     let Obedient { store, begins: _begins, decide, _directory } = obedient().await;
     let before = store.clock().await.expect("readable").revision;
-    let mut turn = store.desk.turn().await.expect("a turn");
+    let mut turn = store.writer.turn().await.expect("a turn");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut turn.connection).await.expect("begun");
     sqlx::query("UPDATE clock SET revision = 99").execute(&mut turn.connection).await.expect("updated");
     drop(turn);
@@ -221,7 +221,7 @@ async fn counting() -> (tempfile::TempDir, Sqlite, Arc<AtomicUsize>) {
     let store = Sqlite::open(&directory.path().join("state.db")).await.expect("open");
     store.resource_ids(&[GroupResource::new("", "configmaps")]).await.expect("an id");
     let syncs = Arc::new(AtomicUsize::new(0));
-    store.desk.replace_log(Box::new(Counting(syncs.clone()))).await;
+    store.writer.replace_log(Box::new(Counting(syncs.clone()))).await;
     (directory, store, syncs)
 }
 
@@ -253,7 +253,7 @@ async fn the_log_is_bounded_under_load() {
     drop(scan);
     churn_more(&store, 40).await;
     let frames = {
-        let mut turn = store.desk.turn().await.expect("a turn");
+        let mut turn = store.writer.turn().await.expect("a turn");
         let frames = checkpoint::frames(&mut turn.connection).await.expect("frames");
         turn.done(None, frames).flush().await.expect("synced");
         frames

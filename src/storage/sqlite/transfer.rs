@@ -8,8 +8,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::mpsc;
 
-use super::desk::HandedOver;
 use super::error::unavailable;
+use super::write_connection::HandedOver;
 use super::{BUSY_TIMEOUT, MIGRATIONS, Sqlite, files, reads};
 use crate::revision::Revision;
 use crate::schema::names::GroupResource;
@@ -67,7 +67,7 @@ impl Sqlite {
     /// It does so without a write-ahead log: the rollback journal of a file that was almost empty stays small, and each
     /// page is written once instead of twice. SQLite syncs the file before it removes the journal.
     pub async fn import(&self, export: Export, meter: &Meter) -> Result<Counts, Error> {
-        let HandedOver { options, files } = self.desk.hand_over().await?;
+        let HandedOver { options, files } = self.writer.hand_over().await?;
         let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Extra);
         let options = options.pragma("cache_size", IMPORT_CACHE);
         let mut connection = options.connect().await.map_err(unavailable)?;

@@ -13,7 +13,7 @@ const LEVELS: usize = 120;
 
 /// The position of a value, as far as it matters for the sets of managers, which stay text (`codec::managed`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ManagedPosition {
     /// A position outside of an object's `managedFields`, or in a text where these do not matter.
     Anywhere,
     Object,
@@ -24,7 +24,7 @@ pub enum Place {
     Set,
 }
 
-impl Place {
+impl ManagedPosition {
     fn member(self, name: &str) -> Self {
         match (self, name) {
             (Self::Object, "metadata") => Self::Metadata,
@@ -40,7 +40,7 @@ impl Place {
 }
 
 /// Reads a whole text, whose value is at `place`.
-pub fn read(text: &str, place: Place) -> Option<Parsed> {
+pub fn read(text: &str, place: ManagedPosition) -> Option<Parsed> {
     let mut reader = Reader { text, at: 0, repeated: false };
     let value = reader.value(place, LEVELS)?;
     reader.blanks();
@@ -113,8 +113,8 @@ impl<'t> Reader<'t> {
         Some(!is_empty)
     }
 
-    fn value(&mut self, place: Place, levels: usize) -> Option<Value> {
-        if place == Place::Set {
+    fn value(&mut self, place: ManagedPosition, levels: usize) -> Option<Value> {
+        if place == ManagedPosition::Set {
             return self.set(levels);
         }
         match self.peek()? {
@@ -129,7 +129,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn object(&mut self, place: Place, levels: usize) -> Option<Map> {
+    fn object(&mut self, place: ManagedPosition, levels: usize) -> Option<Map> {
         let mut object = Map::new();
         let mut more = self.enter(b'}')?;
         while more {
@@ -148,7 +148,7 @@ impl<'t> Reader<'t> {
         Some(key)
     }
 
-    fn array(&mut self, place: Place, levels: usize) -> Option<Vec<Value>> {
+    fn array(&mut self, place: ManagedPosition, levels: usize) -> Option<Vec<Value>> {
         let mut array = Vec::new();
         let mut more = self.enter(b']')?;
         while more {
@@ -249,7 +249,7 @@ impl<'t> Reader<'t> {
                     }
                 }
                 b'"' => self.skip_string()?,
-                _ => _ = self.value(Place::Anywhere, 0)?,
+                _ => _ = self.value(ManagedPosition::Anywhere, 0)?,
             }
             // After a value ends, containers around it may end, too.
             loop {

@@ -18,12 +18,12 @@ pub type Known<'v> = BTreeMap<&'v str, &'v Value>;
 
 /// A volume and the owner of its spec.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct VolumeContext<'a> {
     volume: &'a str,
     owner: Owner<'a>,
 }
 
-type Rule = fn(&At<'_, '_>, Place<'_>, &mut Errors);
+type Rule = fn(&At<'_, '_>, VolumeContext<'_>, &mut Errors);
 
 /// The possible sources, in the order in which upstream checks them. The second name is used in errors about a second
 /// source.
@@ -110,14 +110,14 @@ fn claim_volume<'v>(at: &At<'_, '_>, name: &'v str, known: &mut Known<'v>, error
 
 fn validate(volume: &At<'_, '_>, owner: Owner<'_>, known: &Known<'_>, errors: &mut Errors) {
     let name = volume.get("name");
-    validate_source(volume, Place { volume: name.text(), owner }, errors);
+    validate_source(volume, VolumeContext { volume: name.text(), owner }, errors);
     errors.required_in_format(&name, dns1123_label);
     if known.contains_key(name.text()) {
         errors.duplicate(&name, name.text());
     }
 }
 
-fn validate_source(volume: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
+fn validate_source(volume: &At<'_, '_>, place: VolumeContext<'_>, errors: &mut Errors) {
     let mut found = false;
     for (field, called, rule) in SOURCES {
         let at = volume.get(field);
@@ -223,7 +223,7 @@ fn csi(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn ephemeral(at: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
+fn ephemeral(at: &At<'_, '_>, place: VolumeContext<'_>, errors: &mut Errors) {
     let template = at.get("volumeClaimTemplate");
     if template.is_set() {
         crate::kinds::behavior::rules::metadata::template(&template.get("metadata"), errors);
@@ -242,7 +242,7 @@ fn ephemeral(at: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn image(at: &At<'_, '_>, place: Place<'_>, errors: &mut Errors) {
+fn image(at: &At<'_, '_>, place: VolumeContext<'_>, errors: &mut Errors) {
     if matches!(place.owner, Owner::Pod(_)) {
         volume_source::require(at, &["reference"], errors);
     }

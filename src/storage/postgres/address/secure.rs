@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnectOptions;
 
-use super::{Environment, Found, TlsTarget, Transport};
+use super::{Environment, TlsTarget, Transport, UrlParts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
@@ -68,7 +68,7 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-impl Found {
+impl UrlParts {
     pub fn transport(
         &self,
         host: &str,

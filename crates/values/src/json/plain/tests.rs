@@ -11,7 +11,7 @@ fn agrees(text: &str) -> bool {
     let repeated = std::cell::Cell::new(false);
     let seed = tree::Reader { repeated: Some(&repeated), repetition: Repetition::Replaces };
     let want = read_whole(text, seed);
-    let found = read(text, Place::Anywhere);
+    let found = read(text, ManagedPosition::Anywhere);
     if let Some(Parsed { value, repeated: twice }) = &found {
         assert_eq!((Some(value), *twice), (want.as_ref().ok(), repeated.get()), "{text}");
     }
@@ -83,7 +83,7 @@ fn what_is_not_is_left() {
 fn only_sets_stay_text() {
     let text = r#"{"metadata":{"managedFields":[{"fieldsV1": {"f:a" : {"k:{\"a\":1}":{}}} },{"fieldsV1":null},3]},
         "spec":{"fieldsV1":{}},"fieldsV1":{}}"#;
-    let read = read(text, Place::Object).expect("plain").value;
+    let read = read(text, ManagedPosition::Object).expect("plain").value;
     let set = r#"{"f:a" : {"k:{\"a\":1}":{}}}"#;
     let want = tree::json!({
         "metadata": {"managedFields": [{"fieldsV1": set}, {"fieldsV1": null}, 3]},
@@ -93,7 +93,7 @@ fn only_sets_stay_text() {
     assert_eq!(read, want);
     for bad in [r#"{"f:a":}"#, r#"{"f:a" {}}"#, r#"{"\u0066":{}}"#, "", "[1,]", "01"] {
         let text = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{bad}}}]}}}}"#);
-        assert!(super::read(&text, Place::Object).is_none(), "{bad}");
+        assert!(super::read(&text, ManagedPosition::Object).is_none(), "{bad}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The desk: owns the writing connection, and gives it to one writer at a time.
+//! The writing connection, which one caller at a time may use.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::reads;
 use crate::revision::Revision;
 use crate::storage::Error;
 
-/// The writing connection with everything that belongs to it. A caller takes a [`Turn`] to write.
-pub struct Desk {
+/// The writing connection with everything that belongs to it. A caller takes a [`WriteTurn`] to write.
+pub struct WriteConnection {
     options: SqliteConnectOptions,
     progress: Progress,
     failure: Failure,
-    seat: Arc<Mutex<Seat>>,
+    slot: Arc<Mutex<Slot>>,
 }
 
-struct Seat {
+struct Slot {
     /// `None` after an error; the next turn then opens a new connection.
     connection: Option<SqliteConnection>,
     /// The log file, open for as long as the store is.
@@ -53,7 +53,7 @@ pub struct Opened {
     pub failure: Failure,
 }
 
-impl Seat {
+impl Slot {
     /// Closes everything, so that nobody can write any more.
     async fn let_go(&mut self) -> Option<Files> {
         let (connection, ours) = (self.connection.take(), self.ours.take());
@@ -66,8 +66,8 @@ impl Seat {
     }
 }
 
-impl Desk {
-    /// Opens the desk with a connection that was made with `options`. Returns once everything that the connection reads
+impl WriteConnection {
+    /// Takes over a connection that was made with `options`. Returns once everything that the connection reads
     /// is on the disk.
     pub async fn open(opened: Opened, options: SqliteConnectOptions) -> Result<Self, Error> {
         let Opened { mut connection, anchor, files, log, failure } = opened;
@@ -80,21 +80,21 @@ impl Desk {
         progress.whole(revision);
         let database = Log::new("the database", Box::new(files.database()), failure.clone());
         let ours = Some(Ours { anchor, database, files });
-        let seat = Seat { connection: Some(connection), log, log_id, filling: Filling::default(), ours };
-        Ok(Self { options, progress, failure, seat: Arc::new(Mutex::new(seat)) })
+        let slot = Slot { connection: Some(connection), log, log_id, filling: Filling::default(), ours };
+        Ok(Self { options, progress, failure, slot: Arc::new(Mutex::new(slot)) })
     }
 
-    /// Takes the writing connection. It is closed unless the caller gives it back with [`Turn::done`], so that the next
+    /// Takes the writing connection. It is closed unless the caller gives it back with [`WriteTurn::done`], so that the next
     /// turn never meets a transaction that an error or a cancelled call has left open.
-    pub async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let mut seat = self.seat().await?;
-        if seat.connection.is_none() {
-            self.reconnect(&mut seat).await?;
+    pub async fn turn(&self) -> Result<WriteTurn<'_>, Error> {
+        let mut slot = self.slot().await?;
+        if slot.connection.is_none() {
+            self.reconnect(&mut slot).await?;
         }
-        if seat.filling.is_due() {
-            let extent = seat.filling.extent();
-            let (back, folded) = self.fold(seat, extent).await?;
-            seat = back;
+        if slot.filling.is_due() {
+            let extent = slot.filling.extent();
+            let (back, folded) = self.fold(slot, extent).await?;
+            slot = back;
             match folded {
                 Ok(_) => {}
                 Err(broken @ Error::Broken(_)) => return Err(broken),
@@ -102,32 +102,32 @@ impl Desk {
                 Err(error) => tracing::warn!(%error, "will try again"),
             }
         }
-        let connection = match seat.connection.take() {
+        let connection = match slot.connection.take() {
             Some(connection) => connection,
             None => return Err(Error::Unavailable("the log could not be folded".into())),
         };
-        Ok(Turn { desk: self, seat, connection })
+        Ok(WriteTurn { writer: self, slot, connection })
     }
 
     /// Closes the store and leaves its files to the caller, who writes them in another way. No connection and no log is
     /// left.
     pub async fn hand_over(&self) -> Result<HandedOver, Error> {
-        let seat = self.seat().await?;
-        let (mut seat, folded) = self.fold(seat, Extent::Truncate).await?;
+        let slot = self.slot().await?;
+        let (mut slot, folded) = self.fold(slot, Extent::Truncate).await?;
         if !folded? {
             return Err(Error::Unavailable("somebody reads the database".into()));
         }
-        let files = seat.let_go().await.ok_or(Error::Closed)?;
+        let files = slot.let_go().await.ok_or(Error::Closed)?;
         Ok(HandedOver { options: self.options.clone(), files })
     }
 
     /// Moves the log into the file and truncates it, as far as readers allow.
     pub async fn cut_log(&self) -> Result<(), Error> {
-        let mut seat = self.seat().await?;
-        if seat.connection.is_none() {
-            self.reconnect(&mut seat).await?;
+        let mut slot = self.slot().await?;
+        if slot.connection.is_none() {
+            self.reconnect(&mut slot).await?;
         }
-        self.fold(seat, Extent::Truncate).await?.1.map(drop)
+        self.fold(slot, Extent::Truncate).await?.1.map(drop)
     }
 
     /// The newest revision that is on the disk. Newer ones must not be shown to readers.
@@ -148,73 +148,73 @@ impl Desk {
     /// Moves the log into the file and closes the store. Errors can no longer be reported to a caller; the next start
     /// finds out.
     pub async fn close(&self) {
-        let Ok(seat) = self.seat().await else { return };
-        let Ok((mut seat, folded)) = self.fold(seat, Extent::Truncate).await else { return };
+        let Ok(slot) = self.slot().await else { return };
+        let Ok((mut slot, folded)) = self.fold(slot, Extent::Truncate).await else { return };
         if let Err(error) = folded {
             tracing::warn!(%error, "the log stays for the next start");
         }
-        drop(seat.let_go().await);
+        drop(slot.let_go().await);
     }
 
     /// Replaces the file that is synced as the log.
     #[cfg(test)]
     pub async fn replace_log(&self, file: Box<dyn super::log::Flush>) {
-        self.seat.lock().await.log = Log::new("the log", file, self.failure.clone());
+        self.slot.lock().await.log = Log::new("the log", file, self.failure.clone());
     }
 
-    async fn seat(&self) -> Result<OwnedMutexGuard<Seat>, Error> {
-        let seat = self.seat.clone().lock_owned().await;
+    async fn slot(&self) -> Result<OwnedMutexGuard<Slot>, Error> {
+        let slot = self.slot.clone().lock_owned().await;
         self.failure.check()?;
-        if seat.ours.is_none() { Err(Error::Closed) } else { Ok(seat) }
+        if slot.ours.is_none() { Err(Error::Closed) } else { Ok(slot) }
     }
 
     /// Makes a checkpoint in a task of its own: the caller may be cancelled, and an error of the checkpoint must not be
     /// lost.
-    async fn fold(&self, mut seat: OwnedMutexGuard<Seat>, extent: Extent) -> Result<Folded, Error> {
+    async fn fold(&self, mut slot: OwnedMutexGuard<Slot>, extent: Extent) -> Result<Folded, Error> {
         let failure = self.failure.clone();
         let folding = tokio::spawn(async move {
-            let Seat { connection: held, filling, .. } = &mut *seat;
-            let Some(mut connection) = held.take() else { return (seat, Ok(false)) };
+            let Slot { connection: held, filling, .. } = &mut *slot;
+            let Some(mut connection) = held.take() else { return (slot, Ok(false)) };
             let folded = checkpoint::run(&mut connection, extent, filling, &failure).await;
             if folded.is_ok() {
                 *held = Some(connection);
             }
-            (seat, folded)
+            (slot, folded)
         });
-        let (mut seat, folded) =
+        let (mut slot, folded) =
             folding.await.map_err(|error| self.failure.set(format!("folding the log: {error}")))?;
-        if seat.connection.is_none() && !self.failure.is_set() {
-            let filling = std::mem::take(&mut seat.filling);
-            self.reconnect(&mut seat).await?;
-            seat.filling = filling;
+        if slot.connection.is_none() && !self.failure.is_set() {
+            let filling = std::mem::take(&mut slot.filling);
+            self.reconnect(&mut slot).await?;
+            slot.filling = filling;
         }
-        Ok((seat, folded))
+        Ok((slot, folded))
     }
 
     /// Opens a new connection after an error, and returns the clock's revision. Everything that was committed is then
     /// on the disk, including commits whose outcome nobody knew.
-    async fn reconnect(&self, seat: &mut Seat) -> Result<Revision, Error> {
+    async fn reconnect(&self, slot: &mut Slot) -> Result<Revision, Error> {
         let _paused = self.progress.pause().await;
-        let ours = seat.ours.as_ref().ok_or(Error::Closed)?;
+        let ours = slot.ours.as_ref().ok_or(Error::Closed)?;
         let mut connection = self.options.connect().await.map_err(unavailable)?;
         let revision = reads::clock(&mut connection).await?.revision;
-        match ours.files.still_hold(seat.log_id) {
+        match ours.files.still_hold(slot.log_id) {
             Ok(true) => {}
             Ok(false) => return Err(self.failure.set("the database's files have been replaced".into())),
             Err(error) => return Err(self.failure.set(format!("the database's files are gone: {error}"))),
         }
         // The descriptors used here were opened before the error, so that the kernel reports it to them.
-        seat.log.flush().await?;
+        slot.log.flush().await?;
         ours.database.flush().await?;
         self.progress.whole(revision);
-        seat.filling = Filling::unknown();
-        seat.connection = Some(connection);
+        slot.filling = Filling::unknown();
+        slot.connection = Some(connection);
         Ok(revision)
     }
 }
 
-/// The seat again, and whether the whole log is in the file.
-type Folded = (OwnedMutexGuard<Seat>, Result<bool, Error>);
+/// The slot again, and whether the whole log is in the file.
+type Folded = (OwnedMutexGuard<Slot>, Result<bool, Error>);
 
 /// A store without connections, and the locks that keep other processes out.
 pub struct HandedOver {
@@ -225,24 +225,28 @@ pub struct HandedOver {
 }
 
 /// The writing connection while a caller uses it.
-pub struct Turn<'a> {
-    desk: &'a Desk,
-    seat: OwnedMutexGuard<Seat>,
+pub struct WriteTurn<'a> {
+    writer: &'a WriteConnection,
+    slot: OwnedMutexGuard<Slot>,
     pub connection: SqliteConnection,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> WriteTurn<'a> {
     /// Gives the connection back after a commit. `revision` is the clock's new revision, if the commit moved the clock;
     /// `frames` is the number of frames in the log. The commit is durable, and may be shown to readers, when
     /// [`Committed::flush`] returns.
     pub fn done(self, revision: Option<Revision>, frames: u32) -> Committed<'a> {
-        let Self { desk, mut seat, connection } = self;
-        seat.connection = Some(connection);
-        seat.filling.reached(frames);
-        Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.committed(revision) }
+        let Self { writer, mut slot, connection } = self;
+        slot.connection = Some(connection);
+        slot.filling.reached(frames);
+        Committed {
+            progress: &writer.progress,
+            log: slot.log.clone(),
+            mark: writer.progress.committed(revision),
+        }
     }
 
-    /// Like [`Turn::done`], but asks SQLite for the number of frames.
+    /// Like [`WriteTurn::done`], but asks SQLite for the number of frames.
     pub async fn finish(mut self, revision: Option<Revision>) -> Result<Committed<'a>, Error> {
         let frames = checkpoint::frames(&mut self.connection).await?;
         Ok(self.done(revision, frames))
@@ -252,27 +256,27 @@ impl<'a> Turn<'a> {
     /// next one.
     pub async fn leave(mut self) -> Result<(), Error> {
         let frames = checkpoint::frames(&mut self.connection).await?;
-        let Self { mut seat, connection, .. } = self;
-        seat.connection = Some(connection);
-        seat.filling.reached(frames);
+        let Self { mut slot, connection, .. } = self;
+        slot.connection = Some(connection);
+        slot.filling.reached(frames);
         Ok(())
     }
 
     /// Gives the connection back after nothing was written. What was read may not be on the disk yet.
     pub fn unused(self) -> Committed<'a> {
-        let Self { desk, mut seat, connection } = self;
-        seat.connection = Some(connection);
-        Committed { progress: &desk.progress, log: seat.log.clone(), mark: desk.progress.newest() }
+        let Self { writer, mut slot, connection } = self;
+        slot.connection = Some(connection);
+        Committed { progress: &writer.progress, log: slot.log.clone(), mark: writer.progress.newest() }
     }
 
     /// Finds out whether a batch up to revision `last` was committed whose COMMIT failed. This turn has not ended, so
     /// no other write can have moved the clock, and the clock tells.
     pub async fn settle(self, last: Revision, error: Error) -> Result<(), Error> {
         let unknown = |cause| Error::Unknown(format!("{error}; {cause}").into());
-        let Self { desk, mut seat, connection } = self;
+        let Self { writer, mut slot, connection } = self;
         drop(connection);
-        desk.failure.check().map_err(unknown)?;
-        let revision = desk.reconnect(&mut seat).await.map_err(unknown)?;
+        writer.failure.check().map_err(unknown)?;
+        let revision = writer.reconnect(&mut slot).await.map_err(unknown)?;
         if revision >= last { Ok(()) } else { Err(error) }
     }
 }
