@@ -92,13 +92,9 @@ const INTERNAL: [&str; 11] = [
     "spec.containers[0].securityContext",
 ];
 
-/// Upstream's checks that we do not make: of JSONPath, and of defaults under types that are none, which are refused as such.
-fn is_unchecked((_, field, text): &(String, String, String)) -> bool {
-    const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-    let wanted =
-        text.split_once(" in body must be of type ").and_then(|(_, of_type)| of_type.split_once(": "));
-    let of_default = field.ends_with(".default") && wanted.is_some_and(|(name, _)| !TYPES.contains(&name));
-    of_default || text.contains(": invalid JSONPath: ")
+/// Upstream's checks that we do not make: of JSONPath.
+fn is_unchecked((_, _, text): &(String, String, String)) -> bool {
+    text.contains(": invalid JSONPath: ")
 }
 
 /// Fields in which upstream distinguishes empty from absent, and we cannot.

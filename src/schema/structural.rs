@@ -52,6 +52,7 @@ pub struct Structural {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchemaNode {
     pub value_type: ValueType,
+    pub odd_type: Option<Box<str>>,
     pub nullable: bool,
     pub preserves_unknown: bool,
     /// An object with kind, apiVersion and metadata of its own.
@@ -91,6 +92,8 @@ pub enum ValueType {
     Number,
     String,
     Boolean,
+    /// What is no type of JSON, as old definitions may have it: [`SchemaNode::odd_type`].
+    Odd,
 }
 
 /// `additionalProperties`.

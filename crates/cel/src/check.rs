@@ -24,11 +24,11 @@ pub enum Reference {
     /// A type, which is a value.
     Type(Type),
     /// A function by its whole name. `qualified` means that what stands before the last dot is part of the name;
-    /// `overload` is the only one that fits, if there is one.
+    /// `overloads` are those that fit.
     Function {
         name: SmolStr,
         qualified: bool,
-        overload: Option<&'static Overload>,
+        overloads: Vec<&'static Overload>,
     },
 }
 

@@ -9,6 +9,7 @@ mod check;
 pub mod decl;
 mod deep;
 pub mod environment;
+mod estimate;
 pub mod functions;
 mod library;
 mod operators;
@@ -24,6 +25,7 @@ pub mod value;
 
 pub use check::Checked;
 pub use environment::Environment;
+pub use estimate::worst_cost;
 pub use program::{Budget, Fault, Program, Variables};
 pub use types::Type;
 

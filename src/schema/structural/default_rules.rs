@@ -9,7 +9,7 @@ use super::prune::Pruner;
 use super::{OBJECT_MEMBERS, SchemaNode, Schemas, Structural};
 use crate::causes::{Cause, Causes, aggregate};
 use crate::schema::types::Types;
-use crate::tree::{Map, Value, work};
+use crate::tree::{Map, Text, Value, work};
 
 /// What the owner of a definition is held to.
 pub struct DefaultRules<'a> {
@@ -25,7 +25,7 @@ impl DefaultRules<'_> {
     /// nobody's business, upstream's neither.
     pub fn causes(&self, schema: &Map, path: &str) -> Causes {
         let mut causes = Causes::default();
-        if !schema.values().any(has_defaults) {
+        if !schema.iter().any(holds_default) {
             return causes;
         }
         // What cannot be read is told by the rules of schemas.
@@ -47,12 +47,12 @@ impl DefaultRules<'_> {
 
 const UNPRUNED: &str = "must not have unknown fields";
 
-fn has_defaults(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| name == "default" && !value.is_null() || has_defaults(value))
-        }
-        Value::Array(items) => items.iter().any(has_defaults),
+fn holds_default((name, value): (&Text, &Value)) -> bool {
+    match value {
+        Value::Null => false,
+        _ if name == "default" => true,
+        Value::Object(members) => members.iter().any(holds_default),
+        Value::Array(items) => items.iter().any(|item| holds_default((name, item))),
         _ => false,
     }
 }

@@ -43,7 +43,7 @@ impl Quantity {
     }
 
     /// Whether a number of this type stands for one of the schema's type.
-    pub fn fits(self, expected: Expected) -> bool {
+    pub fn fits(self, expected: Expected<'_>) -> bool {
         match self {
             Self::Integer(_) => expected.has("integer") || expected.has("number"),
             Self::Float(float) => expected.has("number") || expected.has("integer") && is_json_integer(float),

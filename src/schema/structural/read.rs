@@ -37,6 +37,10 @@ impl Reader<'_> {
         let format: Text = self.text(schema, "format")?.into();
         Ok(SchemaNode {
             value_type,
+            odd_type: match value_type {
+                ValueType::Odd => Some(self.text(schema, "type")?.into()),
+                _ => None,
+            },
             nullable: self.flag(schema, "nullable")?,
             preserves_unknown: self.flag(schema, "x-kubernetes-preserve-unknown-fields")?,
             embedded: self.flag(schema, "x-kubernetes-embedded-resource")?,
@@ -74,7 +78,7 @@ impl Reader<'_> {
             "number" => ValueType::Number,
             "string" => ValueType::String,
             "boolean" => ValueType::Boolean,
-            _ => return Err(self.misfit("type", "a type of JSON")),
+            _ => ValueType::Odd,
         })
     }
 

@@ -40,7 +40,7 @@ impl SchemaNode {
     }
 
     /// The types that values may have, as errors list them.
-    fn type_names(&self, reading: Reading) -> Option<&'static str> {
+    fn type_names(&self, reading: Reading) -> Option<&str> {
         Some(match self.value_type {
             _ if self.int_or_string && reading == Reading::Declared => "integer,string",
             ValueType::Any => return None,
@@ -50,6 +50,7 @@ impl SchemaNode {
             ValueType::Number => "number",
             ValueType::String => "string",
             ValueType::Boolean => "boolean",
+            ValueType::Odd => self.odd_type.as_deref().unwrap_or_default(),
         })
     }
 
@@ -71,11 +72,11 @@ pub enum Reading {
 
 /// The types of a schema.
 #[derive(Clone, Copy)]
-pub struct Expected {
-    names: Option<&'static str>,
+pub struct Expected<'s> {
+    names: Option<&'s str>,
 }
 
-impl Expected {
+impl Expected<'_> {
     pub fn has(self, name: &str) -> bool {
         match self.names {
             Some("integer,string") => matches!(name, "integer" | "string"),

@@ -3,9 +3,10 @@
 //
 //	cd tests/upstream && go run ./structural <../../testdata/structural/cases.json >../../testdata/structural/upstream.jsonl
 //
-// Of schemas and objects that it makes itself, of regular expressions, and of texts and formats:
+// Of schemas and objects that it makes itself, of schemas that something is wrong with, of regular expressions, and of texts and formats:
 //
 //	go run ./structural random 1 500 6 | gzip -9n >../../testdata/structural/random.jsonl.gz
+//	go run ./structural rules | gzip -9n >../../testdata/structural/rules.jsonl.gz
 //	go run ./structural patterns | gzip -9n >../../testdata/structural/patterns.jsonl.gz
 //	go run ./structural formats | gzip -9n >../../testdata/structural/formats.tsv.gz
 package main
@@ -59,6 +60,10 @@ func main() {
 			return value
 		}
 		generate(int64(number(2)), number(3), number(4))
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "rules" {
+		writeRules(1500)
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == "patterns" {

@@ -46,8 +46,8 @@ impl Checker<'_> {
     /// Resolves the call and keeps what it refers to.
     fn resolve_at(&mut self, id: Id, name: &str, qualified: bool, arguments: &[Type], at: &[Id]) -> Type {
         let member = arguments.len() > at.len();
-        let (result, overload) = self.resolve(id, name, member, arguments, at);
-        self.refer(id, Reference::Function { name: name.into(), qualified, overload });
+        let (result, overloads) = self.resolve(id, name, member, arguments, at);
+        self.refer(id, Reference::Function { name: name.into(), qualified, overloads });
         result
     }
 
@@ -58,11 +58,11 @@ impl Checker<'_> {
         member: bool,
         arguments: &[Type],
         at: &[Id],
-    ) -> (Type, Option<&'static Overload>) {
+    ) -> (Type, Vec<&'static Overload>) {
         let known = overloads(name).filter(|_| self.environment.has_function(name));
-        let Some(known) = known else { return (self.undeclared(id, name), None) };
+        let Some(known) = known else { return (self.undeclared(id, name), Vec::new()) };
         if !member && matches!(name, LOGICAL_AND | LOGICAL_OR) {
-            return (self.logical(arguments, at), None);
+            return (self.logical(arguments, at), Vec::new());
         }
         let mut result: Option<Type> = None;
         let mut chosen = Vec::new();
@@ -83,10 +83,9 @@ impl Checker<'_> {
                 Some(_) => Type::Dyn,
             });
         }
-        let overload = if let [one] = chosen[..] { Some(one) } else { None };
         match result {
-            Some(result) => (result, overload),
-            None => (self.unfitting(id, name, member, arguments), None),
+            Some(result) => (result, chosen),
+            None => (self.unfitting(id, name, member, arguments), Vec::new()),
         }
     }
 

@@ -269,7 +269,10 @@ impl Planner<'_> {
             return self.mapped(function, target, *variable, *expression);
         }
         let (name, qualified, overload) = match checked.reference(id) {
-            Some(Reference::Function { name, qualified, overload }) => (name.clone(), *qualified, *overload),
+            Some(Reference::Function { name, qualified, overloads }) => {
+                let only = if let [only] = overloads[..] { Some(only) } else { None };
+                (name.clone(), *qualified, only)
+            }
             _ => (function.clone(), false, None),
         };
         if matches!(name.as_str(), operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT) {

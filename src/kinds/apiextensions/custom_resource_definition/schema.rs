@@ -66,7 +66,8 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
     if schema.get("nullable").flag() {
         errors.forbidden(&schema.get("nullable"), "nullable cannot be true at the root");
     }
-    if !tolerated.unstructured {
+    let unconvertible = structural::unconvertible(schema.value()).filter(|_| !tolerated.unstructured);
+    if !tolerated.unstructured && unconvertible.is_none() {
         let before = errors.len();
         structural::validate(&schema, errors);
         if errors.len() == before {
@@ -74,6 +75,9 @@ pub fn validate(validation: &At<'_, '_>, has_status: bool, tolerated: Tolerated,
         }
     }
     walk(&schema, Place { root: true, in_metadata: false, no_default: None, tolerated }, errors);
+    if let Some(why) = unconvertible.filter(|_| errors.len() == before) {
+        errors.invalid(&schema, "", &why);
+    }
     // Those of a schema that is wrong itself would be about nothing.
     if errors.len() == before {
         expressions::validate(&schema, true, None, errors);
@@ -383,3 +387,6 @@ pub fn rule(rule: &At<'_, '_>, errors: &mut Errors) {
         errors.invalid(&path, path.text(), "must not contain line breaks");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,41 @@ pub fn validate(schema: &At<'_, '_>, errors: &mut Errors) {
 pub fn is_structural(schema: &Value) -> bool {
     let mut errors = Errors::default();
     validate(&At::root(schema), &mut errors);
-    errors.is_empty()
+    errors.is_empty() && unconvertible(schema).is_none()
+}
+
+/// Why upstream does not even look whether a schema is structural. Nearly all of it is told by the walk over keywords.
+pub fn unconvertible(schema: &Value) -> Option<String> {
+    let members = schema.as_object()?;
+    let is_said = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(entries) => !entries.is_empty(),
+        _ => true,
+    };
+    const UNSUPPORTED: [(&str, &str); 7] = [
+        ("id", "id"),
+        ("$schema", "schema"),
+        ("$ref", "$ref"),
+        ("patternProperties", "patternProperties"),
+        ("dependencies", "dependencies"),
+        ("additionalItems", "additionalItems"),
+        ("definitions", "definitions"),
+    ];
+    if let Some((_, name)) = UNSUPPORTED.iter().find(|(name, _)| members.get(name).is_some_and(is_said)) {
+        return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
+    }
+    if members.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+        let why = "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined";
+        return Some(why.to_owned());
+    }
+    if members.get("items").and_then(Value::as_array).is_some_and(|items| !items.is_empty()) {
+        return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
+    }
+    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| members.get(name)?.as_array()).flatten();
+    let single = ["not", "items", "additionalProperties"].iter().filter_map(|name| members.get(name));
+    let properties = members.get("properties").and_then(Value::as_object).into_iter();
+    lists.chain(single).chain(properties.flat_map(|all| all.values())).find_map(unconvertible)
 }
 
 fn invariants(schema: &At<'_, '_>, level: Level, errors: &mut Errors) {

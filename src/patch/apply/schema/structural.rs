@@ -36,7 +36,7 @@ impl StructuralBuilder<'_, '_> {
             ValueType::Integer | ValueType::Number => scalar(Scalar::Numeric),
             ValueType::Boolean => scalar(Scalar::Boolean),
             ValueType::String if matches!(node.format.as_str(), "" | "byte") => scalar(Scalar::String),
-            ValueType::String => scalar(Scalar::Untyped),
+            ValueType::String | ValueType::Odd => scalar(Scalar::Untyped),
         };
         self.builder.add(atom)
     }
