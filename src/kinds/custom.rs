@@ -37,6 +37,8 @@ pub struct CustomDefinition {
     pub versions: Vec<CustomVersion>,
     /// Where in `versions` the one is that objects are stored in.
     stored: usize,
+    /// Whether a hook converts objects from version to version.
+    pub has_conversion_webhook: bool,
     /// The definition itself, for what is seldom asked for.
     source: Arc<Source>,
 }
@@ -121,6 +123,7 @@ impl CustomDefinition {
             is_terminating: has_condition(object, "Terminating"),
             versions,
             stored,
+            has_conversion_webhook: fields::text(object, &["spec", "conversion", "strategy"]) == "Webhook",
             source: Arc::new(Source::new(source, object)),
         })
     }

@@ -63,9 +63,15 @@ impl Custom {
         }
     }
 
-    /// Strategy `None`: another apiVersion, and what the other schema does not know is dropped.
+    /// Strategy `None`: another apiVersion, and what the other schema does not know is dropped. Hooks are not called yet:
+    /// what only they can convert is refused, so that nothing is lost.
     fn convert(&self, mut object: ObjectMap, to: &CustomVersion) -> Result<ObjectMap, Error> {
         if api_version(&object) != to.kind.gvk.api_version().as_str() {
+            if self.version.definition.has_conversion_webhook {
+                let from = format!("{}, Kind={}", api_version(&object), to.kind.gvk.kind);
+                let why = "this server does not call conversion webhooks yet";
+                return Err(Error::Unclassified(format!("conversion webhook for {from} failed: {why}")));
+            }
             object.insert("apiVersion", to.kind.gvk.api_version().as_str().into());
             conform(to, &mut object)?;
         }

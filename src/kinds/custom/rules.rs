@@ -7,7 +7,6 @@ use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::object_meta;
 use crate::schema::kind::Shape;
 use crate::schema::structural::Structural;
-use crate::tree::Value;
 
 impl CustomVersion {
     fn schema(&self) -> Option<&Structural> {
@@ -31,9 +30,11 @@ impl CustomVersion {
     pub fn update_causes(&self, part: Part, new: &ObjectMap, old: &ObjectMap, scale: Vec<Cause>) -> Causes {
         let Some(schema) = self.schema() else { return of_scale(scale) };
         let mut causes = match part {
-            Part::Status => {
-                schema.validate_status(new.get("status").unwrap_or(&Value::Null), old.get("status"))
-            }
+            // A status that was taken away is not wrong.
+            Part::Status => match new.get("status") {
+                Some(status) => schema.validate_status(status, old.get("status")),
+                None => Causes::default(),
+            },
             _ => schema.validate_update(new, old),
         };
         causes.extend(scale);
