@@ -110,11 +110,11 @@ impl Webhook {
 
     /// A connection that was kept may have ended meanwhile, so the first failure of one leads to a new one.
     async fn exchange(&self, address: &str, body: Bytes) -> Result<(u16, Bytes), String> {
-        if let Some(mut link) = self.take() {
-            if let Ok(answer) = link.exchange(self.request(&body)?, LARGEST_ANSWER).await {
-                self.keep(link);
-                return Ok(answer);
-            }
+        if let Some(mut link) = self.take()
+            && let Ok(answer) = link.exchange(self.request(&body)?, LARGEST_ANSWER).await
+        {
+            self.keep(link);
+            return Ok(answer);
         }
         let tls = self.tls.clone()?;
         let name =

@@ -18,12 +18,12 @@ use tokio_rustls::client::TlsStream;
 
 use super::words;
 
-type Io = TokioIo<TlsStream<TcpStream>>;
+type Driver = Pin<Box<Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>>>;
 
 pub struct Link {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once it has ended.
-    connection: Option<Pin<Box<Connection<Io, Full<Bytes>>>>>,
+    connection: Option<Driver>,
 }
 
 impl fmt::Debug for Link {

@@ -104,7 +104,7 @@ fn resource_entries_have_upstreams_fields() {
         r#"{"name":"replicationcontrollers/scale","singularName":"","namespaced":true,"#,
         r#""group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#
     )));
-    let apps = parse(&documents().resources(&GroupVersion::fixed("apps/v1")).unwrap().json());
+    let apps = parse(documents().resources(&GroupVersion::fixed("apps/v1")).unwrap().json());
     assert_eq!(apps["apiVersion"], "v1");
 }
 

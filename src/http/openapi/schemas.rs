@@ -186,8 +186,8 @@ fn untyped_kinds<'a>(versions: &[&'a ServedVersion]) -> HashMap<String, Untyped<
     let definitions = versions.iter().flat_map(|version| &version.resources);
     let untyped = definitions.filter(|definition| definition.kind.go().is_none());
     let named = |definition: &'a Arc<ResourceDefinition>| {
-        let object = (names::untyped(definition.gvk()), Untyped::Object(&**definition));
-        [object, (names::untyped(&list_gvk(definition)), Untyped::List(&**definition))]
+        let object = (names::untyped(definition.gvk()), Untyped::Object(definition));
+        [object, (names::untyped(&list_gvk(definition)), Untyped::List(definition))]
     };
     untyped.flat_map(named).collect()
 }

@@ -25,7 +25,7 @@ fn cells_are_upstreams() {
         crate::json::whole_numbers(&mut object);
         let cell = declared.cells(&object, now).get(1).cloned().unwrap_or_default();
         cells += usize::from(!cell.is_null());
-        if Value::from(shown) != case["shown"] || cell != case["cell"] {
+        if case["shown"] != shown || cell != case["cell"] {
             wrong.push(format!("{} {}: {shown} {cell}, not {}", case["type"], case["path"], case["cell"]));
         }
     }
