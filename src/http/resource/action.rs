@@ -141,7 +141,7 @@ fn no_subresource(path: &ResourcePath, definition: &ResourceDefinition) -> Error
         return Error::UnknownResource;
     }
     let name = path.name.clone().unwrap_or_default();
-    Error::NotFound { resource: definition.group_resource(), name: name.into() }
+    Error::NotFound { resource: definition.group_resource(), name }
 }
 
 /// Upstream has no route for a namespace around a cluster-scoped resource, nor for one object without its namespace.

@@ -73,7 +73,7 @@ impl http_body::Body for Reading {
 
     fn size_hint(&self) -> SizeHint {
         let source = self.source();
-        if self.at == 0 { source.length.clone() } else { SizeHint::default() }
+        if self.at == 0 { source.length } else { SizeHint::default() }
     }
 }
 
