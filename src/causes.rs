@@ -21,6 +21,11 @@ pub struct Causes {
 }
 
 impl Causes {
+    /// Those that are kept.
+    pub fn iter(&self) -> impl Iterator<Item = &Cause> {
+        self.kept.iter()
+    }
+
     pub fn push(&mut self, cause: Cause) {
         self.add(|| cause);
     }

@@ -200,10 +200,16 @@ impl<'a> Write<'a> {
     /// 422 if the object violates the kind's rules.
     fn validate(&self, name: &str, object: &ObjectMap, found: Option<&Current>) -> Result<(), Error> {
         let resource = self.request.target.resource;
-        let causes = match found {
+        let mut causes = match found {
             Some(found) => update::causes(resource, self.part, object, &found.object)?,
             None => create::causes(resource, object)?,
         };
+        if let Some(custom) = &resource.custom {
+            let old = found.map(|found| &found.object);
+            let (more, remarks) = custom.version.version().rule_causes(&causes, object, old);
+            causes.extend(more);
+            remarks.into_iter().for_each(|remark| self.request.warnings.add(remark));
+        }
         if causes.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ mod rules;
 mod served;
 mod source;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::codec::object::{Object, Undecodable};
 use crate::fields;
@@ -19,6 +19,7 @@ use crate::schema::resource::{ResourceDefinition, Scope};
 use crate::schema::structural::{NotStructural, Schemas};
 use crate::tree::{Map, Text, Value};
 
+use rowplane_cel::rules::Rules;
 use source::Source;
 
 pub use digest::Digest;
@@ -62,6 +63,10 @@ pub struct CustomVersion {
     /// How objects are seen from outside: columns, selectable fields, the Scale, warnings.
     pub declared: Declared,
     subresources: Vec<Text>,
+    /// The definition, of which the rules are read.
+    source: Arc<Source>,
+    /// Compiled when the first object is written; `None` if the schema has no rules.
+    rules: OnceLock<Option<Rules>>,
     /// How the definition's objects are told to be just as this version's schema has them: never the same number twice.
     pub number: u32,
 }
@@ -92,11 +97,11 @@ pub enum Unserved {
 impl CustomDefinition {
     /// Reads a definition; `number` gives each version its own.
     pub fn read(
-        source: &Arc<Object>,
+        stored: &Arc<Object>,
         schemas: &Schemas,
         mut number: impl FnMut() -> u32,
     ) -> Result<Self, Unserved> {
-        let object = &source.to_map()?;
+        let object = &stored.to_map()?;
         if !has_condition(object, "Established") && !has_condition(object, "NamesAccepted") {
             return Err(Unserved::NotAccepted);
         }
@@ -106,9 +111,10 @@ impl CustomDefinition {
         let versions = fields::items(object, &["spec", "versions"]).iter().filter_map(Value::as_object);
         let empty = Map::new();
         let spec = fields::object(object, "spec").unwrap_or(&empty);
+        let source = Arc::new(Source::new(stored, object));
         let version = |entry: &Map| {
             let kind = CustomVersion::kind(group, &names.kind, entry, schemas)?;
-            Ok(CustomVersion::read(spec, entry, kind, number()))
+            Ok(CustomVersion::read(spec, entry, kind, number(), &source))
         };
         let versions: Vec<_> = versions.map(version).collect::<Result<_, Unserved>>()?;
         let stored = versions.iter().position(|version| version.is_stored).ok_or(Unserved::NothingStored)?;
@@ -124,7 +130,7 @@ impl CustomDefinition {
             versions,
             stored,
             has_conversion_webhook: fields::text(object, &["spec", "conversion", "strategy"]) == "Webhook",
-            source: Arc::new(Source::new(source, object)),
+            source,
         })
     }
 
@@ -158,7 +164,7 @@ impl AcceptedNames {
 
 impl CustomVersion {
     /// `entry` is that of `spec.versions`.
-    fn read(spec: &Map, entry: &Map, kind: Kind, number: u32) -> Self {
+    fn read(spec: &Map, entry: &Map, kind: Kind, number: u32, source: &Arc<Source>) -> Self {
         let flag = |name| entry.get(name).and_then(Value::as_bool).unwrap_or_default();
         let subresources = fields::object(entry, "subresources").into_iter().flatten();
         let subresources = subresources.filter(|(_, declared)| !declared.is_null());
@@ -168,6 +174,8 @@ impl CustomVersion {
             is_stored: flag("storage"),
             declared: Declared::read(spec, entry),
             subresources: subresources.map(|(name, _)| name.clone()).collect(),
+            source: source.clone(),
+            rules: OnceLock::new(),
             number,
         }
     }

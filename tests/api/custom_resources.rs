@@ -7,6 +7,8 @@ mod definitions;
 mod deletion;
 #[path = "custom_resources/names.rs"]
 mod names;
+#[path = "custom_resources/rules.rs"]
+mod rules;
 #[path = "custom_resources/serving.rs"]
 mod serving;
 #[path = "custom_resources/surface.rs"]

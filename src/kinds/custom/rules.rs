@@ -1,12 +1,20 @@
 //! What a custom object has to be: what the schema of its version says, in upstream's order.
 
+use rowplane_cel::rules::{Rules, Violation, ViolationKind};
+
 use super::CustomVersion;
-use crate::causes::{Cause, Causes};
-use crate::fields::ObjectMap;
+use crate::causes::{Cause, CauseReason, Causes};
+use crate::fields::{self, ObjectMap};
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::rules::object_meta;
 use crate::schema::kind::Shape;
-use crate::schema::structural::Structural;
+use crate::schema::resource::Declaration as _;
+use crate::schema::structural::{Structural, blocks_rules};
+use crate::tree::Value;
+
+/// What stands in place of the rules' verdicts where they were not asked.
+const UNCHECKED: &str = "Invalid value: null: some validation rules were not checked because the object was invalid; \
+                         correct the existing errors to complete validation";
 
 impl CustomVersion {
     fn schema(&self) -> Option<&Structural> {
@@ -45,6 +53,44 @@ impl CustomVersion {
             causes.append(schema.list_type_causes(new));
         }
         causes
+    }
+}
+
+impl CustomVersion {
+    /// What the schema's `x-kubernetes-validations` say of an object in which `found` is wrong already, and, for the
+    /// client's eyes only, what was wrong before and has not changed.
+    pub fn rule_causes(
+        &self,
+        found: &Causes,
+        new: &ObjectMap,
+        old: Option<&ObjectMap>,
+    ) -> (Vec<Cause>, Vec<String>) {
+        let Some(rules) = self.rules.get_or_init(|| self.compile_rules()) else { return Default::default() };
+        if found.iter().any(|cause| blocks_rules(cause.reason)) {
+            return (vec![Cause::new(CauseReason::Invalid, "<nil>", UNCHECKED.to_owned())], Vec::new());
+        }
+        // A rule may name any part of the object.
+        let (new, old) = (Value::Object(new.clone()), old.map(|old| Value::Object(old.clone())));
+        let found = rules.validate(&new, old.as_ref());
+        let cause =
+            |violation: Violation| Cause::new(reason(violation.kind), violation.field, violation.message);
+        (found.violations.into_iter().map(cause).collect(), found.warnings)
+    }
+
+    fn compile_rules(&self) -> Option<Rules> {
+        let spec = self.source.spec()?;
+        let mut versions = fields::items(&spec, &["versions"]).iter().filter_map(Value::as_object);
+        let entry = versions.find(|entry| fields::text(entry, &["name"]) == self.kind.gvk.version())?;
+        Rules::compile(fields::at(entry, &["schema", "openAPIV3Schema"])?)
+    }
+}
+
+fn reason(kind: ViolationKind) -> CauseReason {
+    match kind {
+        ViolationKind::Invalid => CauseReason::Invalid,
+        ViolationKind::Required => CauseReason::Required,
+        ViolationKind::Forbidden => CauseReason::Forbidden,
+        ViolationKind::Duplicate => CauseReason::Duplicate,
     }
 }
 
