@@ -34,6 +34,13 @@ pub struct Served {
     media_type: StorageMediaType,
 }
 
+/// What a generation serves under a name.
+pub struct Found<'a> {
+    pub definition: Arc<ResourceDefinition>,
+    /// As it is stored; reviews are not.
+    pub resource: Option<&'a Arc<Resource>>,
+}
+
 /// What is to be known of a resource that a generation serves first.
 struct Added {
     id: ResourceId,
@@ -129,11 +136,13 @@ impl Served {
         self.by_plural.get(&name.plural)?.iter().find(of_version)
     }
 
-    /// Whether this is, and stays, what this program serves by itself.
-    pub fn is_built_in(&self, name: &Gvr) -> bool {
+    /// What a URL names, in one look-up; `None` if this generation does not serve it.
+    pub fn find(&self, name: &Gvr) -> Option<Found<'_>> {
         match self.get(name) {
-            Some(resource) => !resource.definition.is_custom(),
-            None => self.registry.lookup(name).is_some(),
+            Some(resource) => {
+                Some(Found { definition: resource.definition.clone(), resource: Some(resource) })
+            }
+            None => self.registry.lookup(name).map(|definition| Found { definition, resource: None }),
         }
     }
 

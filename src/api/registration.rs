@@ -1,6 +1,7 @@
 //! Which servers write to the store, and how they encode: the registry's rows and the StorageVersion objects that show
 //! them, changed together in one transaction.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::catalog::Served;
@@ -17,7 +18,6 @@ use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
 use crate::schema::names::{GroupResource, Gvr};
-use crate::schema::registry::Registry;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::{
     Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
@@ -228,21 +228,26 @@ pub fn storage_version_name(resource: &GroupResource) -> String {
 /// How this server encodes each stored resource, sorted by name.
 fn claims(served: &Served) -> Vec<Claim> {
     let registry = served.registry();
+    let mut versions: HashMap<&GroupResource, Vec<&ResourceDefinition>> = HashMap::new();
+    for definition in registry.definitions() {
+        if let Storage::Table { resource, .. } = &definition.storage {
+            versions.entry(resource).or_default().push(definition);
+        }
+    }
     let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
         let resource = served.get(&definition.gvr())?;
-        Some(Claim { name: storage_version_name(name), encoded: encoded(registry, name, resource) })
+        let encoded = encoded(versions.get(name)?, name, resource);
+        Some(Claim { name: storage_version_name(name), encoded })
     };
     let mut claims: Vec<_> = registry.stored().filter_map(claim).collect();
     claims.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     claims
 }
 
-fn encoded(registry: &Registry, stored: &GroupResource, resource: &Resource) -> EncodedResource {
+/// `all` are the definitions of every version that is stored under the name.
+fn encoded(all: &[&ResourceDefinition], stored: &GroupResource, resource: &Resource) -> EncodedResource {
     let versions = |own: bool| {
-        let definitions = registry.definitions().filter(move |definition| {
-            let same = matches!(&definition.storage, Storage::Table { resource, .. } if resource == stored);
-            same && (*definition.group() == stored.group) == own
-        });
+        let definitions = all.iter().filter(move |definition| (*definition.group() == stored.group) == own);
         definitions.map(|definition| definition.api_version().as_str().into())
     };
     EncodedResource {

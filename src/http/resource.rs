@@ -31,7 +31,7 @@ use super::server::ConnectionInfo;
 use super::server::delivery::{Terms, is_long};
 use super::warnings;
 use crate::api::Target;
-use crate::api::catalog::Served;
+use crate::api::catalog::{Found, Served};
 use crate::api::error::Error;
 use crate::api::options::query::Query;
 use crate::api::options::request_timeout;
@@ -66,10 +66,12 @@ struct Context<'a> {
 /// Answers a request to a resource, whatever comes of it.
 pub async fn serve(app: &App, path: ResourcePath, parts: Parts, body: Body) -> Response {
     let served = app.api.catalog.served();
-    if served.is_built_in(&path.resource) {
-        return serve_from(app, &served, &path, &parts, body).await.response();
+    match served.find(&path.resource) {
+        Some(found) if !found.definition.is_custom() => {
+            serve_found(app, found, &path, &parts, body).await.response()
+        }
+        _ => custom::serve(app, path, parts, body).await,
     }
-    custom::serve(app, path, parts, body).await
 }
 
 /// What came of a request to a generation of what is served.
@@ -87,22 +89,11 @@ impl Outcome {
     }
 }
 
-/// Answers a request from one generation.
-async fn serve_from(
-    app: &App,
-    served: &Arc<Served>,
-    path: &ResourcePath,
-    parts: &Parts,
-    body: Body,
-) -> Outcome {
+/// Answers a request to what a generation serves.
+async fn serve_found(app: &App, found: Found<'_>, path: &ResourcePath, parts: &Parts, body: Body) -> Outcome {
     let started = Instant::now();
     let pretty = request::pretty(parts);
-    let resource = served.get(&path.resource);
-    let definition = match resource {
-        Some(resource) => Some(resource.definition.clone()),
-        None => served.registry().lookup(&path.resource),
-    };
-    let Some(definition) = definition else { return Outcome::Refused(unknown(served, app, path, parts)) };
+    let Found { definition, resource } = found;
     let query = request::query(parts);
     let user = request::user(parts);
     let action = match Action::of(&parts.method, path, &query, &definition) {

@@ -4,6 +4,7 @@
 mod compile;
 mod correlation;
 mod field_path;
+mod seen;
 mod validate;
 
 pub use field_path::FieldPath;

@@ -13,7 +13,7 @@ pub use key::{Entries, Key};
 pub use list::List;
 pub use map::Map;
 pub use text::Text;
-pub use view::view;
+pub use view::{view, view_object};
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What upstream's rules (`x-kubernetes-validations`) say of objects (`tests/upstream/cel rules`), beside what these say.
 
 use rowplane_cel::rules::Rules;
-use rowplane_values::tree::Value;
+use rowplane_values::tree::{Map, Value};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -12,9 +12,9 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Case {
-    new: Value,
+    new: Map,
     #[serde(default)]
-    old: Option<Value>,
+    old: Option<Map>,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]

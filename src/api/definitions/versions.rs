@@ -18,7 +18,7 @@ impl Custom {
         let version = self.served_version();
         object.api_version() == Some(version.kind.gvk.api_version())
             && object
-                .is_settled_by(version.number, || object.to_map().is_ok_and(|map| is_settled(version, map)))
+                .is_settled_by(version.number, || object.to_map().is_ok_and(|map| is_settled(version, &map)))
     }
 
     /// Whether an object is stored as it would be stored now: an update that changes nothing writes it again if not.
@@ -26,7 +26,7 @@ impl Custom {
         let stored = self.version.definition.stored();
         object.api_version() == Some(stored.kind.gvk.api_version())
             && object
-                .is_settled_by(stored.number, || object.to_map().is_ok_and(|map| is_settled(stored, map)))
+                .is_settled_by(stored.number, || object.to_map().is_ok_and(|map| is_settled(stored, &map)))
     }
 
     /// A stored object as it is served: as the schema has it that it was stored under, and then in the served version.
@@ -49,7 +49,7 @@ impl Custom {
     /// What is known of an object that is about to be stored.
     pub fn mark(&self, stored: &ObjectMap) -> Mark {
         let version = self.version.definition.stored();
-        match is_settled(version, stored.clone()) {
+        match is_settled(version, stored) {
             true => Mark::settled(version.number),
             false => Mark::default(),
         }
@@ -88,11 +88,12 @@ fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Error>
     conformed.map(drop).map_err(|why| Error::Internal(format!("a stored object is none of its kind: {why}")))
 }
 
-fn is_settled(version: &CustomVersion, object: ObjectMap) -> bool {
+/// Whether the version's schema has nothing to prune of an object, or to add to it.
+fn is_settled(version: &CustomVersion, object: &ObjectMap) -> bool {
     let mut read = object.clone();
     if version.kind.conform(&mut read).is_err() {
         return false;
     }
     version.kind.default(&mut read);
-    read == object
+    read == *object
 }

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use self::repeatable::Repeatable;
-use super::{Outcome, serve_from};
+use super::{Outcome, serve_found, unknown};
 use crate::api::catalog::Served;
 use crate::api::error::Error;
 use crate::http::app::App;
@@ -34,7 +34,7 @@ async fn serve_newest(
 ) -> Result<Response, Error> {
     let mut served = first(app, path, parts).await?;
     for _ in 1..ATTEMPTS {
-        let refused = match serve_from(app, &served, path, parts, body.body()).await {
+        let refused = match serve_from(app, &served, path, parts, body).await {
             Outcome::Answered(response) => return Ok(response),
             Outcome::Refused(response) => response,
         };
@@ -44,7 +44,21 @@ async fn serve_newest(
         }
         served = newest;
     }
-    Ok(serve_from(app, &served, path, parts, body.body()).await.response())
+    Ok(serve_from(app, &served, path, parts, body).await.response())
+}
+
+/// Answers a request from one generation.
+async fn serve_from(
+    app: &App,
+    served: &Served,
+    path: &ResourcePath,
+    parts: &Parts,
+    body: &Repeatable,
+) -> Outcome {
+    match served.find(&path.resource) {
+        Some(found) => serve_found(app, found, path, parts, body.body()).await,
+        None => Outcome::Refused(unknown(served, app, path, parts)),
+    }
 }
 
 /// Reads want to be told by the newest definition; writes are judged by the store.

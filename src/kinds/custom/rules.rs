@@ -69,9 +69,7 @@ impl CustomVersion {
         if found.iter().any(|cause| blocks_rules(cause.reason)) {
             return (vec![Cause::new(CauseReason::Invalid, "<nil>", UNCHECKED.to_owned())], Vec::new());
         }
-        // A rule may name any part of the object.
-        let (new, old) = (Value::Object(new.clone()), old.map(|old| Value::Object(old.clone())));
-        let found = rules.validate(&new, old.as_ref());
+        let found = rules.validate(new, old);
         let cause =
             |violation: Violation| Cause::new(reason(violation.kind), violation.field, violation.message);
         (found.violations.into_iter().map(cause).collect(), found.warnings)

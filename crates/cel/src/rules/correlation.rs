@@ -3,13 +3,14 @@
 use rowplane_values::tree::Value;
 use smol_str::SmolStr;
 
+use super::seen::Seen;
 use crate::decl::{Decl, Kind, ListKind};
 
 /// A value, what it was before, and what is declared of it; nothing of the root, whose metadata no schema knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    new: &'a Value,
-    old: &'a Value,
+    new: Seen<'a>,
+    old: Seen<'a>,
     decl: Option<&'a Decl>,
 }
 
@@ -22,7 +23,7 @@ pub struct Correlation<'a> {
 }
 
 impl<'a> Correlation<'a> {
-    pub fn of(new: &'a Value, old: Option<&'a Value>) -> Self {
+    pub fn of(new: Seen<'a>, old: Option<Seen<'a>>) -> Self {
         Self { current: old.map(|old| Pair { new, old, decl: None }), around: None }
     }
 
@@ -40,39 +41,46 @@ impl<'a> Correlation<'a> {
         if self.around.is_none() && matches!(name, "apiVersion" | "kind") {
             return Self::default();
         }
-        let both = pair.new.get(name).zip(pair.old.get(name));
-        let current = both.map(|(new, old)| Pair { new, old, decl: Some(decl) });
+        let both = pair.new.member(name).zip(pair.old.member(name));
+        let current = both.map(|(new, old)| Pair { new: new.into(), old: old.into(), decl: Some(decl) });
         Self { current, around: Some(pair) }
     }
 
     pub fn element(self, new: &'a Value, old: Option<&'a Value>, decl: &'a Decl) -> Self {
         let Some(pair) = self.current else { return self };
-        Self { current: old.map(|old| Pair { new, old, decl: Some(decl) }), around: Some(pair) }
+        let current = old.map(|old| Pair { new: new.into(), old: old.into(), decl: Some(decl) });
+        Self { current, around: Some(pair) }
     }
 }
 
 /// Whether a value is what it was; members that are not declared are taken for changed.
-fn is_unchanged(new: &Value, old: &Value, decl: Option<&Decl>) -> bool {
+fn is_unchanged(new: Seen<'_>, old: Seen<'_>, decl: Option<&Decl>) -> bool {
     match (new, old) {
-        (Value::Array(new), Value::Array(old)) => match decl.map(|decl| &decl.kind) {
+        (Seen::Other(Value::Array(new)), Seen::Other(Value::Array(old))) => match decl.map(|decl| &decl.kind)
+        {
             Some(Kind::List(list)) if list.kind != ListKind::Atomic && list.kind != ListKind::Set => {
                 let ListKind::Map(keys) = &list.kind else { return false };
                 let keys: Vec<SmolStr> = keys.iter().map(|key| name_of(&list.items, key)).collect();
                 let known = OldItems::new(old, Some(&keys));
-                let same =
-                    |item| known.get(item).is_some_and(|old| is_unchanged(item, old, Some(&list.items)));
+                let same = |item: &Value| {
+                    known
+                        .get(item)
+                        .is_some_and(|old| is_unchanged(item.into(), old.into(), Some(&list.items)))
+                };
                 new.len() == old.len() && new.iter().all(same)
             }
             _ => new == old,
         },
-        (Value::Object(new), Value::Object(old)) => {
+        (Seen::Object(new), Seen::Object(old)) => {
             new.len() == old.len()
                 && new.iter().all(|(name, value)| {
                     let inner = decl.and_then(|decl| member_of(decl, name));
-                    old.get(name).zip(inner).is_some_and(|(old, inner)| is_unchanged(value, old, Some(inner)))
+                    let both = old.get(name).zip(inner);
+                    both.is_some_and(|(old, inner)| is_unchanged(value.into(), old.into(), Some(inner)))
                 })
         }
-        (new, old) => new == old,
+        (Seen::Other(new), Seen::Other(old)) => new == old,
+        _ => false,
     }
 }
 

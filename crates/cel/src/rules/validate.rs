@@ -1,12 +1,13 @@
 //! What rules say of an object.
 
 use rowplane_values::gotext::{display_float, quote};
-use rowplane_values::tree::Value;
+use rowplane_values::tree::{Map, Value};
 
 use super::correlation::{Correlation, OldItems};
+use super::seen::Seen;
 use super::{CALL_LIMIT, Node, OBJECT_BUDGET, Rule, Rules};
 use crate::program::{Budget, Fault, Program, Variables};
-use crate::value::{Error, Value as CelValue, view};
+use crate::value::{Error, Value as CelValue};
 
 /// Messages of expressions that are longer are not used.
 const LONGEST_MESSAGE: usize = 5 * 1024;
@@ -43,14 +44,10 @@ const ROOT: &str = "<nil>";
 
 impl Rules {
     /// Asks all rules about an object, and, if it is an update, about how it changed.
-    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Findings {
-        self.validate_within(object, old, OBJECT_BUDGET)
-    }
-
-    /// The same within a budget of one's own.
-    pub fn validate_within(&self, object: &Value, old: Option<&Value>, budget: i64) -> Findings {
-        let findings = Findings { budget, ..Findings::default() };
+    pub fn validate(&self, object: &Map, old: Option<&Map>) -> Findings {
+        let findings = Findings { budget: OBJECT_BUDGET, ..Findings::default() };
         let mut walk = Walk { findings, path: String::new() };
+        let (object, old) = (Seen::Object(object), old.map(Seen::Object));
         walk.node(&self.root, object, old, Correlation::of(object, old));
         walk.findings
     }
@@ -67,8 +64,8 @@ struct Spent;
 /// The variables of a rule.
 struct Scope<'a> {
     node: &'a Node,
-    object: &'a Value,
-    old: Option<&'a Value>,
+    object: Seen<'a>,
+    old: Option<Seen<'a>>,
     optional: bool,
 }
 
@@ -76,9 +73,9 @@ impl<'a> Variables<'a> for Scope<'a> {
     fn get(&self, name: &str) -> Option<Result<CelValue<'a>, Error>> {
         let decl = &self.node.decl;
         match (name, self.old) {
-            ("self", _) => Some(view(self.object, decl)),
-            ("oldSelf", Some(old)) if self.optional => Some(view(old, decl).map(CelValue::some)),
-            ("oldSelf", Some(old)) => Some(view(old, decl)),
+            ("self", _) => Some(self.object.view(decl)),
+            ("oldSelf", Some(old)) if self.optional => Some(old.view(decl).map(CelValue::some)),
+            ("oldSelf", Some(old)) => Some(old.view(decl)),
             ("oldSelf", None) if self.optional => Some(Ok(CelValue::none())),
             _ => None,
         }
@@ -90,8 +87,8 @@ impl Walk {
     fn node<'a>(
         &mut self,
         node: &'a Node,
-        object: &'a Value,
-        old: Option<&'a Value>,
+        object: Seen<'a>,
+        old: Option<Seen<'a>>,
         how: Correlation<'a>,
     ) -> bool {
         if object.is_null() {
@@ -104,9 +101,9 @@ impl Walk {
         }
         node.all_of.iter().all(|part| self.node(part, object, old, how.of_parts()))
             && match object {
-                Value::Array(items) => self.items(node, items, old, how),
-                Value::Object(_) => self.members(node, object, old, how),
-                _ => true,
+                Seen::Other(Value::Array(items)) => self.items(node, items, old, how),
+                Seen::Object(members) => self.members(node, members, old, how),
+                Seen::Other(_) => true,
             }
     }
 
@@ -114,16 +111,15 @@ impl Walk {
         &mut self,
         node: &'a Node,
         items: &'a [Value],
-        old: Option<&'a Value>,
+        old: Option<Seen<'a>>,
         how: Correlation<'a>,
     ) -> bool {
         let Some(inner) = &node.items else { return true };
-        let before = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let before = OldItems::new(before, node.list_keys.as_ref());
+        let before = OldItems::new(old.map_or(&[], Seen::items), node.list_keys.as_ref());
         items.iter().enumerate().all(|(at, item)| {
             let old = before.get(item);
             self.within(&format!("[{at}]"), |walk| {
-                walk.node(inner, item, old, how.element(item, old, &inner.decl))
+                walk.node(inner, item.into(), old.map(Seen::from), how.element(item, old, &inner.decl))
             })
         })
     }
@@ -131,18 +127,18 @@ impl Walk {
     fn members<'a>(
         &mut self,
         node: &'a Node,
-        object: &'a Value,
-        old: Option<&'a Value>,
+        object: &'a Map,
+        old: Option<Seen<'a>>,
         how: Correlation<'a>,
     ) -> bool {
-        let old_of = |name: &str| old.and_then(|old| old.get(name));
+        let old_of = |name: &str| old.and_then(|old| old.member(name)).map(Seen::from);
         if let Some(inner) = &node.additional {
-            let mut members: Vec<_> = object.as_object().into_iter().flatten().collect();
+            let mut members: Vec<_> = object.iter().collect();
             members.sort_by(|one, other| one.0.cmp(other.0));
             for (name, value) in members {
                 let step = format!("[{name}]");
                 let go_on = self.within(&step, |walk| {
-                    walk.node(inner, value, old_of(name), how.member(name, &inner.decl))
+                    walk.node(inner, value.into(), old_of(name), how.member(name, &inner.decl))
                 });
                 if !go_on {
                     return false;
@@ -152,7 +148,9 @@ impl Walk {
         node.properties.iter().all(|(name, inner)| {
             let Some(value) = object.get(name.as_str()) else { return true };
             let step = if self.path.is_empty() { name.to_string() } else { format!(".{name}") };
-            self.within(&step, |walk| walk.node(inner, value, old_of(name), how.member(name, &inner.decl)))
+            self.within(&step, |walk| {
+                walk.node(inner, value.into(), old_of(name), how.member(name, &inner.decl))
+            })
         })
     }
 
@@ -183,8 +181,8 @@ impl Walk {
     fn rules<'a>(
         &mut self,
         node: &'a Node,
-        object: &'a Value,
-        old: Option<&'a Value>,
+        object: Seen<'a>,
+        old: Option<Seen<'a>>,
         how: Correlation<'a>,
     ) -> Result<(), Spent> {
         if let Some(why) = &node.failed {
@@ -314,10 +312,13 @@ fn run<'a>(program: &'a Program, scope: &Scope<'a>) -> (Result<CelValue<'a>, Fau
 }
 
 /// A value as Go prints it in errors of fields.
-fn shown(value: &Value) -> String {
+fn shown(value: Seen<'_>) -> String {
     match value {
-        Value::String(text) => quote(text),
-        Value::Number(number) if number.is_f64() => display_float(number.as_f64().unwrap_or_default()),
-        other => other.to_string(),
+        Seen::Other(Value::String(text)) => quote(text),
+        Seen::Other(Value::Number(number)) if number.is_f64() => {
+            display_float(number.as_f64().unwrap_or_default())
+        }
+        Seen::Other(other) => other.to_string(),
+        Seen::Object(members) => Value::Object(members.clone()).to_string(),
     }
 }

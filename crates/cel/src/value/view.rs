@@ -7,6 +7,16 @@ use super::{Error, List, Map, Text, Value};
 use crate::decl::{Decl, Kind};
 use crate::time::{Timestamp, parse_duration};
 
+/// The value that an object is.
+pub fn view_object<'a>(members: &'a tree::Map, decl: &'a Decl) -> Result<Value<'a>, Error> {
+    match &decl.kind {
+        Kind::Object(object) => Ok(Value::Map(Map::Object(members, object))),
+        Kind::Map(values) => Ok(Value::Map(Map::Values(members, values))),
+        Kind::Preserved | Kind::Dyn => Ok(Value::Map(Map::Dyn(members))),
+        _ => Err(Error::new("invalid data, got a map for a schema of another type")),
+    }
+}
+
 /// The value that some JSON is; nothing of it is copied.
 pub fn view<'a>(value: &'a tree::Value, decl: &'a Decl) -> Result<Value<'a>, Error> {
     if let Kind::Dyn = decl.kind {
