@@ -5,6 +5,8 @@
 mod definitions;
 #[path = "custom_resources/deletion.rs"]
 mod deletion;
+#[path = "custom_resources/many.rs"]
+mod many;
 #[path = "custom_resources/names.rs"]
 mod names;
 #[path = "custom_resources/rules.rs"]
