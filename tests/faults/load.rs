@@ -238,6 +238,11 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     }
     match (guess, random.random_range(0..22)) {
         (_, 20..22) => Action::Apply { token },
+        // Custom objects are not updated without a version.
+        (Guess::Absent | Guess::Unsure, 14..16) if Kind::of(key) == Kind::Widget => Action::Read,
+        (Guess::At(version), 14..16) if Kind::of(key) == Kind::Widget => {
+            Action::Update { token, at: Some(version) }
+        }
         (Guess::Unsure, 0..12) => Action::Read,
         // These are refused at times.
         (_, 12) => Action::Create { token },
