@@ -27,16 +27,12 @@ const OBJECTS: usize = 3;
 
 /// The resource of the load's custom objects.
 pub fn widgets() -> Value {
-    let text = json!({"type": "string"});
+    let count = json!({"type": "integer"});
     let conditions =
-        json!({"type": "array", "items": {"type": "object", "properties": {"type": text, "status": text}}});
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": {"paused": {"type": "boolean"}, "size": {"type": "integer", "default": 1}}},
-            "status": {"type": "object", "properties": {"conditions": conditions}},
-        },
-    });
+        json!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let spec = json!({"type": "object", "properties": {"replicas": count, "size": {"type": "integer", "default": 1}}});
+    let status = json!({"type": "object", "properties": {"replicas": count, "conditions": conditions}});
+    let schema = json!({"type": "object", "properties": {"spec": spec, "status": status}});
     definition("faults.example.com", ("widgets", "Widget"), schema)
 }
 
@@ -51,7 +47,10 @@ fn definition(group: &str, (plural, kind): (&str, &str), schema: Value) -> Value
             "names": {"plural": plural, "kind": kind},
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
+                "subresources": {
+                    "status": {},
+                    "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+                },
                 "schema": {"openAPIV3Schema": schema},
             }],
         },

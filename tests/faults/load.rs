@@ -267,11 +267,12 @@ fn pick_subresource(
     let at = random.random_bool(0.7).then(|| version.clone());
     match (Kind::of(key), random.random_bool(0.5)) {
         (Kind::ConfigMap, _) => None,
-        (Kind::Deployment, true) => Some(Action::Scale { replicas: token.number() + 1, at }),
-        // At this version, whose colour is known.
-        (Kind::Deployment | Kind::Pod | Kind::Widget, _) => {
-            Some(Action::Status { token, at: Some(version.clone()) })
+        // A status of a custom object is written without its metadata, so nobody could tell which one it was.
+        (Kind::Deployment, true) | (Kind::Widget, _) => {
+            Some(Action::Scale { replicas: token.number() + 1, at })
         }
+        // At this version, whose colour is known.
+        (Kind::Deployment | Kind::Pod, _) => Some(Action::Status { token, at: Some(version.clone()) }),
     }
 }
 

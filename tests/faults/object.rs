@@ -44,9 +44,9 @@ pub fn with_status(key: &Key, token: &Token, at: Option<&Version>) -> Value {
     let mut object = object(key, token, at);
     object["status"] = json!({"conditions": [{"type": "Right", "status": "True"}]});
     match Kind::of(key) {
-        Kind::Deployment | Kind::Widget => object["spec"]["paused"] = true.into(),
+        Kind::Deployment => object["spec"]["paused"] = true.into(),
         Kind::Pod => object["spec"]["priorityClassName"] = "wrong".into(),
-        Kind::ConfigMap => unreachable!("it has no status"),
+        Kind::ConfigMap | Kind::Widget => unreachable!("nobody writes its status"),
     }
     object
 }
