@@ -10,18 +10,20 @@ use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
 use super::write::{create, put_mutation};
-use super::{Api, ObjectMap, Target, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
+use crate::kinds::custom::{CustomDefinition, CustomVersion};
 use crate::schema::names::{GroupResource, Gvr};
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::{
     Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
+use crate::tree::{Value, json};
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -51,6 +53,8 @@ pub struct OwnRegistration {
 struct Claim {
     name: String,
     encoded: EncodedResource,
+    /// The definition of a custom resource, with which its StorageVersion goes.
+    owner: Option<Value>,
 }
 
 impl OwnRegistration {
@@ -92,8 +96,8 @@ impl Api {
         });
         self.change_together(|state| {
             let mut mutations = self.forget_others(state, own, &claims)?;
-            for Claim { name, encoded } in &claims {
-                mutations.extend(self.register_one(state, name, &entry(&own.server, encoded))?);
+            for claim in &claims {
+                mutations.extend(self.register_one(state, claim, &entry(&own.server, &claim.encoded))?);
             }
             let needed = extent == Extent::Whole || !mutations.is_empty();
             Ok(needed.then(|| Plan { mutations, registry: RegistryChange::Put(rows.clone()) }))
@@ -197,17 +201,20 @@ impl Api {
         object
     }
 
-    fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
-        let resource = self.storage_versions()?;
+    fn register_one(&self, state: &State, claim: &Claim, entry: &Entry) -> Result<Option<Mutation>, Error> {
+        let (resource, name) = (self.storage_versions()?, &*claim.name);
         let target = Target { resource, namespace: "", name };
         let found = state.get(resource.id, "", name);
-        let (old, expect) = match &found {
+        let (mut old, expect) = match &found {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
             None => (self.new_object(target), Expect::Absent),
         };
         let status = storage_version::with_entry(&old, entry, &now());
-        if old.get("status") == Some(&status) {
+        if old.get("status") == Some(&status) && is_owned(&old, claim.owner.as_ref()) {
             return Ok(None);
+        }
+        if let Some(owner) = &claim.owner {
+            metadata_mut(&mut old).insert("ownerReferences", vec![owner.clone()].into());
         }
         put_mutation(target, expect, with_status(resource, &old, status)).map(Some)
     }
@@ -237,11 +244,25 @@ fn claims(served: &Served) -> Vec<Claim> {
     let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
         let resource = served.get(&definition.gvr())?;
         let encoded = encoded(versions.get(name)?, name, resource);
-        Some(Claim { name: storage_version_name(name), encoded })
+        let owner = resource.custom.as_ref().map(|custom| owner(&custom.version.definition));
+        Some(Claim { name: storage_version_name(name), encoded, owner })
     };
     let mut claims: Vec<_> = registry.stored().filter_map(claim).collect();
     claims.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     claims
+}
+
+/// The reference to a definition. Nobody waits for what it refers from.
+fn owner(definition: &CustomDefinition) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "name": definition.name.as_str(), "uid": definition.uid.as_str(),
+    })
+}
+
+fn is_owned(object: &ObjectMap, owner: Option<&Value>) -> bool {
+    let references = fields::items(object, &["metadata", "ownerReferences"]);
+    owner.is_none_or(|owner| references == std::slice::from_ref(owner))
 }
 
 /// `all` are the definitions of every version that is stored under the name.
@@ -250,12 +271,16 @@ fn encoded(all: &[&ResourceDefinition], stored: &GroupResource, resource: &Resou
         let definitions = all.iter().filter(move |definition| (*definition.group() == stored.group) == own);
         definitions.map(|definition| definition.api_version().as_str().into())
     };
-    EncodedResource {
-        resource: resource.id,
-        encoding: (&*resource.stored_version).into(),
-        decodable: versions(true).chain(versions(false)).collect(),
-        served: versions(true).collect(),
-    }
+    let declared = |is_told: fn(&CustomVersion) -> bool| {
+        let versions = resource.custom.iter().flat_map(|custom| &custom.version.definition.versions);
+        let told = versions.filter(move |version| is_told(version));
+        told.map(|version| version.kind.gvk.api_version().as_str().into()).collect()
+    };
+    let (decodable, served) = match &resource.custom {
+        Some(_) => (declared(|_| true), declared(|version| version.is_served)),
+        None => (versions(true).chain(versions(false)).collect(), versions(true).collect()),
+    };
+    EncodedResource { resource: resource.id, encoding: (&*resource.stored_version).into(), decodable, served }
 }
 
 fn entry(server: &str, encoded: &EncodedResource) -> Entry {
@@ -268,12 +293,12 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     }
 }
 
-fn with_status(resource: &Resource, old: &ObjectMap, status: crate::tree::Value) -> ObjectMap {
+fn with_status(resource: &Resource, old: &ObjectMap, status: Value) -> ObjectMap {
     let mut new = old.clone();
     new.insert("status", status);
     let options = WriteOptions::default();
     let tracking = Tracking { manager: options.manager(), part: Part::Status };
-    ownership::track_update(resource, old, &mut new, tracking);
+    ownership::track_update(resource, None, old, &mut new, tracking);
     new
 }
 
