@@ -93,6 +93,9 @@ struct Args {
     /// Watchers of `fanout`
     #[arg(long, default_value_t = 1000)]
     watchers: usize,
+    /// How many objects `fanout` writes at a time; kube-apiserver ends watches that fall behind in bursts
+    #[arg(long, value_delimiter = ',', default_value = "1,16")]
+    bursts: Vec<usize>,
     /// Bytes of the objects that `fanout` writes, about
     #[arg(long, default_value_t = 300)]
     event_bytes: usize,
