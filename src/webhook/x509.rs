@@ -6,7 +6,9 @@ use rustls::pki_types::{ServerName, UnixTime};
 
 pub fn words(error: &CertificateError) -> String {
     match error {
-        CertificateError::UnknownIssuer => "certificate signed by unknown authority".to_owned(),
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
         CertificateError::ExpiredContext { time, not_after } => {
             format!("{EXPIRED}: current time {} is after {}", shown(*time), shown(*not_after))
         }

@@ -33,6 +33,10 @@ impl Conversions {
 
     /// The object in another version, without managers.
     pub fn get(&self, object: &ObjectMap, to: &str) -> ObjectMap {
+        // It was made of something that is not known yet.
+        if api_version(object).is_empty() {
+            return ObjectMap::new();
+        }
         let mut object = object.clone();
         metadata_mut(&mut object).shift_remove("managedFields");
         if api_version(&object) == to {
