@@ -185,7 +185,7 @@ impl Migrator {
             ));
         }
         let id = resources.get(&served.gvr()).map(|resource| resource.id);
-        match resources.stored().find(|resource| Some(resource.id) == id) {
+        match id.and_then(|id| resources.by_id(id)) {
             Some(resource) => Found::Resource(resource.clone()),
             None => Found::Nothing,
         }

@@ -9,6 +9,8 @@ mod definitions;
 mod deletion;
 #[path = "custom_resources/hook.rs"]
 mod hook;
+#[path = "custom_resources/many.rs"]
+mod many;
 #[path = "custom_resources/names.rs"]
 mod names;
 #[path = "custom_resources/rules.rs"]

@@ -99,12 +99,12 @@ async fn s09_the_same_registration_again_writes_nothing(setup: Setup) {
     let revision = async || api.cache.clock().await.expect("clock").revision.0;
     let before = revision().await;
     let own = OwnRegistration::new("apiserver-a", "one");
-    api.register(&own, Extent::Whole).await.expect("register");
+    api.register(&own, &Extent::Whole).await.expect("register");
     let after = revision().await;
     assert!(after > before + 50, "each object has a revision of its own");
     let again = OwnRegistration::new("apiserver-a", "two");
     for extent in [Extent::Whole, Extent::Repair] {
-        api.register(&again, extent).await.expect("register");
+        api.register(&again, &extent).await.expect("register");
     }
     assert_eq!(revision().await, after);
     let two = "SELECT COUNT(*) FROM servers WHERE id = 'apiserver-a' AND incarnation = 'two'";
@@ -358,7 +358,7 @@ mod rolling {
         let others = [api_on(&database).await, api_on(&database).await];
         let register = async |n: usize, api: &rowplane::api::Api| {
             let own = OwnRegistration::new(&format!("apiserver-{n}"), "one");
-            api.register(&own, Extent::Whole).await.expect("register");
+            api.register(&own, &Extent::Whole).await.expect("register");
         };
         tokio::join!(register(0, &first), register(1, &others[0]), register(2, &others[1]));
         assert_eq!(database.number("SELECT COUNT(*) FROM servers").await, 3);

@@ -28,6 +28,8 @@ pub struct Collector<'a> {
 
 pub enum Verdict {
     Done,
+    /// An owner is undecided: it may be known when something else is served.
+    Undecided,
     /// The object waits for others.
     Later,
 }
@@ -82,7 +84,10 @@ impl Collector<'_> {
         facts: &Facts,
     ) -> Result<Verdict, Error> {
         let owners = self.owners(target, facts);
-        if owners.unknown || (owners.dangling.is_empty() && owners.waiting.is_empty()) {
+        if owners.unknown {
+            return Ok(Verdict::Undecided);
+        }
+        if owners.dangling.is_empty() && owners.waiting.is_empty() {
             return Ok(Verdict::Done);
         }
         if !owners.solid.is_empty() {
@@ -317,7 +322,7 @@ impl Collector<'_> {
     }
 
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
-        self.api.catalog.served().stored().find(|resource| resource.id == node.resource).cloned()
+        self.api.catalog.served().by_id(node.resource).cloned()
     }
 }
 

@@ -10,7 +10,7 @@ use super::{ALL_WIDGETS, WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, w
 use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, names, rv};
 
-on_both_databases! {
+on_every_store! {
     cr88_a_webhook_is_called_once_for_a_change,
     cr89_a_review_has_whole_objects,
     cr90_only_labels_and_annotations_are_the_webhooks,
@@ -60,6 +60,9 @@ fn in_v2(name: &str, spec: Value) -> Value {
     widget["apiVersion"] = "ex.io/v2".into();
     widget
 }
+
+/// Makes a wrong answer of an honest one.
+type Spoil = fn(&mut Value);
 
 /// The status code and the message of a failure.
 fn told(answer: &Answer) -> (u64, String) {
@@ -172,7 +175,7 @@ async fn cr91_wrong_answers_are_told_in_upstreams_words(setup: Setup) {
         server.post(WIDGETS, &widget(name, json!({"color": "red"}))).await.expect(201);
     }
     let of_list = |why: &str| (500, format!("conversion webhook for ex.io/v1, Kind=Widget {why}"));
-    let cases: [(fn(&mut Value), &str); 6] = [
+    let cases: [(Spoil, &str); 6] = [
         (
             |answer| _ = answer["response"]["convertedObjects"].as_array_mut().expect("objects").pop(),
             "returned 1 objects, expected 2",

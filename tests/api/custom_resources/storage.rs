@@ -8,7 +8,7 @@ use super::{WIDGETS, WIDGETS_DEFINITION, change, condition, widget, with};
 use crate::support::client::Watch;
 use crate::support::server::{Setup, TestServer, names, rv};
 
-on_both_databases! {
+on_every_store! {
     cr7_stored_versions_are_what_rows_are_stored_in,
     a_migration_without_its_webhook_fails_and_prunes_nothing,
     a_definition_that_changes_meanwhile_keeps_its_stored_versions,
