@@ -10,7 +10,7 @@
 
 mod known;
 mod names;
-mod versions;
+pub(super) mod versions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
 use super::catalog::Served;
+use super::conversion::Hook;
 use super::error::Error;
 use super::resource::Resource;
 use super::{Api, Target};
@@ -65,6 +66,8 @@ pub struct StoredDefinition {
 pub struct Custom {
     pub version: ServedVersion,
     pub stored: Arc<StoredDefinition>,
+    /// Converts objects from version to version; `None` with strategy `None`.
+    pub hook: Option<Arc<Hook>>,
     /// Cancelled when a generation serves the resource in another form; shared by resources of the same form.
     pub replaced: Arc<CancellationToken>,
 }

@@ -5,14 +5,14 @@ mod claims;
 
 use std::sync::Arc;
 
-use self::claims::{Claim, changed_claims, claims};
+use self::claims::{Claim, Owner, changed_claims, claims};
 use super::catalog::Served;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
 use super::write::{create, put_mutation};
-use super::{Api, ObjectMap, Target, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
@@ -23,6 +23,7 @@ use crate::schema::names::Gvr;
 use crate::storage::{
     Amendment, Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
+use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
 
@@ -251,18 +252,22 @@ impl Api {
         &self,
         state: &State,
         own: &OwnRegistration,
-        Claim { name, encoded }: &Claim,
+        Claim { name, encoded, owner }: &Claim,
     ) -> Result<Option<Mutation>, Error> {
         let resource = self.storage_versions()?;
         let target = Target { resource, namespace: "", name };
         let found = state.get(resource.id, "", name);
-        let (old, expect) = match &found {
+        let (mut old, expect) = match &found {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
             None => (self.new_object(target), Expect::Absent),
         };
         let status = storage_version::with_entry(&old, &entry(&own.server, encoded), &now());
-        if old.get("status") == Some(&status) {
+        let owner = owner.as_ref().map(Owner::reference).filter(|owner| !is_owned(&old, owner));
+        if old.get("status") == Some(&status) && owner.is_none() {
             return Ok(None);
+        }
+        if let Some(owner) = owner {
+            metadata_mut(&mut old).insert("ownerReferences", vec![owner].into());
         }
         put_mutation(target, expect, with_status(resource, &old, status)).map(Some)
     }
@@ -274,6 +279,10 @@ impl Api {
 
 const STORAGE_VERSIONS: Gvr = Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions");
 
+fn is_owned(object: &ObjectMap, owner: &Value) -> bool {
+    fields::items(object, &["metadata", "ownerReferences"]) == std::slice::from_ref(owner)
+}
+
 fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     let texts = |versions: &[Box<str>]| versions.iter().map(|version| version.to_string()).collect();
     Entry {
@@ -284,12 +293,12 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     }
 }
 
-fn with_status(resource: &Resource, old: &ObjectMap, status: crate::tree::Value) -> ObjectMap {
+fn with_status(resource: &Resource, old: &ObjectMap, status: Value) -> ObjectMap {
     let mut new = old.clone();
     new.insert("status", status);
     let options = WriteOptions::default();
     let tracking = Tracking { manager: options.manager(), part: Part::Status };
-    ownership::track_update(resource, old, &mut new, tracking);
+    ownership::track_update(resource, None, old, &mut new, tracking);
     new
 }
 

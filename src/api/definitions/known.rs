@@ -7,6 +7,7 @@ use imbl::OrdMap;
 use tokio_util::sync::CancellationToken;
 
 use super::{Custom, StoredDefinition};
+use crate::api::conversion::Hook;
 use crate::cache::Objects;
 use crate::codec::object::Object;
 use crate::kinds::custom::{CustomDefinition, Digest, Unserved};
@@ -130,8 +131,14 @@ fn served(
 ) -> Vec<Custom> {
     match CustomDefinition::read(object, schemas, number) {
         Ok(definition) => {
+            let hook = Hook::of(&definition);
             let served = Arc::new(definition).served().into_iter();
-            let custom = |version| Custom { version, stored: stored.clone(), replaced: replaced.clone() };
+            let custom = |version| Custom {
+                version,
+                stored: stored.clone(),
+                hook: hook.clone(),
+                replaced: replaced.clone(),
+            };
             served.map(custom).collect()
         }
         Err(Unserved::NotAccepted) => Vec::new(),

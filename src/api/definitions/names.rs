@@ -41,7 +41,7 @@ impl Api {
         naming::settle(new, &|name| rows.is_taken(name), &now());
         if before.get("status") != new.get("status") {
             let tracking = Tracking { manager: MANAGER, part: Part::Status };
-            ownership::track_update(target.resource, &before, new, tracking);
+            ownership::track_update(target.resource, None, &before, new, tracking);
         }
         let asked = naming::requested(new);
         let mut accepted = naming::accepted(new);

@@ -5,15 +5,41 @@ use std::sync::Arc;
 
 use crate::api::catalog::Served;
 use crate::api::resource::Resource;
+use crate::kinds::custom::CustomVersion;
 use crate::schema::names::GroupResource;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::EncodedResource;
+use crate::tree::{Text, Value, json};
 
 /// How a server encodes one resource. It is kept in the registry's rows, and in a StorageVersion object of this name.
 #[derive(PartialEq, Eq)]
 pub struct Claim {
     pub name: String,
     pub encoded: EncodedResource,
+    /// The definition of a custom resource, with which its StorageVersion goes.
+    pub owner: Option<Owner>,
+}
+
+/// A definition.
+#[derive(PartialEq, Eq)]
+pub struct Owner {
+    name: Text,
+    uid: Text,
+}
+
+impl Owner {
+    fn of(resource: &Resource) -> Option<Self> {
+        let definition = &resource.custom.as_ref()?.version.definition;
+        Some(Self { name: definition.name.clone(), uid: definition.uid.clone() })
+    }
+
+    /// As in `metadata.ownerReferences`: nobody waits for what the reference is in.
+    pub fn reference(&self) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "name": self.name.as_str(), "uid": self.uid.as_str(),
+        })
+    }
 }
 
 /// The object's name. The core group is spelled out: `core.pods`.
@@ -34,7 +60,7 @@ pub fn claims(served: &Served) -> Vec<Claim> {
     let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
         let resource = served.get(&definition.gvr())?;
         let encoded = encoded(versions.get(name)?, name, resource);
-        Some(Claim { name: storage_version_name(name), encoded })
+        Some(Claim { name: storage_version_name(name), encoded, owner: Owner::of(resource) })
     };
     let mut claims: Vec<_> = registry.stored().filter_map(claim).collect();
     claims.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -70,7 +96,7 @@ fn claim_of(served: &Served, resource: &Resource) -> Option<Claim> {
     let all = group.versions.iter().flat_map(|version| &version.resources).map(|definition| &**definition);
     let is_stored = |definition: &&ResourceDefinition| matches!(&definition.storage, Storage::Table { resource, .. } if resource == name);
     let encoded = encoded(&all.filter(is_stored).collect::<Vec<_>>(), name, resource);
-    Some(Claim { name: storage_version_name(name), encoded })
+    Some(Claim { name: storage_version_name(name), encoded, owner: Owner::of(resource) })
 }
 
 /// `all` are the definitions of every version that is stored under the name.
@@ -79,12 +105,16 @@ fn encoded(all: &[&ResourceDefinition], stored: &GroupResource, resource: &Resou
         let definitions = all.iter().filter(move |definition| (*definition.group() == stored.group) == own);
         definitions.map(|definition| definition.api_version().as_str().into())
     };
-    EncodedResource {
-        resource: resource.id,
-        encoding: (&*resource.stored_version).into(),
-        decodable: versions(true).chain(versions(false)).collect(),
-        served: versions(true).collect(),
-    }
+    let declared = |is_told: fn(&CustomVersion) -> bool| {
+        let versions = resource.custom.iter().flat_map(|custom| &custom.version.definition.versions);
+        let told = versions.filter(move |version| is_told(version));
+        told.map(|version| version.kind.gvk.api_version().as_str().into()).collect()
+    };
+    let (decodable, served) = match &resource.custom {
+        Some(_) => (declared(|_| true), declared(|version| version.is_served)),
+        None => (versions(true).chain(versions(false)).collect(), versions(true).collect()),
+    };
+    EncodedResource { resource: resource.id, encoding: (&*resource.stored_version).into(), decodable, served }
 }
 
 #[cfg(test)]

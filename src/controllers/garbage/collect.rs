@@ -8,6 +8,7 @@ use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
+use crate::api::touch::Touch;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
@@ -295,6 +296,13 @@ impl Collector<'_> {
         member: &str,
         value: Value,
     ) -> Result<(), Error> {
+        if target.resource.hooked().is_some() {
+            let touch = Touch { uid: &facts.uid, revision: object.revision(), member, value };
+            return match self.api.touch(target, &touch).await {
+                Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(error),
+            };
+        }
         let version = object.revision().to_string();
         let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, member: value}});
         self.merge(target, &patch).await
