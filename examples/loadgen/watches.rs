@@ -203,10 +203,11 @@ pub async fn fanout(context: &Context, scratch: &mut Scratch) -> Result<Vec<Tabl
         ],
     );
     let collection = scratch.namespace(context, "fanout").await?;
-    let mut writers = Writers::open(context, &collection, BURST, args.event_bytes).await?;
+    let most = args.bursts.iter().copied().max().unwrap_or(1);
+    let mut writers = Writers::open(context, &collection, most, args.event_bytes).await?;
     eprintln!("opening {} watches", args.watchers);
     let group = Group::open(context, &collection, args.watchers).await?;
-    for burst in [1, BURST] {
+    for &burst in &args.bursts {
         rounds(&group, &mut writers, burst, Duration::from_millis(500)).await?;
         context.server.reset_peak();
         let cpu = context.server.cpu();
