@@ -35,7 +35,7 @@ async fn cr64_cr65_cr75_what_rules_say(setup: Setup) {
     let definition = with_rules(json!([
         {"rule": "!has(self.replicas) || self.replicas < 5"},
         {"rule": "!has(self.replicas) || self.replicas < 6", "message": "too many"},
-        {"rule": "!has(self.replicas) || self.replicas < 7", "messageExpression": "'not ' + string(self.replicas)"},
+        {"rule": "!has(self.replicas) || self.replicas < 7", "messageExpression": "'not ' + self.color"},
         {"rule": "!has(self.color) || self.color != 'red'", "message": "no red", "reason": "FieldValueForbidden",
          "fieldPath": ".color"},
     ]));
@@ -45,7 +45,7 @@ async fn cr64_cr65_cr75_what_rules_say(setup: Setup) {
     let expected = [
         ["spec", "FieldValueInvalid", "Invalid value: failed rule: !has(self.replicas) || self.replicas < 5"],
         ["spec", "FieldValueInvalid", "Invalid value: too many"],
-        ["spec", "FieldValueInvalid", "Invalid value: not 9"],
+        ["spec", "FieldValueInvalid", "Invalid value: not red"],
         ["spec.color", "FieldValueForbidden", "Forbidden: no red"],
     ];
     assert_eq!(refused, expected);
