@@ -11,6 +11,10 @@ use crate::tree::{Map, Value, json};
 const SOME_KIND: &str = "io.k8s.api.core.v1.Pod";
 const SOME_LIST: &str = "io.k8s.api.core.v1.PodList";
 
+/// The library of texts has none for metadata of lists.
+const LIST_METADATA: &str = "Standard list metadata. More info: \
+                             https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
@@ -86,7 +90,9 @@ impl CustomSchemas<'_> {
                 "items": self.dialect.reference(&names::schema(&self.definition.kind))}),
         );
         properties.insert("kind", self.text_of(SOME_KIND, "kind"));
-        properties.insert("metadata", self.reference(SOME_LIST, names::LIST_META));
+        let mut metadata = self.reference(SOME_LIST, names::LIST_META);
+        metadata["description"] = json!(LIST_METADATA);
+        properties.insert("metadata", metadata);
         let gvk = gvk(&self.definition.group_version().with_kind(list.clone()));
         let mut schema = Map::new();
         schema.insert("description", json!(format!("{list} is a list of {kind}")));
