@@ -3,7 +3,7 @@
 mod support;
 
 /// Makes three tests of every case: `sqlite::case`, `postgres::case` and `memory::case`.
-macro_rules! on_every_store {
+macro_rules! on_every_backend {
     ($($case:ident),* $(,)?) => {
         on_store!(sqlite, crate::support::database::Database::sqlite(); $($case)*);
         on_store!(postgres, crate::support::database::Database::postgres().await; $($case)*);
@@ -207,7 +207,7 @@ async fn a_restart_loads_what_was_there(database: Database) {
     assert_eq!(found, [("a".to_owned(), at)]);
 }
 
-on_every_store! {
+on_every_backend! {
     a_write_is_seen_once_it_is_answered,
     a_cursor_reads_on_after_the_log_has_moved_on,
     events_tell_what_was_before,

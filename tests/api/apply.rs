@@ -13,7 +13,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const HPAS: &str = "namespaces/t/horizontalpodautoscalers/h";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-on_both_databases! {
+on_every_store! {
     p38_p40_creation_repetition_and_sharing,
     p39_names,
     p41_p45_conflicts,

@@ -11,7 +11,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/namespaces/t/networkpolicies";
 
-on_both_databases! {
+on_every_store! {
     p42_what_is_given_up,
     p43_p44_what_an_update_took,
     p47_an_element_goes_with_its_defaults,

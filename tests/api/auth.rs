@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
-on_both_databases! {
+on_every_store! {
     without_credentials_only_the_public_paths,
     forged_tokens,
     a_user_without_rights,

@@ -9,7 +9,7 @@ use crate::support::server::{CONFIGMAPS, Setup, names};
 const LIMIT: usize = 3 << 20;
 const PATCHES: [&str; 2] = ["application/merge-patch+json", "application/json-patch+json"];
 
-on_both_databases! {
+on_every_store! {
     bodies_that_are_no_json,
     bodies_of_another_kind,
     fields_of_the_wrong_type,

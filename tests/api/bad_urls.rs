@@ -7,7 +7,7 @@ use serde_json::json;
 use super::bad_bodies::{refused, send};
 use crate::support::server::{CONFIGMAPS, Setup, names};
 
-on_both_databases! {
+on_every_store! {
     absurd_paths,
     absurd_queries,
     no_query_is_an_internal_error,

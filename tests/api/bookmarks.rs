@@ -8,7 +8,7 @@ use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, names, rv};
 const STREAMING_LIST: &str =
     "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-on_both_databases! {
+on_every_store! {
     c50_c52_a_streaming_list,
     c51_a_streaming_list_of_nothing,
     c53_without_bookmarks_there_is_no_end,

@@ -14,7 +14,7 @@ const JSON: &str = "application/json";
 /// What an answer to a body of 3 MiB may weigh.
 const ANSWER: usize = 1 << 20;
 
-on_both_databases! {
+on_every_store! {
     as_many_nulls_as_members,
     bad_keys_without_number,
     fields_that_nobody_knows,

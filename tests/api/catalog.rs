@@ -16,7 +16,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, names};
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/t/widgets";
 const ALL_WIDGETS: &str = "/apis/example.com/v1/widgets";
 
-on_both_databases! {
+on_every_store! {
     documents_and_verbs_follow_what_is_served,
     the_collector_follows_what_is_served,
     a_namespace_takes_with_it_what_came_to_be_served,

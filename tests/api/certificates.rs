@@ -8,7 +8,7 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 /// A PKCS #10 request for `CN=test`, in PEM.
 const PEM: &str = include_str!("../fixtures/request.pem");
 
-on_both_databases! {
+on_every_store! {
     approval_changes_conditions_only,
     a_decision_stays,
     status_decides_nothing,

@@ -10,7 +10,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const SECRETS: &str = "/api/v1/namespaces/t/secrets";
 const QUOTAS: &str = "/api/v1/namespaces/t/resourcequotas";
 
-on_both_databases! {
+on_every_store! {
     w24_an_integer_is_one,
     w26_fields_that_nobody_knows,
     w27_the_last_of_a_name_counts,

@@ -7,7 +7,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const FINALIZER: &str = "example.com/f";
 
-on_both_databases! {
+on_every_store! {
     c82_an_immediate_delete,
     c83_preconditions,
     c84_c85_finalizers,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::delete::{delete_with, held};
 use crate::support::server::{CONFIGMAPS, Setup, names, rv, token};
 
-on_both_databases! {
+on_every_store! {
     c12_an_invalid_collection_delete_deletes_nothing,
     c91_a_collection,
     c92_all_namespaces,

@@ -12,7 +12,7 @@ use crate::support::server::Setup;
 const PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-on_both_databases! {
+on_every_store! {
     w50_versions_of_documents,
     w51_resources_of_the_core,
     w52_the_order_of_versions,

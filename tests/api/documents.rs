@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::client::Answer;
 use crate::support::server::{CONFIGMAPS, Setup};
 
-on_both_databases! {
+on_every_store! {
     groups_and_their_resources,
     what_is_served_is_discovered,
     health_checks,

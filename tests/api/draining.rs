@@ -18,7 +18,7 @@ use super::frames::{DATA, GOAWAY, Http2};
 use crate::support::client::{connect, failure, patient};
 use crate::support::server::{CONFIGMAPS, Setup, config_map, names};
 
-on_both_databases! {
+on_every_store! {
     who_asks_a_server_that_drains,
 }
 

@@ -12,7 +12,7 @@ use crate::support::server::{CONFIGMAPS, Setup, config_map};
 
 const YAML: &str = "application/yaml";
 
-on_both_databases! {
+on_every_store! {
     w10_yaml_is_no_stream,
     w13_people_get_indentation,
     w62_large_lists_are_compressed,

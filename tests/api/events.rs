@@ -9,7 +9,7 @@ use crate::support::server::{CONFIGMAPS, Setup, names};
 const EVENTS: &str = "/api/v1/namespaces/t/events";
 const NEW_EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/t/events";
 
-on_both_databases! {
+on_every_store! {
     events_expire_as_deletes,
     an_event_that_is_seen_again_lives_on,
     events_of_before_a_restart_expire,

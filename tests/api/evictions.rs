@@ -9,7 +9,7 @@ pub const PODS: &str = "/api/v1/namespaces/t/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/t/poddisruptionbudgets";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-on_both_databases! {
+on_every_store! {
     a_pod_without_a_budget_goes,
     a_budget_counts_down,
     a_budget_that_is_used_up,

@@ -15,7 +15,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const REFUSED: &str =
     "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: ";
 
-on_both_databases! {
+on_every_store! {
     p68_creates_and_updates,
     p69_results_of_patches,
     p70_repeated_members,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::client::Watch;
 use crate::support::server::{CONFIGMAPS, Setup, TestServer, names};
 
-on_both_databases! {
+on_every_store! {
     dependents_go_after_their_owner,
     whole_trees_go,
     an_owner_that_lives_keeps_its_dependent,

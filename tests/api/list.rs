@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::{CONFIGMAPS, Setup, names, rv};
 
-on_both_databases! {
+on_every_store! {
     c01_an_empty_list_has_a_revision,
     c02_list_and_object_revisions,
     c03_every_write_has_its_own_revision,

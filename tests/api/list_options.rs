@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::server::{CONFIGMAPS, Setup, names};
 
-on_both_databases! {
+on_every_store! {
     c04_match_without_revision,
     c05_unknown_match,
     c06_exact_zero,

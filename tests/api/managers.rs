@@ -8,7 +8,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, deployment, rv};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
-on_both_databases! {
+on_every_store! {
     p28_p30_p31_updates,
     p29_structs_of_the_kind,
     p32_an_update_that_changes_nothing,

@@ -12,7 +12,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, deployme
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
-on_both_databases! {
+on_every_store! {
     w11_a_body_without_a_type,
     w34_a_string_of_digits_stays_one,
     w39_what_is_no_envelope_is_told_in_hex,

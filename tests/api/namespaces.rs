@@ -8,7 +8,7 @@ use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, name
 const NAMESPACES: &str = "/api/v1/namespaces";
 const T: &str = "/api/v1/namespaces/t";
 
-on_both_databases! {
+on_every_store! {
     system_namespaces_are_there_and_stay,
     a_new_namespace_is_active,
     deleting_an_empty_namespace,

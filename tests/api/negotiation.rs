@@ -14,7 +14,7 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
-on_both_databases! {
+on_every_store! {
     w2_w3_the_better_range_wins,
     w4_there_is_one_wildcard,
     w8_a_table_is_no_protobuf,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::Setup;
 
-on_both_databases! {
+on_every_store! {
     w58_v2_in_its_encodings,
     w59_v3_by_hash,
     w60_schemas_say_how_to_merge,

@@ -10,7 +10,7 @@ const TOO_OLD: &str = "The provided continue parameter is too old to display a c
     of the results. Continuing with the provided token results in an inconsistent list - objects that were created, \
     modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-on_both_databases! {
+on_every_store! {
     c27_pages_of_a_snapshot,
     c28_writes_between_pages_are_not_seen,
     c29_pages_over_namespaces,

@@ -10,7 +10,7 @@ use super::update::conflict;
 use super::write::at;
 use crate::support::server::{Setup, rv};
 
-on_both_databases! {
+on_every_store! {
     c80_parallel_patches,
     c81_patch_of_what_is_missing,
     json_patches,

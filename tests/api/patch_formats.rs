@@ -12,7 +12,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json-patch+json";
 
-on_both_databases! {
+on_every_store! {
     p1_formats,
     p2_syntax_comes_before_existence,
     p3_p4_options,

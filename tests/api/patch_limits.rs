@@ -11,7 +11,7 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-on_both_databases! {
+on_every_store! {
     p06_limits,
     p11_the_last_finalizer,
     p14_places_that_are_not_there,

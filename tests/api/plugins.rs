@@ -13,7 +13,7 @@ const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/t/ingresses";
 const INGRESS_CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
 const RUNTIMES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 
-on_both_databases! {
+on_every_store! {
     priorities_of_pods,
     one_default_priority,
     pods_tolerate_lost_nodes,

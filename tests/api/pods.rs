@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::evictions::PODS;
 use crate::support::server::{Setup, TestServer};
 
-on_both_databases! {
+on_every_store! {
     a_pod_is_bound_once,
     bindings_that_make_no_sense,
     ephemeral_containers_are_added,

@@ -16,7 +16,7 @@ const METADATA: &str =
 const METADATA_LIST: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-on_both_databases! {
+on_every_store! {
     a_write_and_what_it_answers,
     an_object_in_another_version,
     lists_and_pages,

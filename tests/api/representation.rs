@@ -10,7 +10,7 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-on_both_databases! {
+on_every_store! {
     c41_a_table_in_pages,
     c41_partial_metadata_in_pages,
     c94_every_error_is_a_status,

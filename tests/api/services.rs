@@ -9,7 +9,7 @@ use crate::support::server::{Setup, TestServer};
 const SERVICES: &str = "/api/v1/namespaces/t/services";
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
 
-on_both_databases! {
+on_every_store! {
     every_kind_of_service,
     addresses_are_claimed_once,
     ports_are_claimed_once,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::managers::entry;
 use crate::support::server::{Setup, TestServer};
 
-on_both_databases! {
+on_every_store! {
     statuses_and_specs_keep_out_of_each_other,
     health_of_storage_is_not_kept,
 }

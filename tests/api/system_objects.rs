@@ -8,7 +8,7 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const NETWORKS: &str = "/apis/networking.k8s.io/v1/servicecidrs";
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
 
-on_both_databases! {
+on_every_store! {
     the_service_of_the_server,
     addresses_from_added_networks,
     objects_of_the_system_survive_a_restart,

@@ -9,7 +9,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, rv};
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PODS: &str = "/api/v1/namespaces/t/pods";
 
-on_both_databases! {
+on_every_store! {
     w43_pods,
     w44_what_a_row_holds,
     w45_columns_are_told_once,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::write::{DEPLOYMENTS, at, no_event_until_now};
 use crate::support::server::{CONFIGMAPS, Setup, config_map, rv};
 
-on_both_databases! {
+on_every_store! {
     c74_a_stale_revision,
     c75_a_put_without_revision,
     c76_a_put_that_changes_nothing,

@@ -9,7 +9,7 @@ use crate::support::server::{CONFIGMAPS, Setup};
 const PODS: &str = "/api/v1/namespaces/t/pods";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
-on_both_databases! {
+on_every_store! {
     several_causes_are_one_answer,
     one_cause_stands_alone,
     selectors_match_and_stay,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::client::{Client, Protocol, Watch, failure};
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, config_map, rv};
 
-on_both_databases! {
+on_every_store! {
     c09_c10_c11_invalid_options,
     c42_nothing_is_lost_after_a_list,
     c43_an_immediate_delete,

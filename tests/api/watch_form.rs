@@ -9,7 +9,7 @@ use crate::support::server::{CONFIGMAPS, Setup};
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-on_both_databases! {
+on_every_store! {
     c61_headers_come_first,
     c62_one_line_per_event,
     c64_yaml_is_refused,

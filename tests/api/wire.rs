@@ -11,7 +11,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/t/leases";
 
-on_both_databases! {
+on_every_store! {
     w1_a_pod,
     w14_w15_headers,
     w17_w18_structs_are_printed_and_nil_lists_are_not,

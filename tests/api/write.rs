@@ -11,7 +11,7 @@ use crate::support::server::{CONFIGMAPS, Setup, TestServer, config_map, rv};
 
 pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/t/deployments";
 
-on_both_databases! {
+on_every_store! {
     c39_get_one,
     c67_get_with_watch_is_a_get,
     c70_a_revision_on_create,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::{Setup, TestServer};
 
-on_both_databases! {
+on_every_store! {
     writes_are_answered_as_upstream_does,
 }
 

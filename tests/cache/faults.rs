@@ -126,7 +126,7 @@ async fn the_death_of_a_batch_is_the_servers(database: Database) {
     assert_eq!(told, Failure::Panicked { task: "batch", message: "a commit, on purpose".into() });
 }
 
-on_every_store! {
+on_every_backend! {
     a_write_is_answered_once_what_was_before_it_has_been_read,
     what_could_not_be_read_is_read_again_without_another_commit,
     a_change_that_is_missing_is_noticed,

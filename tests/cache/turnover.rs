@@ -216,7 +216,7 @@ async fn a_resource_that_cannot_be_loaded_is_not_added(database: Database) {
     assert!(matches!(late, Err(Error::Closed)), "{late:?}");
 }
 
-on_every_store! {
+on_every_backend! {
     a_resource_comes_and_goes_under_load,
     writes_to_what_is_not_held_pass_by,
     a_resource_that_cannot_be_loaded_is_not_added,

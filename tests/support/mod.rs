@@ -20,6 +20,30 @@ macro_rules! on_both_databases {
     };
 }
 
+/// Makes three tests of each case: those of `on_both_databases`, and `memory`.
+macro_rules! on_every_store {
+    ($($case:ident),* $(,)?) => {
+        $(mod $case {
+            use crate::support::{database::Database, server::Setup};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$case(Setup::new(Database::sqlite())).await
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$case(Setup::new(Database::postgres().await)).await
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn memory() {
+                super::$case(Setup::new(Database::memory())).await
+            }
+        })*
+    };
+}
+
 pub mod client;
 pub mod cluster;
 pub mod database;

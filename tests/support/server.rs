@@ -94,8 +94,16 @@ impl Setup {
         type Built = OnceLock<(Arc<dyn Backend>, Arc<Api>)>;
         let opened: Arc<Built> = Arc::default();
         let slot = opened.clone();
+        // A server would open an empty store in memory; a restart in a test finds what the server before has written.
+        let in_memory = match &self.database {
+            Database::Memory(store) => Some(store.clone()),
+            Database::Sqlite(_) | Database::Postgres(_) => None,
+        };
         let server = self.builder().start_with(async move |environment| {
-            let backend = open(&environment.config.datastore).await?;
+            let backend = match in_memory {
+                Some(store) => store,
+                None => open(&environment.config.datastore).await?,
+            };
             let (application, api) = build_with_api(backend.clone(), environment).await?;
             assert!(slot.set((backend, api)).is_ok(), "built once");
             Ok(application)

@@ -6,7 +6,7 @@ use super::{DEFINITIONS, WIDGETS_DEFINITION, change, condition, version, widgets
 use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, rv};
 
-on_both_databases! {
+on_every_store! {
     cr1_cr2_what_a_definition_starts_with,
     cr3_cr4_the_status_of_a_definition,
     cr5_cr6_names_and_versions_are_checked,

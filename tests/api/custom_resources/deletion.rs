@@ -9,7 +9,7 @@ use super::{
 use crate::support::client::Watch;
 use crate::support::server::{Setup, TestServer, names};
 
-on_both_databases! {
+on_every_store! {
     cr28_a_delete_marks_a_definition,
     cr29_objects_go_with_their_definition,
     cr30_cr31_an_object_with_a_finalizer_keeps_its_definition,

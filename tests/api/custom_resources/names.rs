@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{DEFINITIONS, change, condition, definition};
 use crate::support::server::{Setup, TestServer};
 
-on_both_databases! {
+on_every_store! {
     cr25_a_kind_belongs_to_one_definition,
     cr26_short_names_belong_to_one_definition,
     cr9_names_of_an_established_definition,

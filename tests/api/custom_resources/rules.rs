@@ -6,7 +6,7 @@ use super::{DEFINITIONS, WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, w
 use crate::support::client::Answer;
 use crate::support::server::Setup;
 
-on_both_databases! {
+on_every_store! {
     cr64_cr65_cr75_what_rules_say,
     cr66_cr67_rules_of_what_was,
     cr63_what_was_wrong_before_is_told_only,

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::support::server::{Setup, names, rv};
 
-on_both_databases! {
+on_every_store! {
     cr24_a_definition_is_served_when_its_post_is_answered,
     cr33_cr34_what_is_not_there_is_told_as_upstream_tells_it,
     cr36_cr37_a_changed_schema_counts_at_its_answer,
@@ -16,10 +16,12 @@ on_both_databases! {
     cr86_cr87_versions_share_their_objects,
     cr99_owners_and_dependents_are_collected,
     a_restart_serves_what_is_defined,
-    other_servers_serve_a_definition_when_its_post_is_answered,
     objects_are_printed_as_upstream_prints_maps,
     cr38_nothing_fails_while_definitions_change,
 }
+
+// A store in memory has one server.
+on_both_databases! { other_servers_serve_a_definition_when_its_post_is_answered }
 
 async fn cr24_a_definition_is_served_when_its_post_is_answered(setup: Setup) {
     let server = setup.start().await;

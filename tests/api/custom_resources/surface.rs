@@ -7,7 +7,7 @@ use super::{WIDGETS, WIDGETS_DEFINITION, change, widget, widgets, with};
 use crate::support::client::Answer;
 use crate::support::server::{Setup, TestServer, names};
 
-on_both_databases! {
+on_every_store! {
     cr40_cr41_discovery_tells_of_custom_resources,
     cr42_deprecated_versions_warn,
     cr79_cr80_cr81_status_and_generation,
