@@ -162,7 +162,9 @@ fn claimed_object(kind: &Kind, body: &Encoded) -> Result<(ObjectMap, bool), Erro
         // Go's decoder treats null as an empty object.
         Value::Null if kind.go().is_some() => ObjectMap::new(),
         Value::Null => {
-            return Err(unrecognized(claims::of_custom(&ObjectMap::new(), || "null".to_owned()).unwrap_err()));
+            return Err(unrecognized(
+                claims::of_custom(&ObjectMap::new(), || "null".to_owned()).unwrap_err(),
+            ));
         }
         other => return Err(unrecognized(claims::no_claims(&other))),
     };

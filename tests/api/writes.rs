@@ -128,10 +128,17 @@ impl Story {
         }
         let answer = request.accept(step.accept.as_deref().unwrap_or("application/json")).await;
         let mut body = serde_json::from_slice(&answer.body).unwrap_or_else(|_| Value::from(answer.text()));
-        if body["kind"] != "Status" && body["metadata"].is_object() {
+        let body_kind = text(&body["kind"]);
+        if body_kind != "Status" && body["metadata"].is_object() {
             self.last = body["metadata"].clone();
         }
         sort_managers(&mut body);
+        if let Some(conditions) = body.pointer_mut("/status/conditions").and_then(Value::as_array_mut)
+            && body_kind == "CustomResourceDefinition"
+        {
+            // Several controllers of the reference write them.
+            conditions.sort_by_key(|condition| text(&condition["type"]));
+        }
         let warnings = answer.headers.get_all("warning");
         let warnings: Value =
             warnings.iter().map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned()).collect();

@@ -132,6 +132,11 @@ impl Api {
         exists: bool,
     ) -> Result<Placed, Error> {
         let outcome = if exists { Outcome::Updated } else { Outcome::Created };
+        let resource = write.request.target.resource;
+        if resource.custom.is_some() {
+            // As reading it from the store would: the status that was dropped may have one by default.
+            resource.default(&mut object);
+        }
         if write.existing == Existing::Refuse {
             let target = write.target(naming);
             let state = self.cache.fresh().await?;

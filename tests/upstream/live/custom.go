@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	autoscaling "k8s.io/api/autoscaling/v1"
 	core "k8s.io/api/core/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -186,15 +187,11 @@ func use(ctx context.Context, direct client.WithWatch, names func(int) metav1.Ob
 	expect(text == "second", "a Site in its older version", old)
 
 	site := &Site{ObjectMeta: names(4)}
-	scale := &unstructured.Unstructured{}
-	scale.SetAPIVersion("autoscaling/v1")
-	scale.SetKind("Scale")
+	scale := &autoscaling.Scale{}
 	if err := direct.SubResource("scale").Get(ctx, site, scale); err != nil {
 		return differences, err
 	}
-	if err := unstructured.SetNestedField(scale.Object, int64(7), "spec", "replicas"); err != nil {
-		return differences, err
-	}
+	scale.Spec.Replicas = 7
 	if err := direct.SubResource("scale").Update(ctx, site, client.WithSubResourceBody(scale)); err != nil {
 		return differences, err
 	}

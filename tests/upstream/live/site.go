@@ -80,7 +80,7 @@ spec:
     subresources: &subresources
       status: {}
       scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
-    selectableFields: [{jsonPath: .spec.color}]
+    selectableFields: &fields [{jsonPath: .spec.color}]
     additionalPrinterColumns: [{name: Color, type: string, jsonPath: .spec.color}]
     schema: &schema
       openAPIV3Schema:
@@ -123,5 +123,6 @@ spec:
     storage: false
     deprecated: true
     subresources: *subresources
+    selectableFields: *fields
     schema: *schema
 `

@@ -32,6 +32,9 @@ class Normalizer:
         if isinstance(answer.body, dict) and answer.body.get("kind") == "APIResourceList":
             # The reference lists definitions in the order of Go's maps.
             answer.body["resources"].sort(key=lambda resource: resource["name"])
+        if isinstance(answer.body, dict) and answer.body.get("kind") == "CustomResourceDefinition":
+            # Several controllers of the reference write them.
+            (answer.body.get("status", {}).get("conditions") or []).sort(key=lambda condition: condition["type"])
         if isinstance(answer.body, dict) and "openapi" in answer.body:
             published(answer.body)
         return {

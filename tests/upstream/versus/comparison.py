@@ -111,8 +111,8 @@ class Comparison:
             certain &= not same_order(*[side["body"] for side in normal])
         all_found = differences("", *normal)
         reference = normal[0] if certain and not all_found else None
-        found = self.known.rest(f"{name}: {scenario.title(step)}", all_found)
         title = f"{name}: {scenario.title(step)}"
+        found = self.known.rest(f"{title} changed {step.get('note', '')}", all_found)
         if self.verbose:
             print(f"{'same' if not found else 'DIFF'} {answers[0].status} {title}")
             for warning in answers[0].warnings:
