@@ -5,6 +5,7 @@ import concurrent.futures
 import copy
 import json
 import pathlib
+import re
 import sys
 import time
 
@@ -150,7 +151,9 @@ def recorded(request, answer, namespace):
     step = {key: value for key, value in request.items() if value is not None}
     if answer:
         step["answer"] = answer
-    return json.loads(json.dumps(step).replace(namespace, "{ns}"))
+    text = json.dumps(step, ensure_ascii=False).replace(namespace, "{ns}")
+    # It depends on the group, which is called after the namespace.
+    return json.loads(re.sub(r'("storageVersionHash": )"[^"]*"', r'\1"«hash»"', text))
 
 
 def shown(scenarios):
