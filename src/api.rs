@@ -8,6 +8,7 @@ pub mod apply;
 mod binding;
 pub mod catalog;
 pub mod continue_token;
+pub mod conversion;
 pub mod create;
 pub mod decode;
 pub mod definitions;
@@ -35,6 +36,7 @@ pub mod selector;
 pub mod services;
 pub mod storage_version;
 pub mod strictness;
+pub mod touch;
 pub mod unreadable;
 pub mod update;
 pub mod watch;
@@ -51,6 +53,7 @@ use arc_swap::ArcSwap;
 use self::admission::Chain;
 use self::catalog::{Catalog, Served};
 use self::continue_token::TokenKeys;
+use self::conversion::Converter;
 use self::definitions::Definitions;
 use self::resource::Resource;
 use self::unreadable::Unreadable;
@@ -71,6 +74,7 @@ pub struct Api {
     pub resources: Arc<Served>,
     pub catalog: Catalog,
     pub definitions: Definitions,
+    pub converter: Arc<Converter>,
     pub token_keys: ArcSwap<TokenKeys>,
     /// The resource under which the store keeps claims of node ports.
     pub port_claims: ResourceId,

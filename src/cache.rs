@@ -22,13 +22,14 @@ mod state;
 mod turnover;
 mod watcher;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, mpsc, watch};
 
+use self::event::Event;
 use self::freshness::Freshness;
 use self::lag::Lag;
 use self::log::Log;
@@ -213,6 +214,16 @@ impl Cache {
     /// If the resource is not held, the first read from the cursor fails.
     pub fn watch(&self, resource: ResourceId, at: Revision) -> Watcher {
         Watcher::new(self.clone(), self.log(resource), resource, at)
+    }
+
+    /// The names of a resource's objects in all changes after a revision, which may be more than those in any state that was
+    /// read before; `None` if memory does not reach back so far.
+    pub fn changed_names(&self, resource: ResourceId, after: Revision) -> Option<BTreeSet<Box<str>>> {
+        let events = self.log(resource).after(after, usize::MAX).ok()?;
+        let name = |event: &Arc<Event>| {
+            event.current.as_ref().or(event.previous.as_ref()).map(|object| object.name().into())
+        };
+        events.iter().map(name).collect()
     }
 
     /// The newest revision this cache has applied.

@@ -27,6 +27,9 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 const REQUEST_SECONDS: &str = "apiserver_request_duration_seconds";
 const COMMIT_SECONDS: &str = "rowplane_commit_duration_seconds";
 const COMMIT_SIZE: &str = "rowplane_commit_batch_size";
+const CONVERSION_REQUESTS: &str = "apiserver_conversion_webhook_request_total";
+const CONVERSION_SECONDS: &str = "apiserver_conversion_webhook_duration_seconds";
+const DEFINITION_CONVERSION_SECONDS: &str = "apiserver_crd_conversion_webhook_duration_seconds";
 
 /// Upstream's buckets of `apiserver_request_duration_seconds`.
 const REQUEST_BUCKETS: [f64; 23] = [
@@ -35,18 +38,28 @@ const REQUEST_BUCKETS: [f64; 23] = [
 ];
 const COMMIT_BUCKETS: [f64; 14] =
     [0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 5.0];
+/// Upstream's buckets of `apiserver_conversion_webhook_duration_seconds`.
+const CONVERSION_BUCKETS: [f64; 15] =
+    [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
+/// Upstream's buckets of `apiserver_crd_conversion_webhook_duration_seconds`.
+const DEFINITION_CONVERSION_BUCKETS: [f64; 15] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
 const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-const COUNTERS: [(&str, &str); 6] = [
+const COUNTERS: [(&str, &str); 7] = [
     ("apiserver_request_aborts_total", "Number of requests whose response was broken off."),
     ("apiserver_request_terminations_total", "Number of requests refused or ended in self-defense."),
     ("rowplane_limit_reached_total", "Times a limit has refused or ended something, by limit."),
     ("apiserver_request_total", "Counter of apiserver requests, by response code too."),
+    (CONVERSION_REQUESTS, "Calls of conversion webhooks, by result and failure type."),
     ("apiserver_watch_events_total", "Number of events sent in watch clients"),
     ("rowplane_unreadable_objects_total", "Stored objects that could not be read where they had to decide."),
 ];
-const HISTOGRAMS: [(&str, &str); 3] = [
+const HISTOGRAMS: [(&str, &str); 5] = [
     (REQUEST_SECONDS, "Response latency distribution in seconds."),
+    (CONVERSION_SECONDS, "Time that calls of conversion webhooks take."),
+    (DEFINITION_CONVERSION_SECONDS, "Time that conversions by webhook take, by definition."),
     (COMMIT_SECONDS, "Time to make one group of writes durable."),
     (COMMIT_SIZE, "Number of writes committed together."),
 ];
@@ -146,6 +159,23 @@ impl Metrics {
         self.counter("rowplane_unreadable_objects_total", labels_of(&[("by", by)]))
     }
 
+    /// Records a call of a conversion webhook.
+    pub fn converted(&self, conversion: &Conversion<'_>) {
+        let result = if conversion.failure.is_some() { "failure" } else { "success" };
+        let failure = conversion.failure.unwrap_or_default();
+        let labels = || labels_of(&[("result", result), ("failure_type", failure)]);
+        self.counter(CONVERSION_REQUESTS, labels()).increment(1);
+        self.histogram(CONVERSION_SECONDS, labels()).record(conversion.took);
+        let succeeded = if conversion.failure.is_some() { "false" } else { "true" };
+        let labels = labels_of(&[
+            ("crd_name", conversion.definition),
+            ("from_version", conversion.from),
+            ("to_version", conversion.to),
+            ("succeeded", succeeded),
+        ]);
+        self.histogram(DEFINITION_CONVERSION_SECONDS, labels).record(conversion.took);
+    }
+
     /// Counts ended migrations of stored objects by their status.
     pub fn migrations(&self, resource: &str, status: &str) -> Counter {
         let labels = labels_of(&[("resource", resource), ("status", status)]);
@@ -189,7 +219,7 @@ impl Metrics {
 
     /// The metrics that the writer records.
     pub fn commits(&self) -> CommitMetrics {
-        let histogram = |name| self.recorder.register_histogram(&Key::from_static_name(name), &METADATA);
+        let histogram = |name| self.histogram(name, Vec::new());
         CommitMetrics { size: histogram(COMMIT_SIZE), duration: histogram(COMMIT_SECONDS) }
     }
 
@@ -220,9 +250,24 @@ impl Metrics {
         counter(&self.recorder, name, labels)
     }
 
+    fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
+        self.recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+    }
+
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
         gauge(&self.recorder, name, labels)
     }
+}
+
+/// A call of a conversion webhook. Its names come from a stored definition.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion<'a> {
+    pub definition: &'a str,
+    pub from: &'a str,
+    pub to: &'a str,
+    /// Upstream's type of the failure.
+    pub failure: Option<&'static str>,
+    pub took: Duration,
 }
 
 /// Records what the store commits.
@@ -240,9 +285,11 @@ impl CommitMetrics {
 }
 
 fn with_buckets(builder: PrometheusBuilder) -> PrometheusBuilder {
-    let buckets: [(&str, &[f64]); 3] = [
+    let buckets: [(&str, &[f64]); 5] = [
         (REQUEST_SECONDS, &REQUEST_BUCKETS),
         (COMMIT_SECONDS, &COMMIT_BUCKETS),
+        (CONVERSION_SECONDS, &CONVERSION_BUCKETS),
+        (DEFINITION_CONVERSION_SECONDS, &DEFINITION_CONVERSION_BUCKETS),
         (COMMIT_SIZE, &SIZE_BUCKETS),
     ];
     buckets.into_iter().fold(builder, |builder, (name, buckets)| {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -118,14 +119,24 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-fn in_its_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+fn in_its_time(certificate: &CertificateDer<'_>, time: UnixTime) -> Result<(), CertificateError> {
     use x509_parser::prelude::{ASN1Time, FromDer as _, X509Certificate};
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let now = ASN1Time::from_timestamp(now.as_secs() as i64).map_err(|_| CertificateError::Expired)?;
+    let now = ASN1Time::from_timestamp(time.as_secs() as i64).map_err(|_| CertificateError::Expired)?;
     let validity = parsed.validity();
     match (now < validity.not_before, now > validity.not_after) {
-        (true, _) => Err(CertificateError::NotValidYet),
-        (_, true) => Err(CertificateError::Expired),
+        (true, _) => {
+            let not_before = unix_time(validity.not_before.timestamp());
+            Err(CertificateError::NotValidYetContext { time, not_before })
+        }
+        (_, true) => {
+            let not_after = unix_time(validity.not_after.timestamp());
+            Err(CertificateError::ExpiredContext { time, not_after })
+        }
         _ => Ok(()),
     }
+}
+
+fn unix_time(seconds: i64) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }

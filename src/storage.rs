@@ -42,7 +42,7 @@ use crate::schema::names::GroupResource;
 pub use commit::{Batch, Change, Commit, Expect, Mutation, Outcome, Requirement};
 pub use compactor::{Compaction, compact_regularly};
 pub use mark::{HighWaterMark, SAFETY_GAP, Sighting};
-pub use registration::{EncodedResource, Fence, Registration, RegistryChange, Terms};
+pub use registration::{Amendment, EncodedResource, Fence, Registration, RegistryChange, Terms};
 pub use stale::{Format, Stale, StaleRow};
 pub use writer::{Store, Together, Written};
 

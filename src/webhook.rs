@@ -7,6 +7,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 mod words;
+mod x509;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::server_trust::{ServerVerifier, Trusted};
 const MOST_IDLE: usize = 4;
 
 /// Bytes of an answer; upstream has no bound.
-const LARGEST_ANSWER: usize = 64 << 20;
+const LARGEST_ANSWER: usize = 16 << 20;
 
 /// Why a call failed, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,9 +90,14 @@ impl Webhook {
         &self.endpoint
     }
 
+    /// The error of a call that could not be made.
+    pub fn failed(&self, why: &str) -> CallError {
+        CallError(format!("Post \"{}\": {why}", self.url()))
+    }
+
     /// Posts a body to the hook at `address`, and answers with the body of the answer.
     pub async fn post(&self, address: &str, body: Bytes) -> Result<Bytes, CallError> {
-        let failed = |why: String| CallError(format!("Post \"{}\": {why}", self.url()));
+        let failed = |why: String| self.failed(&why);
         let call = self.exchange(address, body);
         match tokio::time::timeout(self.timeout, call).await {
             Ok(Ok((status, body))) => words::judge(status, body),

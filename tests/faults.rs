@@ -9,6 +9,8 @@ mod support;
 mod chaos;
 #[path = "faults/cluster.rs"]
 mod cluster;
+#[path = "faults/definitions.rs"]
+mod definitions;
 #[path = "faults/failover.rs"]
 mod failover;
 #[path = "faults/failovers.rs"]

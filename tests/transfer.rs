@@ -18,6 +18,8 @@ use tempfile::TempDir;
 use crate::support::database::Database;
 use crate::support::server::{ALL_CONFIGMAPS, CONFIGMAPS, Setup, TestServer, rv, token};
 
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/ex.io/v1/widgets";
 /// More objects than one statement inserts.
 const OBJECTS: usize = 1100;
 
@@ -35,6 +37,38 @@ async fn fill(server: &TestServer) {
     server.create("c-0002", json!({"n": "again"})).await;
     // Long enough to be packed.
     server.set("c-0005", json!({"long": "again and ".repeat(500)})).await;
+    server.post(DEFINITIONS, &definition("widgets", "Widget")).await.expect(201);
+    let spec = json!({"widgets": [1, 2.5]});
+    let widget = json!({"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+    server.post(WIDGETS, &widget).await.expect(201);
+}
+
+fn definition(plural: &str, kind: &str) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"plural": plural, "kind": kind});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.ex.io")},
+        "spec": {"group": "ex.io", "scope": "Cluster", "names": names, "versions": [version]},
+    })
+}
+
+/// Custom objects have come with what defines them, and with the names that nobody else can have.
+async fn check_custom(moved: &TestServer) {
+    let widget = moved.get(format!("{WIDGETS}/w")).await.ok();
+    assert_eq!(widget["spec"]["widgets"], json!([1, 2.5]));
+    let rival = moved.post(DEFINITIONS, &definition("gadgets", "Widget")).await.expect(201);
+    let conditions = rival["status"]["conditions"].as_array().expect("conditions");
+    assert!(
+        conditions.iter().any(|one| one["type"] == "NamesAccepted" && one["status"] == "False"),
+        "{rival}"
+    );
+    for plural in ["widgets", "gadgets"] {
+        moved.delete(format!("{DEFINITIONS}/{plural}.ex.io")).await.ok();
+    }
 }
 
 async fn items(server: &TestServer, path: &str) -> Value {
@@ -52,7 +86,7 @@ fn file(dir: &TempDir) -> PathBuf {
 /// A server on the new store has the same objects, and a clock that is ahead of everything clients have seen.
 async fn check_moved(target: &Setup, source: &TestServer, page_token: &str, end: u64) {
     let moved = target.start_empty().await;
-    for path in [ALL_CONFIGMAPS, "/api/v1/namespaces"] {
+    for path in [ALL_CONFIGMAPS, "/api/v1/namespaces", DEFINITIONS, WIDGETS] {
         assert_eq!(items(&moved, path).await, items(source, path).await);
     }
     let now = moved.revision().await;
@@ -72,6 +106,7 @@ async fn check_moved(target: &Setup, source: &TestServer, page_token: &str, end:
     assert_eq!(before["metadata"]["uid"], after["metadata"]["uid"]);
     assert!(rv(&after) > now);
     assert_eq!(watch.expect("MODIFIED").await, after);
+    check_custom(&moved).await;
     moved.remove("c-0003").await;
     watch.expect_named("DELETED", "c-0003").await;
     // The moved rows can be compacted like rows that were written here.
@@ -91,6 +126,7 @@ async fn a_backup_is_restored(source: Database, target: Database) {
     let end = server.revision().await;
     let saved = backup(&source.database.datastore(), &file(&dir)).await.expect("backup");
     assert_eq!((saved.revision.0, config_maps(&saved)), (end, OBJECTS as u64 - 1));
+    assert_eq!(saved.objects[&GroupResource::new("ex.io", "widgets")], 1);
 
     let restored = restore(&file(&dir), &target.database.datastore()).await.expect("restore");
     assert_eq!(restored, saved);

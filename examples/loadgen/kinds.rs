@@ -14,6 +14,7 @@ use crate::stats::median;
 use crate::{Context, Result};
 
 mod crew;
+pub mod customs;
 mod work;
 
 pub use work::{Work, pod_of};
@@ -43,6 +44,9 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
         for work in Work::value_variants().iter().filter(wanted) {
             // Measured with one client only; more would just queue.
             if *work != Work::ApplyLongList || clients == 1 {
+                if work.is_custom() {
+                    customs::define(context, scratch).await?;
+                }
                 crews.push(Crew::new(context, scratch, *work, clients).await?);
             }
         }

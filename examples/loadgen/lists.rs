@@ -7,11 +7,12 @@ use http::Method;
 use http_body_util::BodyExt;
 
 use crate::client::{Connection, JSON, PROTOBUF, Protocol};
+use crate::kinds::{self, customs};
 use crate::reference_stream::Reference;
 use crate::report::{self, Table};
 use crate::scratch::{self, Collection, Scratch};
 use crate::stats::Latencies;
-use crate::{Context, Result, kinds};
+use crate::{Context, Result};
 
 const MIN_REPEATS: usize = 5;
 const PAGE: usize = 500;
@@ -60,6 +61,9 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
         measure_selected(context, &probe, &collection, count, &mut selected).await?;
         measure_together(context, &collection, count, bytes, &mut together).await?;
     }
+    for &count in &context.args.customs {
+        custom_objects(context, scratch, count, &mut whole).await?;
+    }
     for &count in &context.args.pods {
         let collection = scratch.namespace(context, &format!("pods-{count}")).await?.pods();
         eprintln!("creating {count} Pods");
@@ -68,6 +72,29 @@ pub async fn run(context: &Context, scratch: &mut Scratch) -> Result<Vec<Table>>
         measure_forms(context, &collection, (" Pods", count), &mut whole).await?;
     }
     Ok(vec![memory, whole, paged, selected, together])
+}
+
+/// Measures the whole list of custom objects that look like the Pods. They have no form in protobuf.
+async fn custom_objects(
+    context: &Context,
+    scratch: &mut Scratch,
+    count: usize,
+    table: &mut Table,
+) -> Result<()> {
+    customs::define(context, scratch).await?;
+    let collection = scratch.namespace(context, &format!("customs-{count}")).await?;
+    let namespace = collection.path.split('/').nth(4).unwrap_or_default();
+    let collection = Collection { path: customs::collection(namespace).into() };
+    eprintln!("creating {count} custom objects");
+    let object = |i| customs::object(VARIABLES, &scratch::name(i), "0", "");
+    scratch::fill_with(&context.target, &collection, count, object).await?;
+    let probe = Connection::open(&context.target, context.protocol).await?;
+    let bytes = verified_bytes(&probe, &collection, count).await?;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        measure_whole(context, &collection, (protocol, JSON), (format!("{count} custom"), bytes), table)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Measures the whole list in JSON and in protobuf, each over both protocols. Returns the size of the JSON.

@@ -4,6 +4,7 @@
 //! scenario goes to standard output, progress to standard error. `--help` names the scenarios.
 
 mod client;
+mod definitions;
 mod etcd;
 mod kinds;
 mod lists;
@@ -55,6 +56,8 @@ enum Scenario {
     Stalled,
     /// creates at two servers of one database, from a write at one to its event at the other, lists at the other
     Replicas,
+    /// CustomResourceDefinitions of 30 KB from several clients; not among all
+    Definitions,
 }
 
 #[derive(Debug, Parser)]
@@ -87,6 +90,15 @@ struct Args {
     /// Numbers of Pods for `lists`
     #[arg(long, value_delimiter = ',', default_value = "10000")]
     pods: Vec<usize>,
+    /// Numbers of custom objects that look like Pods for `lists`
+    #[arg(long, value_delimiter = ',')]
+    customs: Vec<usize>,
+    /// Numbers of definitions for `definitions`
+    #[arg(long, value_delimiter = ',', default_value = "1000")]
+    definitions: Vec<usize>,
+    /// Clients that write definitions, each on a connection of its own
+    #[arg(long, default_value_t = 20)]
+    definers: usize,
     /// Bytes of an object, about
     #[arg(long, default_value_t = 2048)]
     object_bytes: usize,
@@ -213,6 +225,7 @@ async fn scenarios(context: &Context, scratch: &mut scratch::Scratch) -> Result<
                 Latency => watches::latency(context, scratch).await,
                 Stalled => watches::stalled(context, scratch).await,
                 Replicas => replicas::run(context, scratch).await,
+                Definitions => definitions::run(context, scratch).await,
             }
         };
         let tables: Vec<Table> = tokio::time::timeout(SCENARIO_LIMIT, run)

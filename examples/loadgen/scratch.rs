@@ -21,6 +21,8 @@ const LABEL_OF_ONE_IN_100: &str = r#""share":"one-in-100""#;
 pub struct Scratch {
     prefix: String,
     namespaces: Vec<String>,
+    /// The paths of objects outside of these namespaces.
+    others: Vec<String>,
 }
 
 /// A collection in one of these namespaces, usually of ConfigMaps.
@@ -42,7 +44,7 @@ impl Collection {
 
 impl Scratch {
     pub fn new(_: &Context) -> Self {
-        Self { prefix: format!("loadgen-{}", std::process::id()), namespaces: Vec::new() }
+        Self { prefix: format!("loadgen-{}", std::process::id()), namespaces: Vec::new(), others: Vec::new() }
     }
 
     pub async fn namespace(&mut self, context: &Context, purpose: &str) -> Result<Collection> {
@@ -55,6 +57,11 @@ impl Scratch {
         Ok(Collection { path: path.into() })
     }
 
+    /// Objects that are about to be created outside of the namespaces.
+    pub fn others(&mut self, paths: impl IntoIterator<Item = String>) {
+        self.others.extend(paths);
+    }
+
     /// Deletes everything that was created. Objects are deleted first, since a server without controllers would keep
     /// them.
     pub async fn remove(&mut self, context: &Context) -> Result<()> {
@@ -64,14 +71,22 @@ impl Scratch {
             for resource in ["configmaps", "pods"] {
                 empty(&connection, &format!("/api/v1/namespaces/{name}/{resource}")).await?;
             }
-            let path = format!("/api/v1/namespaces/{name}");
-            let answer = connection.call(Method::DELETE, &path, None).await?;
-            if answer.status != StatusCode::NOT_FOUND && answer.status != StatusCode::CONFLICT {
-                answer.success()?;
-            }
+            delete(&connection, &format!("/api/v1/namespaces/{name}")).await?;
+        }
+        let connection = Connection::open(&context.target, Protocol::Http1).await?;
+        for path in std::mem::take(&mut self.others) {
+            delete(&connection, &path).await?;
         }
         Ok(())
     }
+}
+
+async fn delete(connection: &Connection, path: &str) -> Result<()> {
+    let answer = connection.call(Method::DELETE, path, None).await?;
+    if answer.status != StatusCode::NOT_FOUND && answer.status != StatusCode::CONFLICT {
+        answer.success()?;
+    }
+    Ok(())
 }
 
 async fn empty(connection: &Connection, path: &str) -> Result<()> {

@@ -57,7 +57,7 @@ fn changed(
     current: &Current,
 ) -> Result<ObjectMap, Error> {
     let (target, config, options) = (request.target, configured.object, request.options.write());
-    let kind = Kind::new(target.resource, part);
+    let kind = Kind::new(target.resource, part).seen(current.conversions.as_deref());
     let manager = options.manager();
     let acting = acting(target.resource, manager, part, Operation::Apply);
     let managers = Managers::decode(entries(&current.object).unwrap_or_default())

@@ -2,9 +2,14 @@
 //!
 //! A [`Served`] never changes. A request takes the newest one at the door and keeps it, so that it never sees half a change;
 //! documents, the collector of garbage and the registration of this server follow by [`Catalog::subscribe`]. Built-in
-//! resources are the same in every generation: whoever needs one of them borrows it from [`Api::resources`].
+//! resources are the same in every generation: whoever needs one of them borrows it from [`Api::resources`]. A generation
+//! is made of the one before, by what changes: a definition costs the same however many there are.
 //!
 //! A resource is in the cache before a generation serves it, and leaves the cache after the last generation that does.
+
+#[cfg(test)]
+pub mod samples;
+mod served;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,40 +17,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch};
 
+use self::served::{Added, Changes};
 use super::Api;
 use super::definitions::Custom;
 use super::error::Error;
-use super::resource::{Resource, StoredAs, in_version};
-use crate::codec::at_rest::StorageMediaType;
-use crate::schema::names::{GroupResource, Gvk, Gvr};
-use crate::schema::registry::Registry;
+use crate::schema::names::GroupResource;
 use crate::schema::resource::{ResourceDefinition, Storage};
 use crate::storage::ResourceId;
-use crate::tree::Text;
 
-/// All served resources, by their place in a URL.
-pub struct Served {
-    /// Grows by one with every change.
-    pub generation: u64,
-    registry: Arc<Registry>,
-    /// Every version of every group with this plural: rarely more than one, and found without making a key.
-    by_plural: HashMap<Text, Vec<Arc<Resource>>>,
-    /// The form of new rows.
-    media_type: StorageMediaType,
-}
-
-/// What a generation serves under a name.
-pub struct Found<'a> {
-    pub definition: Arc<ResourceDefinition>,
-    /// As it is stored; reviews are not.
-    pub resource: Option<&'a Arc<Resource>>,
-}
-
-/// What is to be known of a resource that a generation serves first.
-struct Added {
-    id: ResourceId,
-    custom: Option<Custom>,
-}
+pub use self::served::{Found, Served};
 
 /// The generations of what is served.
 pub struct Catalog {
@@ -53,108 +33,6 @@ pub struct Catalog {
     published: watch::Sender<Arc<Served>>,
     /// Held by whoever makes the next generation.
     turn: Mutex<()>,
-}
-
-impl Served {
-    /// The first generation. `ids` tells the store's number of each stored resource.
-    pub fn new(
-        registry: Arc<Registry>,
-        ids: &HashMap<GroupResource, ResourceId>,
-        media_type: StorageMediaType,
-    ) -> Self {
-        let mut served = Self { generation: 1, registry, by_plural: HashMap::new(), media_type };
-        served.fill(None, |served, definition| {
-            let Storage::Table { resource, .. } = &definition.storage else { return None };
-            served.resource(definition, *ids.get(resource)?, None)
-        });
-        served
-    }
-
-    /// The generation after this one. Resources whose definition is the same are the same.
-    fn next(&self, registry: Arc<Registry>, added: &HashMap<Gvr, Added>) -> Self {
-        let generation = self.generation + 1;
-        let mut next = Self { generation, registry, by_plural: HashMap::new(), media_type: self.media_type };
-        next.fill(Some(self), |next, definition| {
-            let Added { id, custom } = added.get(&definition.gvr())?;
-            next.resource(definition, *id, custom.clone())
-        });
-        next
-    }
-
-    fn fill(
-        &mut self,
-        before: Option<&Self>,
-        make: impl Fn(&Self, &Arc<ResourceDefinition>) -> Option<Arc<Resource>>,
-    ) {
-        for definition in self.registry.definitions() {
-            let known = before.and_then(|before| before.get(&definition.gvr()));
-            let known = known.filter(|known| Arc::ptr_eq(&known.definition, definition)).cloned();
-            let Some(resource) = known.or_else(|| make(self, definition)) else { continue };
-            self.by_plural.entry(definition.plural.clone()).or_default().push(resource);
-        }
-    }
-
-    /// `None` for what is not stored.
-    fn resource(
-        &self,
-        definition: &Arc<ResourceDefinition>,
-        id: ResourceId,
-        custom: Option<Custom>,
-    ) -> Option<Arc<Resource>> {
-        let Storage::Table { version, .. } = &definition.storage else { return None };
-        let kind = match &custom {
-            Some(custom) => custom.version.definition.stored().kind.clone(),
-            None => in_version(&self.registry, &definition.kind, version),
-        };
-        // What has no types has one form.
-        let media_type = if definition.is_custom() { StorageMediaType::Json } else { self.media_type };
-        let stored = StoredAs { kind, media_type };
-        Some(Arc::new(Resource::new(&self.registry, definition.clone(), id, stored, custom)))
-    }
-
-    /// Ends watches on what the next generation serves in another form. Those on what it does not store at all end when
-    /// they have been told everything.
-    fn replace(&self, next: &Self) {
-        let stored: HashSet<ResourceId> = next.stored().map(|resource| resource.id).collect();
-        for resource in self.by_plural.values().flatten() {
-            let Some(custom) = &resource.custom else { continue };
-            let newer = next.get(&resource.definition.gvr()).and_then(|newer| newer.custom.as_ref());
-            let stays = newer.is_some_and(|newer| Arc::ptr_eq(&newer.replaced, &custom.replaced));
-            if !stays && stored.contains(&resource.id) {
-                custom.replaced.cancel();
-            }
-        }
-    }
-
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    pub fn get(&self, name: &Gvr) -> Option<&Arc<Resource>> {
-        let of_version =
-            |resource: &&Arc<Resource>| *resource.definition.group_version() == name.group_version;
-        self.by_plural.get(&name.plural)?.iter().find(of_version)
-    }
-
-    /// What a URL names, in one look-up; `None` if this generation does not serve it.
-    pub fn find(&self, name: &Gvr) -> Option<Found<'_>> {
-        match self.get(name) {
-            Some(resource) => {
-                Some(Found { definition: resource.definition.clone(), resource: Some(resource) })
-            }
-            None => self.registry.lookup(name).map(|definition| Found { definition, resource: None }),
-        }
-    }
-
-    /// A version of a kind, by what an `ownerReference` says.
-    pub fn by_kind(&self, gvk: &Gvk) -> Option<&Arc<Resource>> {
-        self.get(&self.registry.by_kind(gvk)?.gvr())
-    }
-
-    /// Every stored resource once, in the version it is stored in where that is served.
-    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.registry.stored().filter_map(|(_, definition)| self.get(&definition.gvr()))
-    }
 }
 
 impl Catalog {
@@ -188,55 +66,80 @@ impl Api {
     /// resource whose definitions are the very same as before stays as it is; one of which any version changes needs new
     /// definitions of all its versions. Watches on resources that are not served any more end; what is stored of them stays.
     pub async fn serve(&self, custom: Vec<Arc<ResourceDefinition>>) -> Result<Arc<Served>, Error> {
-        self.serve_next(custom.into_iter().map(|definition| (definition, None)).collect()).await
+        self.serve_next(|before| {
+            let stays = |one: &Arc<ResourceDefinition>| custom.iter().any(|other| Arc::ptr_eq(one, other));
+            let served: Vec<_> = before.besides().map(|resource| resource.definition.clone()).collect();
+            let is_served =
+                |one: &Arc<ResourceDefinition>| served.iter().any(|other| Arc::ptr_eq(one, other));
+            let added = custom.iter().filter(|one| !is_served(one)).cloned();
+            let added = added.map(|definition| Added { definition, custom: None }).collect();
+            Changes { added, removed: served.iter().filter(|one| !stays(one)).cloned().collect() }
+        })
+        .await
     }
 
-    /// As [`Api::serve`], of what stored definitions define.
-    pub(super) async fn serve_custom(&self, custom: Vec<Custom>) -> Result<Arc<Served>, Error> {
-        let with_definition = |custom: Custom| (custom.version.resource.clone(), Some(custom));
-        self.serve_next(custom.into_iter().map(with_definition).collect()).await
-    }
-
-    async fn serve_next(
+    /// Makes the next generation, in which these resources are served in these versions and in no others, since stored
+    /// definitions say so. All other resources stay as they are.
+    pub(super) async fn serve_custom(
         &self,
-        custom: Vec<(Arc<ResourceDefinition>, Option<Custom>)>,
+        resources: Vec<(GroupResource, Vec<Custom>)>,
     ) -> Result<Arc<Served>, Error> {
+        self.serve_next(|before| {
+            let mut changes = Changes::default();
+            for (name, versions) in resources {
+                let served = before.versions_of(&name);
+                changes.removed.extend(served.map(|resource| resource.definition.clone()));
+                let added = |custom: Custom| Added {
+                    definition: custom.version.resource.clone(),
+                    custom: Some(custom),
+                };
+                changes.added.extend(versions.into_iter().map(added));
+            }
+            changes
+        })
+        .await
+    }
+
+    async fn serve_next(&self, changes: impl FnOnce(&Served) -> Changes) -> Result<Arc<Served>, Error> {
         let _turn = self.catalog.turn.lock().await;
         let before = self.catalog.served();
-        let (definitions, customs): (Vec<_>, Vec<_>) = custom.into_iter().unzip();
-        let ids = self.ids_of(&before, &definitions).await?;
-        let names = definitions.iter().map(|definition| definition.gvr());
-        let added = ids.iter().zip(customs).map(|(id, custom)| Added { id: *id, custom });
-        let added = names.zip(added).collect();
-        let built_in = self.resources.registry.definitions().cloned();
-        let registry = Arc::new(Registry::of(built_in.chain(definitions)));
-        let next = Arc::new(before.next(registry, &added));
-        let needed: HashSet<ResourceId> = next.stored().map(|resource| resource.id).collect();
-        self.cache.add_all(&needed.iter().copied().collect::<Vec<_>>()).await?;
-        self.catalog.publish(next.clone());
-        before.replace(&next);
-        // Also what was added for a generation that never came to be.
-        let own = [self.port_claims, self.definitions.names()];
-        let held: Vec<ResourceId> = self.cache.any().resources().collect();
-        for id in held.into_iter().filter(|id| !needed.contains(id) && !own.contains(id)) {
-            self.cache.remove(id).await?;
+        let changes = changes(&before);
+        if changes.is_empty() {
+            return Ok(before);
         }
+        let ids = self.ids_of(&before, &changes.added).await?;
+        let next = Arc::new(before.next(&changes, &ids));
+        let new: HashSet<ResourceId> = ids.into_iter().filter(|id| next.stores(*id)).collect();
+        self.cache.add_all(&new.into_iter().collect::<Vec<_>>()).await?;
+        self.catalog.publish(next.clone());
+        before.replace(&next, &changes.removed);
+        self.forget_unserved(&next).await?;
         Ok(next)
     }
 
+    /// Takes out of the cache what is not served any more, and what was added for a generation that never came to be.
+    async fn forget_unserved(&self, served: &Served) -> Result<(), Error> {
+        let own = [self.port_claims, self.definitions.names()];
+        let state = self.cache.any();
+        let own_held = own.into_iter().filter(|id| state.holds(*id)).count();
+        if state.resources().len() == served.stored_count() + own_held {
+            return Ok(());
+        }
+        let held: Vec<ResourceId> = state.resources().collect();
+        for id in held.into_iter().filter(|id| !served.stores(*id) && !own.contains(id)) {
+            self.cache.remove(id).await?;
+        }
+        Ok(())
+    }
+
     /// The store's numbers of these resources; it is asked for those that were not served before.
-    async fn ids_of(
-        &self,
-        before: &Served,
-        definitions: &[Arc<ResourceDefinition>],
-    ) -> Result<Vec<ResourceId>, Error> {
-        let stored = definitions.iter().map(|definition| match &definition.storage {
+    async fn ids_of(&self, before: &Served, added: &[Added]) -> Result<Vec<ResourceId>, Error> {
+        let stored = added.iter().map(|Added { definition, .. }| match &definition.storage {
             Storage::Table { resource, .. } => resource.clone(),
             Storage::Virtual => definition.group_resource(),
         });
-        let known =
-            |definition: &Arc<ResourceDefinition>| before.get(&definition.gvr()).map(|known| known.id);
-        let known: Vec<Option<ResourceId>> = definitions.iter().map(known).collect();
+        let known = |added: &Added| before.get(&added.definition.gvr()).map(|known| known.id);
+        let known: Vec<Option<ResourceId>> = added.iter().map(known).collect();
         let mut names: Vec<GroupResource> =
             stored.clone().zip(&known).filter(|(_, known)| known.is_none()).map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -254,3 +157,6 @@ impl Api {
         stored.zip(known).map(id).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,8 +10,9 @@
 
 mod known;
 mod names;
-mod versions;
+pub(super) mod versions;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -20,10 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
 use super::catalog::Served;
+use super::conversion::Hook;
 use super::error::Error;
 use super::resource::Resource;
 use super::{Api, Target};
-use crate::cache::State;
+use crate::cache::{Objects, Range, State};
 use crate::kinds::custom::ServedVersion;
 use crate::revision::Revision;
 use crate::schema::builtin;
@@ -64,6 +66,8 @@ pub struct StoredDefinition {
 pub struct Custom {
     pub version: ServedVersion,
     pub stored: Arc<StoredDefinition>,
+    /// Converts objects from version to version; `None` with strategy `None`.
+    pub hook: Option<Arc<Hook>>,
     /// Cancelled when a generation serves the resource in another form; shared by resources of the same form.
     pub replaced: Arc<CancellationToken>,
 }
@@ -83,6 +87,12 @@ impl Definitions {
     /// The resources that only the store knows, and that the cache holds all the same.
     pub fn names(&self) -> ResourceId {
         self.names
+    }
+
+    /// That nobody defines anything under a name.
+    pub fn is_gone(&self, name: &str) -> Option<Requirement> {
+        let key = Key::new(self.resource?, "", name);
+        Some(Requirement { key, expect: Expect::Absent })
     }
 
     /// Whether a resource is that of definitions.
@@ -133,14 +143,29 @@ impl Api {
             return Ok(());
         }
         let Some(resource) = definitions.resource else { return Ok(()) };
-        let update =
-            known.update(resource, &state.objects(resource), &definitions.schemas, || definitions.number());
-        if update.changes_what_is_served {
-            self.serve_custom(update.served()).await?;
-        }
+        let objects = state.objects(resource);
+        let names = match self.cache.changed_names(resource, reached()) {
+            Some(changed) => changed,
+            None => self.all_definitions(&known, &objects),
+        };
+        let names = names.iter().map(|name| &**name);
+        let mut update =
+            known.update(names, resource, &objects, &definitions.schemas, || definitions.number());
+        self.serve_custom(update.take_changes()).await?;
         *known = update.commit();
         definitions.reached.store(changed.0, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// The names of all definitions that are stored or that something is served for.
+    fn all_definitions(&self, known: &Known, objects: &Objects) -> BTreeSet<Box<str>> {
+        let served = self.catalog.served();
+        let custom = served.besides().filter(|resource| resource.custom.is_some());
+        let mut names: BTreeSet<Box<str>> =
+            custom.map(|resource| resource.group_resource().to_string().into()).collect();
+        names.extend(known.names().map(Box::from));
+        names.extend(objects.range(&Range::of(None)).map(|object| object.name().into()));
+        names
     }
 
     /// As [`Api::follow_definitions`], for whoever has written one: that it cannot be served now is told to others.

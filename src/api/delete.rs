@@ -8,7 +8,7 @@ use super::modify::Outcome;
 use super::options::DryRun;
 use super::request::Request;
 use super::resource::Resource;
-use super::write::{Current, Next, Proposal, Write};
+use super::write::{Current, Next, Proposal, Reads, Write};
 use super::{Answer, Api, ObjectMap, Target, meta};
 use crate::kinds::behavior::deletion::Dependents;
 use crate::kinds::behavior::part::Part;
@@ -28,7 +28,30 @@ pub enum Deleted {
 
 impl Api {
     pub async fn delete(&self, request: &Request<'_>) -> Result<Deleted, Error> {
-        self.delete_as(Write::change(request, Part::Main, None)).await
+        let deleted = self.delete_stored(request).await?;
+        Ok(self.shown(request.target.resource, deleted).await)
+    }
+
+    /// Deletes the object. The answer has it in the version that it is stored in where only a webhook converts it.
+    pub(super) async fn delete_stored(&self, request: &Request<'_>) -> Result<Deleted, Error> {
+        let write = Write { reads: Reads::AsStored, ..Write::change(request, Part::Main, None) };
+        self.delete_as(write).await
+    }
+
+    /// The answer in the version of the request. A webhook that fails does not undo the deletion, so the answer is then a
+    /// Status.
+    async fn shown(&self, resource: &Resource, deleted: Deleted) -> Deleted {
+        let (answer, waits) = match deleted {
+            Deleted::Object(answer) if resource.hooked().is_some() => (answer, false),
+            Deleted::Waiting(answer) if resource.hooked().is_some() => (answer, true),
+            other => return other,
+        };
+        let uid = uid(&answer);
+        match self.converter.answer(resource, answer).await {
+            Ok(answer) if waits => Deleted::Waiting(answer),
+            Ok(answer) => Deleted::Object(answer),
+            Err(_) => Deleted::Gone { uid },
+        }
     }
 
     /// Deletes the object, as a request of its own or as a part of an action.

@@ -25,7 +25,7 @@ impl Api {
         namespace: Option<&str>,
         list: ListOptions,
     ) -> Result<List, Error> {
-        let list = self.list(resource, namespace, list).await?;
+        let list = self.list_stored(resource, namespace, list).await?;
         let objects: Vec<Arc<Object>> = list.items.try_concat().await?;
         // All objects are read before the first is deleted: if one cannot be listed, nothing is deleted.
         let mut turn = Turn::default();
@@ -38,12 +38,13 @@ impl Api {
         stream::iter(objects.iter().map(Ok))
             .try_for_each_concurrent(PARALLEL, |object| async move {
                 let target = Target { resource, namespace: object.namespace(), name: object.name() };
-                match self.delete(&Request { target, ..*request }).await {
+                match self.delete_stored(&Request { target, ..*request }).await {
                     Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
                     Err(error) => Err(error),
                 }
             })
             .await?;
-        Ok(List { items: stream::iter([Ok(objects)]).boxed(), ..list })
+        let items = stream::iter([Ok(objects)]).boxed();
+        Ok(List { items: self.converter.items(resource, items), ..list })
     }
 }

@@ -9,10 +9,12 @@ use crate::cache::State;
 use crate::codec::object::Object;
 
 impl Api {
-    /// The object as it is stored; 404 if there is none.
+    /// The object, in the version that its resource is served in where only a webhook can make that of it; 404 if there is
+    /// none.
     pub async fn get(&self, target: Target<'_>, options: GetOptions) -> Result<Arc<Object>, Error> {
         let state = self.state(options.at).await?;
-        state.get(target.resource.id, target.namespace, target.name).ok_or_else(|| target.not_found())
+        let found = state.get(target.resource.id, target.namespace, target.name);
+        self.converter.object(target.resource, found.ok_or_else(|| target.not_found())?).await
     }
 
     /// A state that is as fresh as the request demands.

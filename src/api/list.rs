@@ -1,6 +1,8 @@
 //! LIST: chooses the state to read, the part of it, and the page. Items are streamed, so memory does not grow with the
 //! list.
 
+mod converted;
+
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -41,6 +43,7 @@ enum Source {
 }
 
 /// The parameters of a list after its state was chosen.
+#[derive(Clone)]
 struct Request<'a> {
     resource: &'a Arc<Resource>,
     /// The namespace in the path.
@@ -54,7 +57,19 @@ struct Request<'a> {
 }
 
 impl Api {
+    /// Lists objects, in the version that their resource is served in where only a webhook can make that of them.
     pub async fn list(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: Option<&str>,
+        options: ListOptions,
+    ) -> Result<List, Error> {
+        let list = self.list_stored(resource, namespace, options).await?;
+        Ok(List { items: self.converter.items(resource, list.items), ..list })
+    }
+
+    /// Lists objects as they are stored, unless a webhook had to be asked which ones are selected.
+    pub(super) async fn list_stored(
         &self,
         resource: &Arc<Resource>,
         namespace: Option<&str>,
@@ -70,6 +85,9 @@ impl Api {
             _ => (None, None),
         };
         let request = Request { resource, namespace, selection, limit, after, remaining, revision };
+        if resource.hooked().is_some() && request.selection.looks_inside() {
+            return self.list_converted(request, source).await;
+        }
         match source {
             Source::Memory(objects) => self.list_memory(request, objects).await,
             Source::Store => self.list_store(request).await,

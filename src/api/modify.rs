@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::error::Error;
 use super::options::DryRun;
-use super::write::{Current, Existing, Next, Placed, Propose, Ready, Write};
+use super::write::{Current, Existing, Next, Placed, Propose, Reads, Ready, Write};
 use super::{Answer, Api, Target};
 use crate::codec::object::Object;
 use crate::long_work::LONG;
@@ -64,7 +64,10 @@ impl Api {
             };
             let is_long = AtomicBool::new(stored.as_ref().is_some_and(|stored| stored.size() >= LONG));
             let attempt = pin!(async {
-                let current = stored.map(|stored| current(target, stored)).transpose()?;
+                let current = match stored {
+                    Some(stored) => Some(self.current(target, write.reads, stored).await?),
+                    None => None,
+                };
                 let ready = self.attempt(write, propose, current.as_ref()).await;
                 Ok::<_, Error>((current, ready))
             });
@@ -75,9 +78,12 @@ impl Api {
                 continue;
             }
             let judged_at = match self.put(write, ready?, current).await? {
-                Placed::Done(modified) => {
+                Placed::Done(mut modified) => {
                     if self.definitions.are(target.resource) {
                         self.show_definitions().await;
+                    }
+                    if write.reads == Reads::AsServed {
+                        modified.answer = self.converter.answer(target.resource, modified.answer).await?;
                     }
                     return Ok(modified);
                 }
@@ -108,6 +114,28 @@ impl Api {
     }
 }
 
+impl Api {
+    /// A stored object as a write finds it.
+    pub(super) async fn current(
+        &self,
+        target: Target<'_>,
+        reads: Reads,
+        stored: Arc<Object>,
+    ) -> Result<Current, Error> {
+        let resource = target.resource;
+        let Some((custom, _)) = resource.hooked() else {
+            return Ok(Current { object: resource.decode_closed(&stored)?, stored, conversions: None });
+        };
+        let object = match reads {
+            Reads::AsStored => custom.as_stored(stored.to_closed_map()?)?,
+            Reads::AsServed => {
+                resource.decode_closed(&*self.converter.object(resource, stored.clone()).await?)?
+            }
+        };
+        Ok(Current { object, stored, conversions: Some(Box::default()) })
+    }
+}
+
 /// Whether the result is valid even if it was computed from an old state. A refusal or a no-op is not; a write is,
 /// since the store checks what it was based on.
 fn proves_itself(write: &Write<'_>, ready: &Result<Ready, Error>) -> bool {
@@ -127,8 +155,4 @@ impl Failed {
         };
         Err(Error::ServerTimeout { resource: target.resource.group_resource(), operation })
     }
-}
-
-fn current(target: Target<'_>, stored: Arc<Object>) -> Result<Current, Error> {
-    Ok(Current { object: target.resource.decode_closed(&stored)?, stored })
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::conversion::managers::Conversions;
 use super::error::Error;
 use super::resource::Resource;
 use super::{ObjectMap, metadata, metadata_mut, now};
@@ -35,11 +36,18 @@ pub(super) struct Tracking<'a> {
 pub(super) struct Kind<'a> {
     resource: &'a Resource,
     filter: Filter,
+    /// What a webhook makes of the objects, if one converts them.
+    conversions: Option<&'a Conversions>,
 }
 
 impl<'a> Kind<'a> {
     pub fn new(resource: &'a Resource, part: Part) -> Self {
-        Self { resource, filter: resource.behavior.strategy.filter(part) }
+        Self { resource, filter: resource.behavior.strategy.filter(part), conversions: None }
+    }
+
+    /// The kind of an object that was found.
+    pub fn seen(self, conversions: Option<&'a Conversions>) -> Self {
+        Self { conversions, ..self }
     }
 
     /// The object to which a create is compared: the zero value of the kind.
@@ -54,7 +62,10 @@ impl Versions for Kind<'_> {
     }
 
     fn convert(&self, object: &ObjectMap, api_version: &str) -> ObjectMap {
-        self.resource.to_version(object.clone(), api_version)
+        match self.conversions {
+            Some(conversions) => conversions.get(object, api_version),
+            None => self.resource.to_version(object.clone(), api_version),
+        }
     }
 
     fn filter(&self) -> &Filter {
@@ -107,6 +118,7 @@ pub(super) fn track_create(resource: &Resource, object: &mut ObjectMap, manager:
 /// Computes the managers after `new` replaces `old`. If `old` has no managers, none are tracked.
 pub(super) fn track_update(
     resource: &Resource,
+    conversions: Option<&Conversions>,
     old: &ObjectMap,
     new: &mut ObjectMap,
     tracking: Tracking<'_>,
@@ -123,7 +135,7 @@ pub(super) fn track_update(
     if base.is_empty() {
         return put(new, None);
     }
-    let kind = Kind::new(resource, tracking.part);
+    let kind = Kind::new(resource, tracking.part).seen(conversions);
     let acting = updater(resource, tracking);
     // Only entries read from the store are known to be canonical.
     let stored = matches!(base, Cow::Borrowed(_));

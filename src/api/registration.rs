@@ -1,37 +1,43 @@
 //! Which servers write to the store, and how they encode: the registry's rows and the StorageVersion objects that show
 //! them, changed together in one transaction.
 
-use std::collections::HashMap;
+mod claims;
+
 use std::sync::Arc;
 
+use self::claims::{Claim, Owner, changed_claims, claims};
 use super::catalog::Served;
 use super::error::Error;
 use super::ownership::{self, Tracking};
 use super::resource::Resource;
 use super::storage_version::{self, Entry};
 use super::write::{create, put_mutation};
-use super::{Api, ObjectMap, Target, metadata_mut, now};
+use super::{Api, ObjectMap, Target, fields, metadata_mut, now};
 use crate::api::options::write::WriteOptions;
 use crate::cache::{Range, State};
 use crate::codec::at_rest::ValueFormat;
 use crate::codec::object::Object;
 use crate::kinds::behavior::part::Part;
 use crate::kinds::behavior::strategy::Writer;
-use crate::schema::names::{GroupResource, Gvr};
-use crate::schema::resource::{ResourceDefinition, Storage};
+use crate::schema::names::Gvr;
 use crate::storage::{
-    Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
+    Amendment, Change, EncodedResource, Expect, Fence, Mutation, Registration, RegistryChange, Together,
 };
+use crate::tree::Value;
 use crate::user::User;
 use crate::warnings::Warnings;
 
+pub use self::claims::storage_version_name;
+
 /// What a registration writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Extent {
     /// The rows of this server, and every object that differs from them.
     Whole,
     /// Only objects that differ from the rows; the rows exist already.
     Repair,
+    /// What has changed since this generation, for which the server is registered.
+    Since(Arc<Served>),
 }
 
 /// The content of a transaction, which is committed wholly or not at all.
@@ -45,12 +51,6 @@ struct Plan {
 pub struct OwnRegistration {
     server: Arc<str>,
     incarnation: Arc<str>,
-}
-
-/// How a server encodes one resource. It is kept in the registry's rows, and in a StorageVersion object of this name.
-struct Claim {
-    name: String,
-    encoded: EncodedResource,
 }
 
 impl OwnRegistration {
@@ -80,11 +80,22 @@ impl Api {
         }
     }
 
-    /// Registers a server for the resources that are served now. An attempt that loses a race is repeated at once, so
-    /// that no registration fails because of another server.
-    pub async fn register(&self, own: &OwnRegistration, extent: Extent) -> Result<(), Error> {
-        let claims = claims(&self.catalog.served());
-        let rows = Arc::new(Registration {
+    /// Registers a server for the resources that are served now, and returns these. An attempt that loses a race is repeated
+    /// at once, so that no registration fails because of another server.
+    pub async fn register(&self, own: &OwnRegistration, extent: &Extent) -> Result<Arc<Served>, Error> {
+        let served = self.catalog.served();
+        match extent {
+            Extent::Whole => self.register_all(own, &served, true).await?,
+            Extent::Repair => self.register_all(own, &served, false).await?,
+            Extent::Since(before) => self.register_changes(own, before, &served).await?,
+        }
+        Ok(served)
+    }
+
+    /// Without `rows`, these are written only if an object has to be.
+    async fn register_all(&self, own: &OwnRegistration, served: &Served, rows: bool) -> Result<(), Error> {
+        let claims = claims(served);
+        let registration = Arc::new(Registration {
             server: own.server.clone(),
             incarnation: own.incarnation.clone(),
             format: ValueFormat::NEWEST,
@@ -92,11 +103,43 @@ impl Api {
         });
         self.change_together(|state| {
             let mut mutations = self.forget_others(state, own, &claims)?;
-            for Claim { name, encoded } in &claims {
-                mutations.extend(self.register_one(state, name, &entry(&own.server, encoded))?);
+            for claim in &claims {
+                mutations.extend(self.register_one(state, own, claim)?);
             }
-            let needed = extent == Extent::Whole || !mutations.is_empty();
-            Ok(needed.then(|| Plan { mutations, registry: RegistryChange::Put(rows.clone()) }))
+            let needed = rows || !mutations.is_empty();
+            Ok(needed.then(|| Plan { mutations, registry: RegistryChange::Put(registration.clone()) }))
+        })
+        .await
+    }
+
+    /// Writes what is different from an earlier generation, for which the server is registered: a definition costs the same
+    /// however many resources there are.
+    async fn register_changes(
+        &self,
+        own: &OwnRegistration,
+        before: &Served,
+        served: &Served,
+    ) -> Result<(), Error> {
+        let (claims, dropped) = changed_claims(before, served);
+        if claims.is_empty() && dropped.is_empty() {
+            return Ok(());
+        }
+        let amendment = Arc::new(Amendment {
+            server: own.server.clone(),
+            encoded: claims.iter().map(|claim| claim.encoded.clone()).collect(),
+            dropped: dropped.iter().map(|claim| claim.encoded.resource).collect(),
+        });
+        let resource = self.storage_versions()?;
+        self.change_together(|state| {
+            let mut mutations = Vec::new();
+            for claim in &dropped {
+                let found = state.get(resource.id, "", &claim.name);
+                mutations.extend(found.map(|found| self.forget(&found, own)).transpose()?.flatten());
+            }
+            for claim in &claims {
+                mutations.extend(self.register_one(state, own, claim)?);
+            }
+            Ok(Some(Plan { mutations, registry: RegistryChange::Amend(amendment.clone()) }))
         })
         .await
     }
@@ -114,18 +157,26 @@ impl Api {
             if claims.binary_search_by(|claim| (*claim.name).cmp(found.name())).is_ok() {
                 continue;
             }
-            let object = match resource.decode_closed(found) {
-                Ok(object) => object,
-                Err(error) => {
-                    self.unreadable.tell("registration", found, error);
-                    continue;
-                }
-            };
-            if storage_version::servers(&object).any(|server| server == own.server()) {
-                mutations.push(removal(resource, found, &object, |server| server == own.server())?);
-            }
+            mutations.extend(self.forget(found, own)?);
         }
         Ok(mutations)
+    }
+
+    /// Removes the server's entry from a StorageVersion, if there is one.
+    fn forget(&self, found: &Object, own: &OwnRegistration) -> Result<Option<Mutation>, Error> {
+        let resource = self.storage_versions()?;
+        let object = match resource.decode_closed(found) {
+            Ok(object) => object,
+            Err(error) => {
+                self.unreadable.tell("registration", found, error);
+                return Ok(None);
+            }
+        };
+        let is_own = |server: &str| server == own.server();
+        match storage_version::servers(&object).any(is_own) {
+            true => removal(resource, found, &object, is_own).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Removes the entries of servers that are `gone` according to a state, StorageVersions that are left without
@@ -197,17 +248,26 @@ impl Api {
         object
     }
 
-    fn register_one(&self, state: &State, name: &str, entry: &Entry) -> Result<Option<Mutation>, Error> {
+    fn register_one(
+        &self,
+        state: &State,
+        own: &OwnRegistration,
+        Claim { name, encoded, owner }: &Claim,
+    ) -> Result<Option<Mutation>, Error> {
         let resource = self.storage_versions()?;
         let target = Target { resource, namespace: "", name };
         let found = state.get(resource.id, "", name);
-        let (old, expect) = match &found {
+        let (mut old, expect) = match &found {
             Some(found) => (resource.decode_closed(found)?, Expect::At(found.revision())),
             None => (self.new_object(target), Expect::Absent),
         };
-        let status = storage_version::with_entry(&old, entry, &now());
-        if old.get("status") == Some(&status) {
+        let status = storage_version::with_entry(&old, &entry(&own.server, encoded), &now());
+        let owner = owner.as_ref().map(Owner::reference).filter(|owner| !is_owned(&old, owner));
+        if old.get("status") == Some(&status) && owner.is_none() {
             return Ok(None);
+        }
+        if let Some(owner) = owner {
+            metadata_mut(&mut old).insert("ownerReferences", vec![owner].into());
         }
         put_mutation(target, expect, with_status(resource, &old, status)).map(Some)
     }
@@ -219,43 +279,8 @@ impl Api {
 
 const STORAGE_VERSIONS: Gvr = Gvr::fixed("internal.apiserver.k8s.io/v1alpha1", "storageversions");
 
-/// The object's name. The core group is spelled out: `core.pods`.
-pub fn storage_version_name(resource: &GroupResource) -> String {
-    let group = if resource.group.is_empty() { "core" } else { &resource.group };
-    format!("{group}.{}", resource.plural)
-}
-
-/// How this server encodes each stored resource, sorted by name.
-fn claims(served: &Served) -> Vec<Claim> {
-    let registry = served.registry();
-    let mut versions: HashMap<&GroupResource, Vec<&ResourceDefinition>> = HashMap::new();
-    for definition in registry.definitions() {
-        if let Storage::Table { resource, .. } = &definition.storage {
-            versions.entry(resource).or_default().push(definition);
-        }
-    }
-    let claim = |(name, definition): (&GroupResource, &Arc<ResourceDefinition>)| {
-        let resource = served.get(&definition.gvr())?;
-        let encoded = encoded(versions.get(name)?, name, resource);
-        Some(Claim { name: storage_version_name(name), encoded })
-    };
-    let mut claims: Vec<_> = registry.stored().filter_map(claim).collect();
-    claims.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    claims
-}
-
-/// `all` are the definitions of every version that is stored under the name.
-fn encoded(all: &[&ResourceDefinition], stored: &GroupResource, resource: &Resource) -> EncodedResource {
-    let versions = |own: bool| {
-        let definitions = all.iter().filter(move |definition| (*definition.group() == stored.group) == own);
-        definitions.map(|definition| definition.api_version().as_str().into())
-    };
-    EncodedResource {
-        resource: resource.id,
-        encoding: (&*resource.stored_version).into(),
-        decodable: versions(true).chain(versions(false)).collect(),
-        served: versions(true).collect(),
-    }
+fn is_owned(object: &ObjectMap, owner: &Value) -> bool {
+    fields::items(object, &["metadata", "ownerReferences"]) == std::slice::from_ref(owner)
 }
 
 fn entry(server: &str, encoded: &EncodedResource) -> Entry {
@@ -268,12 +293,12 @@ fn entry(server: &str, encoded: &EncodedResource) -> Entry {
     }
 }
 
-fn with_status(resource: &Resource, old: &ObjectMap, status: crate::tree::Value) -> ObjectMap {
+fn with_status(resource: &Resource, old: &ObjectMap, status: Value) -> ObjectMap {
     let mut new = old.clone();
     new.insert("status", status);
     let options = WriteOptions::default();
     let tracking = Tracking { manager: options.manager(), part: Part::Status };
-    ownership::track_update(resource, old, &mut new, tracking);
+    ownership::track_update(resource, None, old, &mut new, tracking);
     new
 }
 

@@ -124,7 +124,7 @@ impl Resource {
 
     fn served(&self, object: &Object, map: ObjectMap) -> Result<ObjectMap, Error> {
         if let Some(custom) = &self.custom {
-            return custom.read(map);
+            return if custom.is_converted(object) { Ok(map) } else { custom.read(map) };
         }
         Ok(match &self.behavior.other_version {
             Some(other) if map.get("apiVersion").is_some_and(|v| v == other.api_version) => {
@@ -194,6 +194,16 @@ impl Resource {
             }
             _ => object,
         })
+    }
+
+    /// The apiVersion of an object that is to be stored, in the form that the store shares.
+    pub fn version_of(&self, stored: &ObjectMap) -> Arc<str> {
+        let is_found = self.custom.as_ref().is_some_and(|custom| custom.hook.is_some());
+        match stored.get("apiVersion").and_then(Value::as_str) {
+            // It stays in the version in which it was found, where only a webhook could convert it.
+            Some(version) if is_found && version != &*self.stored_version => version.into(),
+            _ => self.stored_version.clone(),
+        }
     }
 
     /// Whether a selection matches this object. Parses the object only if the selection needs more than name, namespace

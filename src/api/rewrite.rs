@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::request::Request;
 use super::resource::Resource;
-use super::write::{Current, Next, Proposal, Write, put_mutation};
+use super::write::{Current, Next, Proposal, Reads, Write, put_mutation};
 use super::{Api, Target};
 use crate::codec::at_rest::StorageMediaType;
 use crate::codec::object::Object;
@@ -34,6 +34,17 @@ impl Api {
         Stale { resource: resource.id, api_version, format, through }
     }
 
+    /// Lets a webhook convert the objects of these rows together, where only a webhook can.
+    pub async fn foresee(&self, resource: &Resource, rows: &[StaleRow]) -> Result<(), Error> {
+        let (Some(last), true) = (rows.iter().map(|row| row.revision).max(), resource.hooked().is_some())
+        else {
+            return Ok(());
+        };
+        let state = self.cache.at_least(last).await?;
+        let found = rows.iter().filter_map(|row| state.get(resource.id, &row.key.namespace, &row.key.name));
+        self.converter.objects(resource, found.collect()).await.map(drop)
+    }
+
     /// Writes an object again, unless it has changed since the row was found. Its content stays the same; it gets a new
     /// revision, and watchers see it as modified. Validation treats it as an update that changes nothing. Upstream's
     /// migrator sends a patch instead, which fails if the kind's rules have become stricter than the stored object.
@@ -48,6 +59,13 @@ impl Api {
         let (joined, mutation) = again(self, &Request::own(Verb::Update, target), stored).await?;
         Ok(match self.store.write_joined(joined, mutation).await? {
             Written::Committed { .. } => Rewritten::Here,
+            // Its definition has changed, and it is written by the new one.
+            Written::Unmet { judged_at, .. } if resource.custom.is_some() => {
+                self.cache.at_least(judged_at).await?;
+                self.follow_definitions().await?;
+                let (resource, operation) = (resource.group_resource(), "update");
+                return Err(Error::ServerTimeout { resource, operation });
+            }
             Written::Conflict { .. } | Written::Unmet { .. } => Rewritten::Elsewhere,
         })
     }
@@ -62,20 +80,20 @@ async fn again(
     let target = request.target;
     let Target { resource, name, .. } = target;
     let expect = Expect::At(stored.revision());
-    let mut object = resource.decode_closed(&stored)?;
-    resource.conform(&mut object).map_err(|why| {
+    let mut current = api.current(target, Reads::AsServed, stored).await?;
+    resource.conform(&mut current.object).map_err(|why| {
         Error::Internal(format!("{} \"{name}\" is not what its kind says: {why}", resource.group_resource()))
     })?;
-    let current = Current { stored, object };
     let write = Write::change(request, Part::Main, None);
     let propose = &mut |found: Option<&Current>| match found {
         Some(found) => Ok(Proposal::Object(found.object.clone())),
         None => Err(target.not_found()),
     };
     let ready = api.attempt(write, propose, Some(&current)).await?;
+    let put = async |object| put_mutation(target, expect, api.converter.to_stored(resource, object).await?);
     let mutation = match ready.next {
-        Next::Put(object) => put_mutation(target, expect, object)?,
-        Next::Unchanged => put_mutation(target, expect, current.object)?,
+        Next::Put(object) => put(object).await?,
+        Next::Unchanged => put(current.object).await?,
         // The object is terminating, and only waited for a write to remove it.
         Next::Delete(_) => Mutation::new(target.key(), expect, Change::Delete),
     };

@@ -1,5 +1,7 @@
 //! WATCH: a state as synthetic events if the client wants it, then changes, with bookmarks, until the timeout.
 
+mod converted;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Api;
+use super::conversion::Converter;
 use super::error::Error;
 use super::options::ReadAt;
 use super::options::list::{Effort, Selection};
@@ -50,6 +53,7 @@ pub enum WatchEvent {
 /// is an event.
 pub struct Watch {
     cache: Cache,
+    converter: Arc<Converter>,
     resource: Arc<Resource>,
     scope: Scope,
     phase: Phase,
@@ -100,6 +104,7 @@ impl Api {
         let alarm = bookmarks.as_ref().map_or(deadline, |bookmark| bookmark.due.min(deadline));
         Watch {
             cache: self.cache.clone(),
+            converter: self.converter.clone(),
             resource: resource.clone(),
             scope: Scope::new(namespace, selection),
             phase: Phase::Starting(start),
@@ -127,7 +132,11 @@ impl Watch {
             let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Starting(start) => self.start(start).await.map(|()| Vec::new()),
                 Phase::State { objects, range, watcher, end } => {
-                    self.next_of_state(objects, range, watcher, end)
+                    let events = self.next_of_state(objects, range, watcher, end);
+                    match self.resource.hooked() {
+                        None => events,
+                        Some(_) => self.converted_state(events).await,
+                    }
                 }
                 Phase::Live(watcher) => self.next_change(watcher).await?,
                 Phase::Ended => return None,
@@ -187,7 +196,7 @@ impl Watch {
         let mut events = Vec::with_capacity(CHUNK);
         let mut last = None;
         for object in objects.range(&range) {
-            if self.scope.holds(&self.resource, object)? {
+            if self.scope.holds_stored(&self.resource, object)? {
                 events.push(WatchEvent::State(object.clone()));
             }
             let is_over = turn.take(effort.of(object));
@@ -242,7 +251,7 @@ impl Watch {
             };
             if !events.is_empty() {
                 let steps = events.iter().map(|event| of_event(effort, event)).sum();
-                let told = self.concerning(events);
+                let told = self.concerning(events).await;
                 if !matches!(&told, Ok(told) if told.is_empty()) {
                     self.phase = Phase::Live(watcher);
                     return Some(told);
@@ -266,7 +275,10 @@ impl Watch {
         self.resource.custom.as_ref().is_some_and(|custom| custom.replaced.is_cancelled())
     }
 
-    fn concerning(&self, events: Vec<Arc<Event>>) -> Result<Vec<WatchEvent>, Error> {
+    async fn concerning(&self, events: Vec<Arc<Event>>) -> Result<Vec<WatchEvent>, Error> {
+        if self.resource.hooked().is_some() {
+            return self.concerning_converted(events).await;
+        }
         let mut told = Vec::with_capacity(events.len());
         for event in events {
             if let Some(kind) = self.scope.kind(&self.resource, &event)? {
@@ -286,7 +298,8 @@ impl Watch {
         let mut events = match watcher.next().await {
             // The main loop finds out by itself that the watch is over.
             Err(storage::Error::Removed) => return None,
-            events => match events.map_err(Error::from).and_then(|events| self.concerning(events)) {
+            Err(error) => return Some(Err(error.into())),
+            Ok(events) => match self.concerning(events).await {
                 Ok(events) => events,
                 Err(error) => return Some(Err(error)),
             },
@@ -321,6 +334,19 @@ impl Scope {
         let namespace = namespace.or(selection.namespace.as_deref()).map(Into::into);
         let unfiltered = selection.is_everything();
         Self { namespace, selection, unfiltered }
+    }
+
+    /// Whether only what a webhook makes of a stored object tells if it is selected.
+    fn needs_hook(&self, resource: &Resource) -> bool {
+        resource.hooked().is_some() && self.selection.looks_inside()
+    }
+
+    /// As [`Scope::holds`], of a stored object that may have to be converted before anybody can tell.
+    fn holds_stored(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {
+        if self.needs_hook(resource) {
+            return Ok(self.namespace.as_deref().is_none_or(|namespace| namespace == object.namespace()));
+        }
+        self.holds(resource, object)
     }
 
     fn holds(&self, resource: &Resource, object: &Object) -> Result<bool, Error> {

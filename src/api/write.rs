@@ -7,11 +7,12 @@
 pub(super) mod create;
 mod put;
 pub(super) mod rescale;
-mod update;
+pub(super) mod update;
 
 use std::sync::Arc;
 
 use super::admission::{Attempt, Operation};
+use super::conversion::managers::Conversions;
 use super::definitions::Custom;
 use super::error::Error;
 use super::ownership::{self, Tracking};
@@ -37,6 +38,7 @@ pub(super) struct Write<'a> {
     /// The manager that becomes the owner of changed fields; `None` if the proposal has its managers already.
     pub manager: Option<&'a str>,
     pub existing: Existing,
+    pub reads: Reads,
     pub admission: Admitted,
     /// If the write is a part of an action: what the admission of the action relied on.
     pub relies_on: &'a [Requirement],
@@ -59,6 +61,15 @@ pub(super) enum Existing {
     Refuse,
 }
 
+/// In which version a write finds an object that only a webhook can convert. All others are found as they are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    AsServed,
+    /// In the version that it is stored in, in which it is also answered: deletions and changes of metadata call no
+    /// webhook.
+    AsStored,
+}
+
 /// Whether admission plugins have seen the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admitted {
@@ -71,6 +82,8 @@ pub(super) enum Admitted {
 pub(super) struct Current {
     pub object: ObjectMap,
     pub stored: Arc<Object>,
+    /// What managers in other versions see, where a webhook converts.
+    pub conversions: Option<Box<Conversions>>,
 }
 
 /// What a verb wants to do with the current object.
@@ -112,8 +125,16 @@ pub(super) struct Ready {
 impl<'a> Write<'a> {
     /// A write of a part of an existing object.
     pub fn change(request: &'a Request<'a>, part: Part, manager: Option<&'a str>) -> Self {
-        let (uid, existing) = (UidRule::Immutable, Existing::Change);
-        Self { request, part, uid, manager, existing, admission: Admitted::NotYet, relies_on: &[] }
+        Self {
+            request,
+            part,
+            uid: UidRule::Immutable,
+            manager,
+            existing: Existing::Change,
+            reads: Reads::AsServed,
+            admission: Admitted::NotYet,
+            relies_on: &[],
+        }
     }
 
     /// A write of the object of an action, after plugins have seen the action.
@@ -133,7 +154,8 @@ impl<'a> Write<'a> {
         match (self.manager, found) {
             (Some(manager), Some(found)) => {
                 let tracking = Tracking { manager, part: self.part };
-                ownership::track_update(resource, &found.object, &mut object, tracking);
+                let seen = found.conversions.as_deref();
+                ownership::track_update(resource, seen, &found.object, &mut object, tracking);
             }
             (Some(manager), None) => ownership::track_create(resource, &mut object, manager),
             (None, _) => {}
@@ -225,7 +247,7 @@ impl Api {
         propose: &mut Propose<'_>,
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
-        match propose(found)? {
+        match self.proposed(write, propose, found).await? {
             Proposal::Object(object) => self.attempt_object(write, object, None, found).await,
             Proposal::Scale(Rescale { scale, owners }) => {
                 let found = found.ok_or_else(|| write.request.target.not_found())?;
@@ -238,6 +260,36 @@ impl Api {
         }
     }
 
+    /// What the verb wants; where a webhook converts, an apply learns from it what other managers own.
+    async fn proposed(
+        &self,
+        write: Write<'_>,
+        propose: &mut Propose<'_>,
+        found: Option<&Current>,
+    ) -> Result<Proposal, Error> {
+        let Some(conversions) = found.and_then(|found| found.conversions.as_deref()) else {
+            return propose(found);
+        };
+        let resource = write.request.target.resource;
+        let proposal = self.converter.with_conversions(resource, conversions, || propose(found)).await;
+        conversions.failure().map_or(proposal, Err)
+    }
+
+    /// As [`Write::begin`]. Of managers whose version cannot be had, the fields stay as they are.
+    async fn begun(
+        &self,
+        write: Write<'_>,
+        object: ObjectMap,
+        found: Option<&Current>,
+        now: &str,
+    ) -> Result<(ObjectMap, Option<Naming>), Error> {
+        let Some(conversions) = found.and_then(|found| found.conversions.as_deref()) else {
+            return write.begin(self, object, found, now);
+        };
+        let begin = || write.begin(self, object.clone(), found, now);
+        self.converter.with_conversions(write.request.target.resource, conversions, begin).await
+    }
+
     /// `owners` is set if the object is a Scale: plugins see the Scale, and the kind's rules its parent.
     async fn attempt_object(
         &self,
@@ -247,7 +299,7 @@ impl Api {
         found: Option<&Current>,
     ) -> Result<Ready, Error> {
         let (request, now) = (write.request, now());
-        let (object, naming) = write.begin(self, object, found, &now)?;
+        let (object, naming) = self.begun(write, object, found, &now).await?;
         let operation = if found.is_some() { Operation::Update } else { Operation::Create };
         let resource = request.target.resource;
         let old_scale = found.filter(|_| owners.is_some()).map(|found| scale::of(resource, &found.object));

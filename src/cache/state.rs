@@ -58,7 +58,7 @@ impl State {
     }
 
     /// The resources that are held.
-    pub fn resources(&self) -> impl Iterator<Item = ResourceId> {
+    pub fn resources(&self) -> impl ExactSizeIterator<Item = ResourceId> {
         self.resources.keys().copied()
     }
 

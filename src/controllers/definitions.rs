@@ -2,12 +2,14 @@
 //! those without all of their names for somebody who gives one up.
 
 mod cleanup;
+mod leftovers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::cleanup::clean_up;
+use self::leftovers::Leftovers;
 use crate::api::decode::Body;
 use crate::api::error::Error;
 use crate::api::request::Request;
@@ -30,10 +32,12 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let Some(resource) = api.resources.get(&DEFINITIONS).cloned() else { return Ok(()) };
     let state = api.cache.any();
     let mut watcher = api.cache.watch(resource.id, state.revision);
-    let mut waiting = Waiting::default();
+    let mut waiting = Waiting { leftovers: Leftovers::of_all(&api), ..Waiting::default() };
     for definition in state.objects(resource.id).range(&Range::of(None)) {
         waiting.look_at(&api, definition);
     }
+    // Nobody may have told of a name that was given up.
+    waiting.due.extend(waiting.nameless.keys().cloned());
     loop {
         loop {
             let events = match watcher.next().await {
@@ -46,6 +50,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             }
             events.iter().for_each(|event| waiting.learn(&api, event));
         }
+        waiting.leftovers.remove(&api).await;
         waiting.settle(&api, &resource).await?;
         waiting.clean_up(&api, &resource).await;
         if waiting.ending.is_empty() {
@@ -65,6 +70,7 @@ struct Waiting {
     nameless: BTreeMap<Box<str>, String>,
     /// Those to be looked at for their names.
     due: BTreeSet<Box<str>>,
+    leftovers: Leftovers,
 }
 
 impl Waiting {
@@ -75,6 +81,9 @@ impl Waiting {
                 let Some(gone) = &event.previous else { return };
                 self.ending.remove(gone.name());
                 self.nameless.remove(gone.name());
+                if let Ok(object) = gone.to_map() {
+                    self.leftovers.add(api, &object);
+                }
                 // Its name ends with its group.
                 if let Some((_, group)) = gone.name().split_once('.') {
                     self.ask_others(gone.name(), group);

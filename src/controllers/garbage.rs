@@ -9,6 +9,7 @@ mod graph;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,11 +64,17 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
     let mut graph = Graph::default();
     let mut queue = reporters.follow(&served.borrow_and_update().clone(), &mut graph);
     let collector = Collector { api: &api };
+    // Dependents to look at when something else is served: owners of a formerly unknown kind may turn out to be gone.
+    let mut undecided: HashSet<Node> = HashSet::new();
     loop {
         let mut retry = Vec::new();
         while let Some(node) = queue.pop() {
+            undecided.remove(&node);
             match collector.collect(&graph, &node).await {
                 Ok(Verdict::Done) => {}
+                Ok(Verdict::Undecided) => {
+                    undecided.insert(node);
+                }
                 Ok(Verdict::Later) => retry.push(node),
                 Err(error) => {
                     tracing::debug!(%error, name = node.name(), "not collected yet");
@@ -86,8 +93,7 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             Ok(()) = served.changed() => {
                 queue = retry;
                 queue.extend(reporters.follow(&served.borrow_and_update().clone(), &mut graph));
-                // Owners of a formerly unknown kind may turn out to be gone.
-                queue.extend(graph.all_dependents().cloned());
+                queue.extend(undecided.drain());
                 continue;
             }
             () = tokio::time::sleep(RETRY), if !retry.is_empty() => {
@@ -107,7 +113,8 @@ pub async fn run(api: Arc<Api>) -> Result<(), Error> {
             // The resource may have been added again before its reporter noticed the removal.
             queue.extend(reporters.follow(&api.catalog.served(), &mut graph));
         }
-        if unknown {
+        // Owners of a resource that was removed are undecided now.
+        if unknown || removed {
             queue.extend(graph.all_dependents().cloned());
         }
         queue.sort_unstable();

@@ -4,6 +4,7 @@
 //! The remaining work is in the database (`objects.stored_version`), and a migration's progress in its status, so that
 //! the next leader can continue. Upstream's three controllers are one here.
 
+mod definition;
 mod pace;
 mod report;
 mod svm;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
+use self::definition::Turn;
 use self::report::Reporter;
 use self::svm::{Migration, Next, Step};
 use self::work::Work;
@@ -113,8 +115,14 @@ impl Migrator {
                 continue;
             }
             match svm::next(&migrations) {
-                Some(Next::CleanUp(migration)) => self.reporter.step(&migration.name, &Step::CleanUp).await?,
-                Some(Next::Promote(migration)) => self.reporter.step(&migration.name, &Step::Start).await?,
+                Some(Next::CleanUp(migration)) => {
+                    self.reporter.tell_definition(migration, Turn::Ends).await?;
+                    self.reporter.step(&migration.name, &Step::CleanUp).await?;
+                }
+                Some(Next::Promote(migration)) => {
+                    self.reporter.tell_definition(migration, Turn::Starts).await?;
+                    self.reporter.step(&migration.name, &Step::Start).await?;
+                }
                 Some(Next::Work(migration)) => waits |= self.work(&state, migration).await?,
                 None => {}
             }
@@ -177,7 +185,7 @@ impl Migrator {
             ));
         }
         let id = resources.get(&served.gvr()).map(|resource| resource.id);
-        match resources.stored().find(|resource| Some(resource.id) == id) {
+        match id.and_then(|id| resources.by_id(id)) {
             Some(resource) => Found::Resource(resource.clone()),
             None => Found::Nothing,
         }

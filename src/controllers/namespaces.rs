@@ -85,7 +85,8 @@ async fn empty(api: &Api, target: Target<'_>) -> Result<bool, Error> {
     let served = api.catalog.served();
     let remains = delete_contents(api, &served, target.name).await?;
     // A resource that was added meanwhile may have objects in the namespace.
-    if remains.is_nothing() && api.catalog.served().generation == served.generation {
+    let has_all = |newest: &Served| newest.stored().all(|resource| served.stores(resource.id));
+    if remains.is_nothing() && has_all(&api.catalog.served()) {
         finalize(api, target, found).await?;
         return Ok(true);
     }

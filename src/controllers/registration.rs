@@ -10,6 +10,9 @@ use crate::api::error::Error;
 use crate::api::gate::Gate;
 use crate::api::registration::{Extent, OwnRegistration};
 
+/// How long the server waits for more changes of what is served before it registers them: many definitions that come
+/// one after the other are registered together.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// How often entries that were edited or deleted are repaired.
 const PASS: Duration = Duration::from_secs(600);
 /// The pause between the attempts of a round.
@@ -29,14 +32,21 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate:
         lease(&api, own.server(), &holder).await?;
         served.mark_unchanged();
         let started = Instant::now();
-        match api.register(&own, extent).await {
-            Ok(()) => {
-                tracing::info!(server = own.server(), took = ?started.elapsed(), "registered storage versions");
+        match api.register(&own, &extent).await {
+            Ok(registered) => {
+                let (server, took) = (own.server(), started.elapsed());
+                match extent {
+                    Extent::Since(_) => tracing::debug!(server, ?took, "registered what has changed"),
+                    _ => tracing::info!(server, ?took, "registered storage versions"),
+                }
                 gate.registered();
                 failures = Failures::default();
                 extent = tokio::select! {
                     () = tokio::time::sleep(PASS) => Extent::Repair,
-                    Ok(()) = served.changed() => Extent::Whole,
+                    Ok(()) = served.changed() => {
+                        tokio::time::sleep(TOGETHER).await;
+                        Extent::Since(registered)
+                    }
                     () = api.store.fenced() => {
                         tracing::warn!("this server has lost its registration, and registers again");
                         Extent::Whole
@@ -45,6 +55,8 @@ pub async fn run(api: Arc<Api>, own: Arc<OwnRegistration>, holder: String, gate:
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot register the storage versions of this server");
+                // The registration itself may be gone.
+                extent = Extent::Whole;
                 let next = failures.add();
                 gate.failed(next.told.then(|| error.for_clients()));
                 tokio::time::sleep(next.pause).await;

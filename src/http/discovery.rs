@@ -112,7 +112,7 @@ impl Documents {
             apis: Discovery {
                 legacy: Encodings::new({
                     let registry = registry.clone();
-                    move || legacy::group_list(&named(&registry).collect::<Vec<_>>())
+                    move || legacy::group_list(&named(&registry).map(|group| &**group).collect::<Vec<_>>())
                 }),
                 aggregated: aggregated_of(registry, &parts, |group| !group.name.is_empty()),
             },
@@ -142,13 +142,13 @@ impl Documents {
     }
 }
 
-fn named(registry: &Registry) -> impl Iterator<Item = &Group> {
+fn named(registry: &Registry) -> impl Iterator<Item = &Arc<Group>> {
     registry.groups().iter().filter(|group| !group.name.is_empty())
 }
 
 fn parts_of(registry: &Registry, before: Option<&Documents>) -> HashMap<GroupVersion, Arc<Part>> {
     let versions = registry.groups().iter().flat_map(|group| group.versions.iter().map(move |v| (group, v)));
-    let part = |(group, version): (&Group, &ServedVersion)| {
+    let part = |(group, version): (&Arc<Group>, &ServedVersion)| {
         let known = before.and_then(|before| before.parts.get(&version.name));
         let known = known.filter(|part| part.is_of(group.origin, version)).cloned();
         (version.name.clone(), known.unwrap_or_else(|| Arc::new(Part::new(registry, group, version))))
@@ -162,7 +162,7 @@ fn aggregated_of(
     parts: &HashMap<GroupVersion, Arc<Part>>,
     shows: fn(&Group) -> bool,
 ) -> Encodings {
-    let shown: Vec<(Group, Vec<Arc<Part>>)> = registry
+    let shown: Vec<(Arc<Group>, Vec<Arc<Part>>)> = registry
         .groups()
         .iter()
         .filter(|group| shows(group))
@@ -173,11 +173,13 @@ fn aggregated_of(
         .collect();
     let all = registry.clone();
     let value = move || {
-        let groups: Vec<&Group> = all.groups().iter().filter(|group| shows(group)).collect();
+        let groups: Vec<&Group> =
+            all.groups().iter().map(|group| &**group).filter(|group| shows(group)).collect();
         aggregated::group_list(&groups)
     };
     let text = move || {
-        let groups = shown.iter().map(|(group, parts)| (group, parts.iter().map(|part| part.aggregated())));
+        let groups =
+            shown.iter().map(|(group, parts)| (&**group, parts.iter().map(|part| part.aggregated())));
         aggregated::group_list_text(groups)
     };
     Encodings::new(value).with_text(text)

@@ -25,6 +25,40 @@ pub enum ReviewVersion {
     V1Beta1,
 }
 
+/// An answer that is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub failure: Failure,
+    /// Follows `conversion webhook for <kind> `.
+    pub why: String,
+}
+
+/// What is wrong with a hook's answer, as upstream's metrics tell failures apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There was no answer.
+    Call,
+    MalformedResponse,
+    PartialResponse,
+    InvalidConvertedObject,
+}
+
+impl Failure {
+    /// The label `failure_type`.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Call => "conversion_webhook_call_failure",
+            Self::MalformedResponse => "conversion_webhook_malformed_response_failure",
+            Self::PartialResponse => "conversion_webhook_partial_response_failure",
+            Self::InvalidConvertedObject => "conversion_webhook_invalid_converted_object_failure",
+        }
+    }
+
+    fn because(self, why: String) -> Refused {
+        Refused { failure: self, why }
+    }
+}
+
 /// Several objects of one version that are to be converted to another.
 pub struct Review<'a> {
     pub version: ReviewVersion,
@@ -67,14 +101,19 @@ impl Review<'_> {
         })
     }
 
-    /// The converted objects; the error follows `conversion webhook for <kind> `.
-    pub fn converted(&self, answer: Value) -> Result<Vec<ObjectMap>, String> {
-        let converted = self.response(answer).map_err(|why| format!("failed: {why}"))?;
+    /// The converted objects.
+    pub fn converted(&self, answer: Value) -> Result<Vec<ObjectMap>, Refused> {
+        let converted = self.response(answer);
+        let converted =
+            converted.map_err(|why| Failure::MalformedResponse.because(format!("failed: {why}")))?;
         if converted.len() != self.objects.len() {
-            return Err(format!("returned {} objects, expected {}", converted.len(), self.objects.len()));
+            let why = format!("returned {} objects, expected {}", converted.len(), self.objects.len());
+            return Err(Failure::PartialResponse.because(why));
         }
         let objects = self.objects.iter().zip(converted).enumerate();
-        objects.map(|(index, (original, converted))| self.object(index, original, converted)).collect()
+        let object = |(index, (original, converted))| self.object(index, original, converted);
+        let objects: Result<_, String> = objects.map(object).collect();
+        objects.map_err(|why| Failure::InvalidConvertedObject.because(why))
     }
 
     fn response(&self, answer: Value) -> Result<Vec<Value>, String> {

@@ -2,6 +2,7 @@
 //!
 //! Pure: a definition is read when it is new or has changed, and never changes afterwards.
 
+mod conversion;
 mod digest;
 mod rules;
 mod served;
@@ -22,6 +23,7 @@ use crate::tree::{Map, Text, Value};
 use rowplane_cel::rules::Rules;
 use source::Source;
 
+pub use conversion::{ConversionWebhook, WebhookPlace};
 pub use digest::Digest;
 
 /// All that a definition defines.
@@ -29,6 +31,7 @@ pub use digest::Digest;
 pub struct CustomDefinition {
     /// That of the definition, `widgets.example.com`.
     pub name: Text,
+    pub uid: Text,
     pub resource: GroupResource,
     pub scope: Scope,
     pub names: AcceptedNames,
@@ -38,8 +41,8 @@ pub struct CustomDefinition {
     pub versions: Vec<CustomVersion>,
     /// Where in `versions` the one is that objects are stored in.
     stored: usize,
-    /// Whether a hook converts objects from version to version.
-    pub has_conversion_webhook: bool,
+    /// The webhook that converts objects from version to version; `None` with strategy `None`.
+    pub conversion: Option<ConversionWebhook>,
     /// The definition itself, for what is seldom asked for.
     source: Arc<Source>,
 }
@@ -120,6 +123,7 @@ impl CustomDefinition {
         let stored = versions.iter().position(|version| version.is_stored).ok_or(Unserved::NothingStored)?;
         Ok(Self {
             name: fields::text(object, &["metadata", "name"]).into(),
+            uid: fields::text(object, &["metadata", "uid"]).into(),
             resource: GroupResource::new(group, plural),
             scope: match fields::text(object, &["spec", "scope"]) {
                 "Namespaced" => Scope::Namespaced,
@@ -129,7 +133,7 @@ impl CustomDefinition {
             is_terminating: has_condition(object, "Terminating"),
             versions,
             stored,
-            has_conversion_webhook: fields::text(object, &["spec", "conversion", "strategy"]) == "Webhook",
+            conversion: ConversionWebhook::of(object),
             source,
         })
     }

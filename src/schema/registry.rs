@@ -1,8 +1,10 @@
 //! `Registry`: the served resources, in the order in which discovery prints them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use imbl::HashMap;
 
 use super::names::{GroupResource, GroupVersion, Gvk, Gvr};
 use super::resource::{Origin, ResourceDefinition, Storage};
@@ -12,14 +14,14 @@ pub mod order;
 
 use order::compare_versions;
 
-/// An immutable set of definitions. When a definition is added or removed (for a CRD, say), a new registry is built
-/// from the whole list and swapped in, so that readers, and the documents made from it, never see half a change.
+/// An immutable set of definitions. When a definition is added or removed (for a CRD, say), the next registry is made
+/// ([`Registry::with_changes`]) and swapped in, so that readers, and the documents made from it, never see half a change.
+/// Registries share the groups in which they are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     /// In discovery order, including the core group.
-    groups: Vec<Group>,
-    /// The index in `groups`, by name.
-    by_name: HashMap<Text, usize>,
+    groups: Vec<Arc<Group>>,
+    by_name: HashMap<Text, Arc<Group>>,
     by_storage: HashMap<GroupResource, Arc<ResourceDefinition>>,
 }
 
@@ -48,28 +50,88 @@ impl Registry {
 
     /// Builds a registry. Of two definitions with the same group, version and plural, the first one counts.
     pub fn of(definitions: impl IntoIterator<Item = Arc<ResourceDefinition>>) -> Self {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut by_storage: HashMap<GroupResource, Arc<ResourceDefinition>> = HashMap::new();
-        for definition in definitions {
-            if group_version(&mut groups, &definition).add(&definition) {
-                keep_stored_version(&mut by_storage, definition);
+        Self::default().with_changes([], definitions)
+    }
+
+    /// The registry without some definitions and then with others; what is there already under a name stays. The work
+    /// depends on the groups that are touched, however many others there are.
+    pub fn with_changes<'a>(
+        &self,
+        removed: impl IntoIterator<Item = &'a Arc<ResourceDefinition>>,
+        added: impl IntoIterator<Item = Arc<ResourceDefinition>>,
+    ) -> Self {
+        let mut next = self.clone();
+        let mut touched: BTreeMap<Text, Option<Group>> = BTreeMap::new();
+        let mut lost: Vec<GroupResource> = Vec::new();
+        let group = |name: &Text| self.group(name).cloned();
+        for definition in removed {
+            let name = definition.group();
+            if let Some(group) = touched.entry(name.clone()).or_insert_with(|| group(name)) {
+                group.remove(definition);
+            }
+            if let Storage::Table { resource, .. } = &definition.storage
+                && next.by_storage.get(resource).is_some_and(|kept| Arc::ptr_eq(kept, definition))
+            {
+                next.by_storage.remove(resource);
+                lost.push(resource.clone());
             }
         }
-        for group in &mut groups {
-            group.versions.sort_by(|a, b| compare_versions(a.version(), b.version()));
+        for definition in added {
+            let name = definition.group();
+            let group = touched.entry(name.clone()).or_insert_with(|| group(name));
+            if group.get_or_insert_with(|| Group::of(&definition)).add(&definition) {
+                next.keep_stored_version(definition);
+            }
         }
-        groups.sort_by_cached_key(|group| (Reverse(group.priority), group.name.clone()));
-        let by_name = groups.iter().enumerate().map(|(i, group)| (group.name.clone(), i)).collect();
-        Self { groups, by_name, by_storage }
+        for (name, group) in touched {
+            next.put(&name, group.filter(|group| !group.versions.is_empty()));
+        }
+        for resource in lost {
+            next.find_stored_version(&resource);
+        }
+        next
+    }
+
+    /// Puts a group into its place, or removes it.
+    fn put(&mut self, name: &Text, group: Option<Group>) {
+        if let Some(known) = self.by_name.remove(name)
+            && let Ok(at) = self.groups.binary_search_by(|other| other.order().cmp(&known.order()))
+        {
+            self.groups.remove(at);
+        }
+        let Some(group) = group.map(Arc::new) else { return };
+        let at = self.groups.partition_point(|other| other.order() < group.order());
+        self.groups.insert(at, group.clone());
+        self.by_name.insert(name.clone(), group);
+    }
+
+    fn keep_stored_version(&mut self, definition: Arc<ResourceDefinition>) {
+        let Storage::Table { resource, version } = &definition.storage else { return };
+        if definition.group_version() == version || !self.by_storage.contains_key(resource) {
+            self.by_storage.insert(resource.clone(), definition);
+        }
+    }
+
+    /// Looks for other versions of a resource that has lost the one that represented it.
+    fn find_stored_version(&mut self, resource: &GroupResource) {
+        if self.by_storage.contains_key(resource) {
+            return;
+        }
+        let Some(group) = self.by_name.get(&resource.group).cloned() else { return };
+        for definition in group.versions.iter().flat_map(|version| &version.resources) {
+            if matches!(&definition.storage, Storage::Table { resource: stored, .. } if stored == resource) {
+                self.keep_stored_version(definition.clone());
+            }
+        }
     }
 
     /// All groups in discovery order. The core group is named "".
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
     pub fn group(&self, name: &str) -> Option<&Group> {
-        self.by_name.get(name).map(|&i| &self.groups[i])
+        self.by_name.get(name).map(|group| &**group)
     }
 
     pub fn version(&self, name: &GroupVersion) -> Option<&ServedVersion> {
@@ -104,6 +166,38 @@ impl Registry {
     }
 }
 
+impl Group {
+    /// A group without versions, with the origin and the place of its first definition.
+    fn of(definition: &ResourceDefinition) -> Self {
+        let (origin, priority) = (definition.origin, definition.group_priority);
+        Self { name: definition.group().clone(), origin, priority, versions: Vec::new() }
+    }
+
+    /// What groups are sorted by.
+    fn order(&self) -> (Reverse<u32>, &Text) {
+        (Reverse(self.priority), &self.name)
+    }
+
+    /// Returns whether nothing was there under the definition's name.
+    fn add(&mut self, definition: &Arc<ResourceDefinition>) -> bool {
+        let name = definition.group_version();
+        if let Some(version) = self.versions.iter_mut().find(|version| version.name == *name) {
+            return version.add(definition);
+        }
+        let resources = vec![definition.clone()];
+        self.versions.push(ServedVersion { name: name.clone(), resources });
+        self.versions.sort_by(|a, b| compare_versions(a.version(), b.version()));
+        true
+    }
+
+    fn remove(&mut self, definition: &Arc<ResourceDefinition>) {
+        for version in &mut self.versions {
+            version.resources.retain(|found| !Arc::ptr_eq(found, definition));
+        }
+        self.versions.retain(|version| !version.resources.is_empty());
+    }
+}
+
 impl ServedVersion {
     /// Empty for the core group.
     pub fn group(&self) -> &Text {
@@ -128,32 +222,6 @@ impl ServedVersion {
                 true
             }
         }
-    }
-}
-
-fn group_version<'a>(groups: &'a mut Vec<Group>, definition: &ResourceDefinition) -> &'a mut ServedVersion {
-    let at = groups.iter().position(|g| g.name == *definition.group()).unwrap_or_else(|| {
-        let (origin, priority) = (definition.origin, definition.group_priority);
-        groups.push(Group { name: definition.group().clone(), origin, priority, versions: Vec::new() });
-        groups.len() - 1
-    });
-    let versions = &mut groups[at].versions;
-    let at = versions.iter().position(|v| v.name == *definition.group_version()).unwrap_or_else(|| {
-        versions.push(ServedVersion { name: definition.group_version().clone(), resources: Vec::new() });
-        versions.len() - 1
-    });
-    &mut versions[at]
-}
-
-fn keep_stored_version(
-    by_storage: &mut HashMap<GroupResource, Arc<ResourceDefinition>>,
-    definition: Arc<ResourceDefinition>,
-) {
-    let Storage::Table { resource, version } = &definition.storage else { return };
-    if definition.group_version() == version {
-        by_storage.insert(resource.clone(), definition);
-    } else {
-        by_storage.entry(resource.clone()).or_insert_with(|| definition.clone());
     }
 }
 

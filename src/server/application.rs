@@ -18,6 +18,7 @@ use super::start::{Application, BuildError, Environment};
 use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::conversion::Converter;
 use crate::api::definitions::{self, Definitions};
 use crate::api::gate::Gate;
 use crate::api::meta::generate_name;
@@ -96,11 +97,13 @@ pub async fn build_with_api(
     let (cache, sink) = Cache::start(backend.clone(), &loaded, mark.clone(), &storing, &progress).await?;
     let store = Store::start(backend.clone(), Some(sink), mark.clone(), &storing);
     let built_in = Arc::new(Served::new(registry, &ids, config.storage_media_type));
+    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
     let api = Arc::new(Api {
         store,
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, names),
+        converter,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(token_keys(&*backend).await?),
         port_claims,

@@ -215,6 +215,8 @@ impl Held {
             RegistryChange::Put(registration) => {
                 self.servers.insert(registration.server.clone(), registration.clone());
             }
+            // Fences ask who is registered; nobody asks this store how a server encodes.
+            RegistryChange::Amend(_) => {}
             RegistryChange::Remove(servers) => {
                 for server in servers {
                     self.servers.remove(&**server);

@@ -31,12 +31,22 @@ pub struct Registration {
     pub resources: Vec<EncodedResource>,
 }
 
+/// How a registered server encodes some resources from now on, and which resources it does not serve any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amendment {
+    pub server: Arc<str>,
+    pub encoded: Vec<EncodedResource>,
+    pub dropped: Vec<ResourceId>,
+}
+
 /// A change of the registered servers. It is committed in one transaction with the mutations of the objects that show
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryChange {
     /// Replaces the server's registration.
     Put(Arc<Registration>),
+    /// Changes the registration of the server that makes the change, as far as it is about some resources.
+    Amend(Arc<Amendment>),
     Remove(Vec<Box<str>>),
 }
 

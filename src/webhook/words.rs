@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 
-use super::CallError;
+use super::{CallError, x509};
 use crate::tree::Value;
 
 /// A connection that could not be made.
@@ -19,19 +19,14 @@ pub fn dial(address: &str, error: &io::Error) -> String {
 
 /// A handshake that failed.
 pub fn handshake(error: &io::Error) -> String {
-    use rustls::{CertificateError, Error};
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    let why = match inner {
-        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "x509: certificate signed by unknown authority".to_owned()
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("tls: failed to verify certificate: x509: {}", x509::words(why))
         }
-        Some(Error::InvalidCertificate(
-            CertificateError::Expired | CertificateError::ExpiredContext { .. },
-        )) => "x509: certificate has expired or is not yet valid".to_owned(),
-        Some(Error::InvalidCertificate(other)) => format!("x509: {other}"),
-        _ => return error.to_string(),
-    };
-    format!("tls: failed to verify certificate: {why}")
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// A connection that ended before the answer.

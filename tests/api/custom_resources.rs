@@ -1,16 +1,24 @@
 //! Custom resources: the assertions of `docs/spec/custom-resources.md`, section 13. A test of assertion 27 is called
 //! `cr27_…`.
 
+#[path = "custom_resources/conversion.rs"]
+mod conversion;
 #[path = "custom_resources/definitions.rs"]
 mod definitions;
 #[path = "custom_resources/deletion.rs"]
 mod deletion;
+#[path = "custom_resources/hook.rs"]
+mod hook;
+#[path = "custom_resources/many.rs"]
+mod many;
 #[path = "custom_resources/names.rs"]
 mod names;
 #[path = "custom_resources/rules.rs"]
 mod rules;
 #[path = "custom_resources/serving.rs"]
 mod serving;
+#[path = "custom_resources/storage.rs"]
+mod storage;
 #[path = "custom_resources/surface.rs"]
 mod surface;
 

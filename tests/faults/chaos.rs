@@ -198,7 +198,8 @@ async fn apply(replicas: &Replicas, fault: Fault, server: usize, lasts: Duration
 
 /// The leading server then writes rows again in its encoding. It does not matter whether the request arrives.
 async fn migrate(client: &Client, amount: u64) {
-    let resources = [("", "configmaps"), ("apps", "deployments"), ("", "pods")];
+    let resources =
+        [("", "configmaps"), ("apps", "deployments"), ("", "pods"), ("faults.example.com", "widgets")];
     let (group, resource) = resources[amount as usize % resources.len()];
     let spec = json!({"resource": {"group": group, "resource": resource}});
     let body = json!({"metadata": {"generateName": "again-"}, "spec": spec});

@@ -26,7 +26,7 @@ impl Cluster {
 }
 
 /// Selects the records. Takes no parameters; the same on both databases.
-pub const WITNESSED: &str = "SELECT w.revision, (r.api_group = '' AND r.plural IN ('configmaps', 'pods')) OR (r.api_group = 'apps' AND r.plural = 'deployments'), w.namespace, w.name, w.deleted, w.uid, w.value \
+pub const WITNESSED: &str = "SELECT w.revision, (r.api_group = '' AND r.plural IN ('configmaps', 'pods')) OR (r.api_group = 'apps' AND r.plural = 'deployments') OR (r.api_group = 'faults.example.com' AND r.plural = 'widgets'), w.namespace, w.name, w.deleted, w.uid, w.value \
      FROM witness w JOIN resources r ON r.id = w.resource ORDER BY w.revision";
 
 type Witnessed = (i64, bool, String, String, bool, String, Vec<u8>);

@@ -173,10 +173,12 @@ pub enum Kind {
     ConfigMap,
     Deployment,
     Pod,
+    /// A custom resource.
+    Widget,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Deployment, Self::Pod];
+    pub const ALL: [Self; 4] = [Self::ConfigMap, Self::Deployment, Self::Pod, Self::Widget];
 
     /// The prefix of the names of such objects.
     pub fn prefix(self) -> &'static str {
@@ -184,6 +186,7 @@ impl Kind {
             Self::ConfigMap => "c",
             Self::Deployment => "d",
             Self::Pod => "p",
+            Self::Widget => "w",
         }
     }
 

@@ -26,8 +26,8 @@ pub const COLOURS: [&str; 2] = ["red", "blue"];
 /// The objects that end all watches.
 pub const SENTINEL: &str = "sentinel";
 /// So few that writers conflict.
-const NAMES: [(Kind, usize); 4] =
-    [(Kind::ConfigMap, 0), (Kind::ConfigMap, 1), (Kind::Deployment, 0), (Kind::Pod, 0)];
+const NAMES: [(Kind, usize); 5] =
+    [(Kind::ConfigMap, 0), (Kind::ConfigMap, 1), (Kind::Deployment, 0), (Kind::Pod, 0), (Kind::Widget, 0)];
 /// After this many calls other names are used, so that no object's history becomes too long to be checked.
 const CALLS_PER_GENERATION: usize = 400;
 /// A client that gets no answer for this long gives up.
@@ -91,7 +91,7 @@ impl Load {
             namespace: (n & 1 == 1).then(|| NAMESPACES[n >> 2].to_owned()),
             colour: (n & 2 == 2).then(|| COLOURS[n >> 2].to_owned()),
         });
-        let others = [Kind::Deployment, Kind::Pod].into_iter().flat_map(|kind| {
+        let others = [Kind::Deployment, Kind::Pod, Kind::Widget].into_iter().flat_map(|kind| {
             let all = Filter { kind, ..Filter::default() };
             [all.clone(), Filter { colour: Some(COLOURS[0].to_owned()), ..all }]
         });
@@ -238,6 +238,11 @@ fn pick_action(shared: &Shared, client: usize, key: &Key, random: &mut StdRng) -
     }
     match (guess, random.random_range(0..22)) {
         (_, 20..22) => Action::Apply { token },
+        // Custom objects are not updated without a version.
+        (Guess::Absent | Guess::Unsure, 14..16) if Kind::of(key) == Kind::Widget => Action::Read,
+        (Guess::At(version), 14..16) if Kind::of(key) == Kind::Widget => {
+            Action::Update { token, at: Some(version) }
+        }
         (Guess::Unsure, 0..12) => Action::Read,
         // These are refused at times.
         (_, 12) => Action::Create { token },
@@ -262,7 +267,10 @@ fn pick_subresource(
     let at = random.random_bool(0.7).then(|| version.clone());
     match (Kind::of(key), random.random_bool(0.5)) {
         (Kind::ConfigMap, _) => None,
-        (Kind::Deployment, true) => Some(Action::Scale { replicas: token.number() + 1, at }),
+        // A status of a custom object is written without its metadata, so nobody could tell which one it was.
+        (Kind::Deployment, true) | (Kind::Widget, _) => {
+            Some(Action::Scale { replicas: token.number() + 1, at })
+        }
         // At this version, whose colour is known.
         (Kind::Deployment | Kind::Pod, _) => Some(Action::Status { token, at: Some(version.clone()) }),
     }

@@ -15,6 +15,7 @@ pub fn collection(kind: Kind, namespace: Option<&str>) -> String {
         Kind::ConfigMap => ("/api/v1", "configmaps"),
         Kind::Deployment => ("/apis/apps/v1", "deployments"),
         Kind::Pod => ("/api/v1", "pods"),
+        Kind::Widget => ("/apis/faults.example.com/v1", "widgets"),
     };
     match namespace {
         Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
@@ -45,7 +46,7 @@ pub fn with_status(key: &Key, token: &Token, at: Option<&Version>) -> Value {
     match Kind::of(key) {
         Kind::Deployment => object["spec"]["paused"] = true.into(),
         Kind::Pod => object["spec"]["priorityClassName"] = "wrong".into(),
-        Kind::ConfigMap => unreachable!("it has no status"),
+        Kind::ConfigMap | Kind::Widget => unreachable!("nobody writes its status"),
     }
     object
 }
@@ -74,6 +75,11 @@ pub fn content(key: &Key, token: &Token) -> Value {
             let template = json!({"metadata": {"labels": labels}, "spec": pod});
             let spec = json!({"selector": {"matchLabels": labels}, "template": template});
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        }
+        Kind::Widget => {
+            metadata["annotations"] = data;
+            let version = "faults.example.com/v1";
+            json!({"apiVersion": version, "kind": "Widget", "metadata": metadata, "spec": {}})
         }
         Kind::Pod => {
             metadata["annotations"] = data;

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::chaos::{Chaos, Counts};
 use super::cluster::{self, Cluster};
+use super::definitions::{self, Churn, DEFINITIONS};
 use super::failovers::Promotion;
 use super::history::{
     Action, Answer, Call, Filter, Freshness, History, Key, Kind, Listing, Promise, Violation,
@@ -29,7 +30,7 @@ use super::{object, watches};
 use crate::support::rest::Client;
 
 /// A server that does not work for this long after the last fault is considered dead.
-const RECOVERY: Duration = Duration::from_secs(120);
+pub const RECOVERY: Duration = Duration::from_secs(120);
 
 /// The unit by which wall clocks differ: from minutes to hours.
 const SKEW: Duration = Duration::from_secs(60);
@@ -109,12 +110,14 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
         servers.push(Server::start(&database, arguments.clone(), skew).await);
     }
     make_namespaces(&servers[0].client).await;
+    define_widgets(&servers[0].client).await;
     let replicas = Arc::new(Replicas { servers, database, database_turn: Mutex::default() });
     let start = replicas.install_witness().await;
 
     let clients = replicas.servers.iter().map(|server| server.client.clone()).collect();
     let mut load = Load::start(clients, seed, start, settings.clients, settings.mischief);
     let chaos = (settings.longest_fault > 0).then(|| Chaos::start(&replicas, seed, settings.longest_fault));
+    let churn = settings.mischief.is_none().then(|| Churn::start(&load.shared, seed));
     load.reach(settings.calls).await;
     let mut faults = match chaos {
         Some(chaos) => chaos.stop().await,
@@ -143,6 +146,11 @@ pub async fn run(database: Database, settings: Settings, seed: u64) -> Report {
     let shared = load.shared.clone();
     let watches = load.watched().await;
     let promotions = std::mem::take(&mut *replicas.database_turn.lock().await);
+    if let Some(churn) = churn {
+        let (changes, found) = churn.judge(&replicas, !promotions.is_empty()).await;
+        faults.insert("DefinitionsChurned".to_owned(), changes);
+        violations.extend(found);
+    }
     let failovers = promotions.into_iter().map(|promotion| promotion.failover(&shared)).collect();
     let log = Log::new(start, replicas.witnessed().await, failovers);
     violations.extend(watches.iter().filter_map(|run| watches::check_complete(&log, run, end)));
@@ -218,6 +226,20 @@ impl Replicas {
         revision as u64
     }
 
+    /// The rows of a query for one text.
+    pub async fn texts(&self, query: &str) -> Vec<String> {
+        match &self.database {
+            Database::Postgres(primary) => {
+                let mut connection = primary.get().try_connect().await.expect("connect");
+                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(&mut connection).await.expect("query")
+            }
+            Database::Sqlite => {
+                let mut file = self.file().await;
+                sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(&mut file).await.expect("query")
+            }
+        }
+    }
+
     /// The database of the only server.
     async fn file(&self) -> SqliteConnection {
         let path = self.servers[0].installation.dir().join("state.db");
@@ -230,6 +252,10 @@ async fn make_namespaces(client: &Client) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         client.post("/api/v1/namespaces", &namespace).await.expect("an answer").ok();
     }
+}
+
+async fn define_widgets(client: &Client) {
+    client.post(DEFINITIONS, &definitions::widgets()).await.expect("an answer").ok();
 }
 
 /// Waits until every server has read and written without any help.

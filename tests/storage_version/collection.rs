@@ -111,9 +111,9 @@ async fn s31_a_collection_never_takes_a_registration_away(setup: Setup) {
     create_system_namespaces(&api).await.expect("namespaces");
     let (old, new) = (OwnRegistration::new("old", "1"), OwnRegistration::new("new", "1"));
     for _ in 0..10 {
-        api.register(&old, Extent::Whole).await.expect("register");
+        api.register(&old, &Extent::Whole).await.expect("register");
         let collect = async || api.withdraw(None, |_, server| server == "old").await.expect("collect");
-        let register = async || api.register(&new, Extent::Whole).await.expect("register");
+        let register = async || api.register(&new, &Extent::Whole).await.expect("register");
         tokio::join!(collect(), register(), collect());
         assert_eq!(
             entry_count(&api) as i64,

@@ -27,6 +27,7 @@ on_both_databases! {
     s24_all_resources_are_registered_at_once,
     s32_hashes_of_storage_versions,
     the_choice_of_a_storage_version_is_seen_everywhere,
+    the_storage_version_of_custom_resources_is_their_definitions,
 }
 
 /// The resources that are stored according to discovery.
@@ -98,12 +99,12 @@ async fn s09_the_same_registration_again_writes_nothing(setup: Setup) {
     let revision = async || api.cache.clock().await.expect("clock").revision.0;
     let before = revision().await;
     let own = OwnRegistration::new("apiserver-a", "one");
-    api.register(&own, Extent::Whole).await.expect("register");
+    api.register(&own, &Extent::Whole).await.expect("register");
     let after = revision().await;
     assert!(after > before + 50, "each object has a revision of its own");
     let again = OwnRegistration::new("apiserver-a", "two");
     for extent in [Extent::Whole, Extent::Repair] {
-        api.register(&again, extent).await.expect("register");
+        api.register(&again, &extent).await.expect("register");
     }
     assert_eq!(revision().await, after);
     let two = "SELECT COUNT(*) FROM servers WHERE id = 'apiserver-a' AND incarnation = 'two'";
@@ -357,7 +358,7 @@ mod rolling {
         let others = [api_on(&database).await, api_on(&database).await];
         let register = async |n: usize, api: &rowplane::api::Api| {
             let own = OwnRegistration::new(&format!("apiserver-{n}"), "one");
-            api.register(&own, Extent::Whole).await.expect("register");
+            api.register(&own, &Extent::Whole).await.expect("register");
         };
         tokio::join!(register(0, &first), register(1, &others[0]), register(2, &others[1]));
         assert_eq!(database.number("SELECT COUNT(*) FROM servers").await, 3);
@@ -367,4 +368,44 @@ mod rolling {
         assert_eq!(count as i64, rows);
         assert_eq!(count % 3, 0);
     }
+}
+
+/// The version in which custom objects are stored is told in a StorageVersion that goes with the definition.
+async fn the_storage_version_of_custom_resources_is_their_definitions(mut setup: Setup) {
+    on_host(&mut setup, "rowplane-0");
+    let server = setup.start().await;
+    let start = server.revision().await;
+    let path =
+        format!("{VERSIONS}?watch=1&resourceVersion={start}&fieldSelector=metadata.name%3Dex.io.things");
+    let mut events = server.watch(path).await;
+    let version = |name: &str, is_stored: bool| {
+        json!({"name": name, "served": name != "v3", "storage": is_stored, "schema": {"openAPIV3Schema":
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.ex.io"},
+        "spec": {"group": "ex.io", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1", true), version("v2", false), version("v3", false)]},
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = server.post(definitions, &definition).await.expect(201);
+    let told = events.expect_named("ADDED", "ex.io.things").await;
+    let owner = json!([{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "name": "things.ex.io", "uid": made["metadata"]["uid"]}]);
+    assert_eq!(told["metadata"]["ownerReferences"], owner);
+    assert_eq!(told["status"]["commonEncodingVersion"], "ex.io/v1");
+    let own = &told["status"]["storageVersions"][0];
+    assert_eq!(own["servedVersions"], json!(["ex.io/v1", "ex.io/v2"]));
+    assert_eq!(own["decodableVersions"], json!(["ex.io/v1", "ex.io/v2", "ex.io/v3"]));
+    let switch = json!([{"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+        {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]);
+    let request = server.request(http::Method::PATCH, format!("{definitions}/things.ex.io"));
+    request.body("application/json-patch+json", switch.to_string()).await.ok();
+    let told = events.expect_named("MODIFIED", "ex.io.things").await;
+    assert_eq!(told["status"]["commonEncodingVersion"], "ex.io/v2");
+    assert_eq!(told["metadata"]["ownerReferences"], owner);
+    server.delete(format!("{definitions}/things.ex.io")).await.ok();
+    events.expect_named("DELETED", "ex.io.things").await;
+    server.stop().await;
 }

@@ -60,6 +60,11 @@ impl Client {
         self.call(Method::DELETE, path, options).await
     }
 
+    /// A merge patch.
+    pub async fn merge(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", Some(body)).await
+    }
+
     /// Server-side apply. `path` includes the options.
     pub async fn apply(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.send(Method::PATCH, path, "application/apply-patch+yaml", Some(body)).await

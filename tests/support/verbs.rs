@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use rowplane::api::admission::Chain;
 use rowplane::api::catalog::{Catalog, Served};
 use rowplane::api::continue_token::{TokenKey, TokenKeys};
+use rowplane::api::conversion::Converter;
 use rowplane::api::definitions::{Definitions, names_resource};
 use rowplane::api::meta::generate_name;
 use rowplane::api::services::port_claims;
@@ -53,11 +54,13 @@ async fn api_of(backend: Arc<dyn Backend>, generate_name: fn(&str) -> String, ad
         Cache::start(backend.clone(), &ids, mark.clone(), &runtime, &Default::default()).await.expect("load");
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, StorageMediaType::default()));
+    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
     Arc::new(Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
+        converter,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(
             TokenKey { id: 1, secret: vec![0; 32] },

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use http::Method;
 
+use super::customs;
 use crate::Result;
 use crate::client::{APPLY, Answer, Connection, JSON};
 
@@ -24,6 +25,10 @@ pub enum Work {
     /// Sends the last answer back with one label changed, as controllers do; it includes managedFields.
     UpdateRead,
     UpdateReadUntracked,
+    /// Custom objects that look like the Pods.
+    CreateCustom,
+    UpdateCustom,
+    UpdateReadCustom,
     ApplyUnchanged,
     ApplyLongList,
 }
@@ -36,6 +41,9 @@ impl Work {
             Self::UpdateUntracked => "update Pods of 5 KB, untracked",
             Self::UpdateRead => "update Pods of 5 KB as read",
             Self::UpdateReadUntracked => "update Pods of 5 KB as read, untracked",
+            Self::CreateCustom => "create custom objects of 5 KB",
+            Self::UpdateCustom => "update custom objects of 5 KB",
+            Self::UpdateReadCustom => "update custom objects of 5 KB as read",
             Self::ApplyUnchanged => "apply an unchanged Deployment",
             Self::ApplyLongList => "apply a changed list of 1,000 variables",
         }
@@ -46,8 +54,13 @@ impl Work {
             Self::ApplyUnchanged | Self::ApplyLongList => {
                 format!("/apis/apps/v1/namespaces/{namespace}/deployments")
             }
+            custom if custom.is_custom() => customs::collection(namespace),
             _ => format!("/api/v1/namespaces/{namespace}/pods"),
         }
+    }
+
+    pub fn is_custom(self) -> bool {
+        matches!(self, Self::CreateCustom | Self::UpdateCustom | Self::UpdateReadCustom)
     }
 }
 
@@ -69,12 +82,14 @@ impl Worker {
 
     pub async fn prepare(&mut self) -> Result<()> {
         match self.work {
-            Work::CreatePods => {}
-            Work::UpdatePods | Work::UpdateRead => self.create().await?,
+            Work::CreatePods | Work::CreateCustom => {}
+            Work::UpdatePods | Work::UpdateRead | Work::UpdateCustom | Work::UpdateReadCustom => {
+                self.create().await?
+            }
             Work::UpdateUntracked | Work::UpdateReadUntracked => {
                 self.create().await?;
                 let item = self.item();
-                let body = pod(&self.own(), "1", &self.preconditions(r#","managedFields":[]"#)?);
+                let body = self.body(&self.own(), "1", &self.preconditions(r#","managedFields":[]"#)?);
                 self.answer = self.send(Method::PUT, &item, JSON, body).await?;
             }
             Work::ApplyUnchanged | Work::ApplyLongList => self.step().await?,
@@ -83,7 +98,7 @@ impl Worker {
     }
 
     async fn create(&mut self) -> Result<()> {
-        let body = pod(&self.own(), "0", "");
+        let body = self.body(&self.own(), "0", "");
         self.answer = self.send(Method::POST, &self.path, JSON, body).await?;
         Ok(())
     }
@@ -93,15 +108,15 @@ impl Worker {
         let mark = self.sent.to_string();
         let item = self.item();
         self.answer = match self.work {
-            Work::CreatePods => {
-                let body = pod(&format!("c{}-{mark}", self.id), &mark, "");
+            Work::CreatePods | Work::CreateCustom => {
+                let body = self.body(&format!("c{}-{mark}", self.id), &mark, "");
                 self.send(Method::POST, &self.path, JSON, body).await?
             }
-            Work::UpdatePods | Work::UpdateUntracked => {
-                let body = pod(&self.own(), &mark, &self.preconditions("")?);
+            Work::UpdatePods | Work::UpdateUntracked | Work::UpdateCustom => {
+                let body = self.body(&self.own(), &mark, &self.preconditions("")?);
                 self.send(Method::PUT, &item, JSON, body).await?
             }
-            Work::UpdateRead | Work::UpdateReadUntracked => {
+            Work::UpdateRead | Work::UpdateReadUntracked | Work::UpdateReadCustom => {
                 let body = marked(&self.answer.body, &mark).ok_or("an answer without its label")?;
                 self.send(Method::PUT, &item, JSON, body).await?
             }
@@ -118,6 +133,13 @@ impl Worker {
 
     async fn send(&self, method: Method, path: &str, kind: &'static str, body: Bytes) -> Result<Answer> {
         self.connection.call(method, path, Some((kind, body))).await?.success()
+    }
+
+    fn body(&self, name: &str, mark: &str, metadata: &str) -> Bytes {
+        match self.work.is_custom() {
+            true => customs::object(VARIABLES, name, mark, metadata),
+            false => pod_of(VARIABLES, name, mark, metadata),
+        }
     }
 
     fn own(&self) -> String {
@@ -148,16 +170,16 @@ fn variables(count: usize, mark: &str) -> String {
     (0..count).map(one).collect::<Vec<_>>().join(",")
 }
 
-/// A Pod whose labels change, since little else in a Pod may.
-fn pod(name: &str, mark: &str, metadata: &str) -> Bytes {
-    pod_of(VARIABLES, name, mark, metadata)
-}
-
 /// A Pod with this many variables.
 pub fn pod_of(count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
+    pod_like(r#""kind":"Pod","apiVersion":"v1""#, count, name, mark, metadata)
+}
+
+/// An object that looks like a Pod, whose labels change, since little else in a Pod may.
+pub fn pod_like(kind: &str, count: usize, name: &str, mark: &str, metadata: &str) -> Bytes {
     let variables = variables(count, "the same for all");
     Bytes::from(format!(
-        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
+        r#"{{{kind},"metadata":{{"name":"{name}","labels":{{"app":"web","mark":"{mark}"}}{metadata}}},"spec":{{"containers":[{{"name":"web","image":"nginx:1","ports":[{{"containerPort":80}}],"env":[{variables}]}}]}}}}"#
     ))
 }
 

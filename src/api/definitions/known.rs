@@ -7,10 +7,12 @@ use imbl::OrdMap;
 use tokio_util::sync::CancellationToken;
 
 use super::{Custom, StoredDefinition};
-use crate::cache::{Objects, Range};
+use crate::api::conversion::Hook;
+use crate::cache::Objects;
 use crate::codec::object::Object;
 use crate::kinds::custom::{CustomDefinition, Digest, Unserved};
 use crate::revision::Revision;
+use crate::schema::names::GroupResource;
 use crate::schema::structural::Schemas;
 use crate::storage::{Key, ResourceId};
 
@@ -34,27 +36,32 @@ pub struct Update {
     next: Known,
     /// Those that mean what they meant, at a newer revision.
     confirmed: Vec<(Arc<StoredDefinition>, Revision)>,
-    pub changes_what_is_served: bool,
+    /// In which versions the resources of the others are to be served.
+    changes: Vec<(GroupResource, Vec<Custom>)>,
 }
 
 impl Known {
-    /// Looks at what has changed.
-    pub fn update(
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|name| &**name)
+    }
+
+    /// Looks at the definitions of these names, each once.
+    pub fn update<'a>(
         &self,
+        names: impl IntoIterator<Item = &'a str>,
         resource: ResourceId,
         objects: &Objects,
         schemas: &Schemas,
         mut number: impl FnMut() -> u32,
     ) -> Update {
-        let mut update = Update { next: self.clone(), confirmed: Vec::new(), changes_what_is_served: false };
-        for object in objects.range(&Range::of(None)) {
-            let known = self.0.get(object.name());
-            if known.is_none_or(|known| known.revision != object.revision()) {
-                update.look_at(resource, object, known, (schemas, &mut number));
+        let mut update = Update { next: self.clone(), confirmed: Vec::new(), changes: Vec::new() };
+        for name in names {
+            let known = self.0.get(name);
+            match objects.get("", name) {
+                Some(object) if known.is_some_and(|known| known.revision == object.revision()) => {}
+                Some(object) => update.look_at(resource, &object, known, (schemas, &mut number)),
+                None => update.forget(name),
             }
-        }
-        if update.next.0.len() > objects.len() {
-            update.forget_others(objects);
         }
         update
     }
@@ -88,23 +95,18 @@ impl Update {
             known.filter(|known| known.digest.zip(digest).is_some_and(|(a, b)| a.has_form_of(&b)));
         let replaced = same_form.and_then(|known| known.served.first()).map(|custom| custom.replaced.clone());
         let served = served(object, &stored, replaced.unwrap_or_default(), (schemas, number));
-        self.changes_what_is_served |=
-            !served.is_empty() || known.is_some_and(|known| !known.served.is_empty());
+        self.changes.extend(resource_of(object.name()).map(|resource| (resource, served.clone())));
         self.next.0.insert(object.name().into(), Definition { revision, digest, stored, served });
     }
 
-    fn forget_others(&mut self, objects: &Objects) {
-        let gone: Vec<Box<str>> =
-            self.next.0.keys().filter(|name| objects.get("", name).is_none()).cloned().collect();
-        for name in gone {
-            let known = self.next.0.remove(&name);
-            self.changes_what_is_served |= known.is_some_and(|known| !known.served.is_empty());
-        }
+    fn forget(&mut self, name: &str) {
+        self.next.0.remove(name);
+        self.changes.extend(resource_of(name).map(|resource| (resource, Vec::new())));
     }
 
-    /// All versions that are to be served.
-    pub fn served(&self) -> Vec<Custom> {
-        self.next.0.values().flat_map(|definition| &definition.served).cloned().collect()
+    /// In which versions resources are to be served from now on; in none, if nothing defines them any more.
+    pub fn take_changes(&mut self) -> Vec<(GroupResource, Vec<Custom>)> {
+        std::mem::take(&mut self.changes)
     }
 
     /// What it says is served.
@@ -116,6 +118,11 @@ impl Update {
     }
 }
 
+/// What a definition of this name defines: it is called `widgets.example.com`.
+fn resource_of(name: &str) -> Option<GroupResource> {
+    name.split_once('.').map(|(plural, group)| GroupResource::new(group, plural))
+}
+
 fn served(
     object: &Arc<Object>,
     stored: &Arc<StoredDefinition>,
@@ -124,8 +131,14 @@ fn served(
 ) -> Vec<Custom> {
     match CustomDefinition::read(object, schemas, number) {
         Ok(definition) => {
+            let hook = Hook::of(&definition);
             let served = Arc::new(definition).served().into_iter();
-            let custom = |version| Custom { version, stored: stored.clone(), replaced: replaced.clone() };
+            let custom = |version| Custom {
+                version,
+                stored: stored.clone(),
+                hook: hook.clone(),
+                replaced: replaced.clone(),
+            };
             served.map(custom).collect()
         }
         Err(Unserved::NotAccepted) => Vec::new(),

@@ -1,11 +1,11 @@
 //! Who has which name: a row for each name of a group, written in one transaction with the definition that has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Definitions;
 use crate::api::ownership::{self, Tracking};
 use crate::api::{Api, ObjectMap, Target, fields, now};
-use crate::cache::State;
+use crate::cache::{Range, State};
 use crate::codec::object::{Draft, Object};
 use crate::kinds::apiextensions::custom_resource_definition::naming::{self, Name, Sort};
 use crate::kinds::behavior::part::Part;
@@ -41,7 +41,7 @@ impl Api {
         naming::settle(new, &|name| rows.is_taken(name), &now());
         if before.get("status") != new.get("status") {
             let tracking = Tracking { manager: MANAGER, part: Part::Status };
-            ownership::track_update(target.resource, &before, new, tracking);
+            ownership::track_update(target.resource, None, &before, new, tracking);
         }
         let asked = naming::requested(new);
         let mut accepted = naming::accepted(new);
@@ -73,6 +73,37 @@ impl Api {
         let group = fields::text(old, &["spec", "group"]).to_owned();
         let rows = Rows { definitions: &self.definitions, state: &state, group: &group, owner: target.name };
         rows.changes(&naming::accepted(old), &BTreeSet::new())
+    }
+
+    /// The rows of names that are still kept for a definition which is gone, and what takes them away: servers of releases
+    /// that kept no names delete definitions without them.
+    pub fn leftover_names(&self, gone: &ObjectMap) -> Vec<Mutation> {
+        let state = self.cache.any();
+        let name = fields::text(gone, &["metadata", "name"]);
+        let group = fields::text(gone, &["spec", "group"]);
+        let rows = Rows { definitions: &self.definitions, state: &state, group, owner: name };
+        let requirement = self.definitions.is_gone(name);
+        let released = rows.changes(&naming::accepted(gone), &BTreeSet::new()).into_iter();
+        released.map(|row| row.requiring(requirement.clone())).collect()
+    }
+
+    /// As [`Api::leftover_names`], of every definition that is gone, by their names.
+    pub fn all_leftover_names(&self) -> BTreeMap<String, Vec<Mutation>> {
+        let state = self.cache.any();
+        let Some(definitions) = self.definitions.resource else { return BTreeMap::new() };
+        let mut leftovers: BTreeMap<String, Vec<Mutation>> = BTreeMap::new();
+        for row in state.objects(self.definitions.names).range(&Range::of(None)) {
+            let Ok(content) = row.to_map() else { continue };
+            let owner = fields::text(&content, &["definition"]);
+            if state.get(definitions, "", owner).is_some() {
+                continue;
+            }
+            let key = Key::new(self.definitions.names, row.namespace(), row.name());
+            let mutation = Mutation::new(key, Expect::At(row.revision()), Change::Delete);
+            let mutation = mutation.requiring(self.definitions.is_gone(owner));
+            leftovers.entry(owner.to_owned()).or_default().push(mutation);
+        }
+        leftovers
     }
 }
 

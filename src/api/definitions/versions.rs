@@ -8,7 +8,7 @@ use crate::kinds::custom::CustomVersion;
 use crate::tree::Value;
 
 impl Custom {
-    fn served_version(&self) -> &CustomVersion {
+    pub fn served_version(&self) -> &CustomVersion {
         self.version.version()
     }
 
@@ -29,21 +29,46 @@ impl Custom {
                 .is_settled_by(stored.number, || object.to_map().is_ok_and(|map| is_settled(stored, &map)))
     }
 
-    /// A stored object as it is served: as the schema has it that it was stored under, and then in the served version.
-    pub fn read(&self, mut object: ObjectMap) -> Result<ObjectMap, Error> {
-        let from = api_version(&object);
-        let Some(version) = self.version.definition.version(from) else {
-            let what = format!("request to convert CR from an invalid group/version: {from}");
-            return Err(Error::Unclassified(what));
-        };
-        conform(version, &mut object)?;
-        version.kind.default(&mut object);
-        self.convert(object, self.served_version())
+    /// Whether only the definition's webhook can make the served version of a stored object.
+    pub fn needs_hook(&self, object: &Object) -> bool {
+        let served = self.served_version().kind.gvk.api_version();
+        self.hook.is_some() && object.api_version().is_some_and(|stored| stored != served)
     }
 
-    /// An object of the served version as it is stored.
+    /// Whether an object needs no reading, as what a webhook has made: its defaults are those of the version that it is
+    /// stored in.
+    pub fn is_converted(&self, object: &Object) -> bool {
+        self.hook.is_some() && self.serves_as_stored(object)
+    }
+
+    /// The version that a stored object names.
+    pub fn known_version(&self, api_version: &str) -> Result<&CustomVersion, Error> {
+        self.version.definition.version(api_version).ok_or_else(|| {
+            let what = format!("request to convert CR from an invalid group/version: {api_version}");
+            Error::Unclassified(what)
+        })
+    }
+
+    /// A stored object as the schema has it that it was stored under.
+    pub fn as_stored(&self, mut object: ObjectMap) -> Result<ObjectMap, Error> {
+        let version = self.known_version(api_version(&object))?;
+        conform(version, &mut object)?;
+        version.kind.default(&mut object);
+        Ok(object)
+    }
+
+    /// A stored object as it is served: as the schema has it that it was stored under, and then in the served version.
+    pub fn read(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
+        self.convert(self.as_stored(object)?, self.served_version())
+    }
+
+    /// An object of the served version as it is stored. What a webhook converts has been converted before, or stays in
+    /// the version in which it was found.
     pub fn to_stored(&self, object: ObjectMap) -> Result<ObjectMap, Error> {
-        self.convert(object, self.version.definition.stored())
+        match self.hook {
+            Some(_) => Ok(object),
+            None => self.convert(object, self.version.definition.stored()),
+        }
     }
 
     /// What is known of an object that is about to be stored.
@@ -55,22 +80,23 @@ impl Custom {
         }
     }
 
-    /// An object of any version in another one; as it is, if there is no such version.
+    /// An object of any version in another one; as it is, if there is no such version. Where a webhook converts, its
+    /// answers are asked for before ([`Conversions`](crate::api::conversion::managers::Conversions)).
     pub fn to_version(&self, object: ObjectMap, api_version: &str) -> ObjectMap {
         match self.version.definition.version(api_version) {
+            Some(_) if self.hook.is_some() => ObjectMap::new(),
             Some(version) => self.convert(object.clone(), version).unwrap_or(object),
             None => object,
         }
     }
 
-    /// Strategy `None`: another apiVersion, and what the other schema does not know is dropped. Hooks are not called yet:
-    /// what only they can convert is refused, so that nothing is lost.
+    /// Strategy `None`: another apiVersion, and what the other schema does not know is dropped.
     fn convert(&self, mut object: ObjectMap, to: &CustomVersion) -> Result<ObjectMap, Error> {
-        if api_version(&object) != to.kind.gvk.api_version().as_str() {
-            if self.version.definition.has_conversion_webhook {
-                let from = format!("{}, Kind={}", api_version(&object), to.kind.gvk.kind);
-                let why = "this server does not call conversion webhooks yet";
-                return Err(Error::Unclassified(format!("conversion webhook for {from} failed: {why}")));
+        let from = api_version(&object);
+        if from != to.kind.gvk.api_version().as_str() {
+            if self.hook.is_some() {
+                let what = format!("an object of {from} has to be converted by a webhook first");
+                return Err(Error::Internal(what));
             }
             object.insert("apiVersion", to.kind.gvk.api_version().as_str().into());
             conform(to, &mut object)?;
@@ -83,7 +109,7 @@ fn api_version(object: &ObjectMap) -> &str {
     object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Error> {
+pub fn conform(version: &CustomVersion, object: &mut ObjectMap) -> Result<(), Error> {
     let conformed = version.kind.conform(object);
     conformed.map(drop).map_err(|why| Error::Internal(format!("a stored object is none of its kind: {why}")))
 }

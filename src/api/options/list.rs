@@ -55,6 +55,21 @@ impl Selection {
         self.fields.terms().iter().any(|term| !in_key(&term.field))
     }
 
+    /// Whether more than the object's key decides.
+    pub fn looks_inside(&self) -> bool {
+        !self.labels.is_empty() || self.decodes()
+    }
+
+    /// The selection by namespace and name alone.
+    pub fn by_key(&self) -> Self {
+        Self {
+            labels: LabelSelector::default(),
+            fields: FieldSelector::default(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+
     /// The effort of matching an object.
     pub fn effort(&self) -> Effort {
         let requirements = self.labels.requirements().iter().map(Requirement::comparisons);

@@ -1,7 +1,7 @@
 //! Writes to the store what admission has accepted: claim, warn, put.
 
 use super::create::Naming;
-use super::{Current, Existing, Next, Ready, Write};
+use super::{Current, Existing, Next, Reads, Ready, Write};
 use crate::api::error::{Error, Exists};
 use crate::api::modify::{Modified, Outcome};
 use crate::api::options::DryRun;
@@ -41,7 +41,7 @@ impl Api {
         };
         match (next, current) {
             (Next::Unchanged | Next::Delete(_), None) => Err(write.request.target.not_found()),
-            (Next::Unchanged, Some(Current { object, stored })) => {
+            (Next::Unchanged, Some(Current { object, stored, .. })) => {
                 advise(&object, Some(&object));
                 Ok(Placed::done(Answer::Stored(stored), Outcome::Unchanged))
             }
@@ -63,6 +63,9 @@ impl Api {
                 let expect =
                     current.as_ref().map_or(Expect::Absent, |current| Expect::At(current.stored.revision()));
                 let size = current.as_ref().map_or(0, |current| current.stored.size());
+                if write.reads == Reads::AsServed {
+                    object = self.converter.to_stored(target.resource, object).await?;
+                }
                 // Freed before the wait: other requests reuse the memory of its trees, which is in the processor's
                 // cache now.
                 drop(current);
@@ -132,10 +135,13 @@ impl Api {
         exists: bool,
     ) -> Result<Placed, Error> {
         let outcome = if exists { Outcome::Updated } else { Outcome::Created };
-        let resource = write.request.target.resource;
-        if resource.custom.is_some() {
-            // As reading it from the store would: the status that was dropped may have one by default.
-            resource.default(&mut object);
+        if write.reads == Reads::AsServed {
+            let resource = write.request.target.resource;
+            object = self.converter.as_if_stored(resource, object).await?;
+            if resource.custom.is_some() {
+                // As reading it from the store would: the status that was dropped may have one by default.
+                resource.default(&mut object);
+            }
         }
         if write.existing == Existing::Refuse {
             let target = write.target(naming);
@@ -217,6 +223,7 @@ pub(in crate::api) fn put_mutation(
     let resource = target.resource;
     let uid = metadata(&object).map_or("", |metadata| meta::text(metadata, "uid")).into();
     let stored = resource.to_stored(object)?;
+    let stored_version = resource.version_of(&stored);
     let mark = resource.custom.as_ref().map(|custom| custom.mark(&stored)).unwrap_or_default();
     if managed::depth(&stored) > MAX_DEPTH {
         return Err(Error::BadRequest(format!("the object exceeds the maximum depth of {MAX_DEPTH}")));
@@ -226,6 +233,6 @@ pub(in crate::api) fn put_mutation(
     if !resource.is_read_in_protobuf() {
         draft = draft.without_message();
     }
-    let change = Change::Put { uid, stored_version: resource.stored_version.clone(), draft };
+    let change = Change::Put { uid, stored_version, draft };
     Ok(Mutation::new(target.key(), expect, change))
 }

@@ -76,7 +76,7 @@ pub(super) fn causes(
 }
 
 /// Decides what the update does.
-pub(super) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> Next {
+pub(in crate::api) fn next(resource: &Resource, mut new: ObjectMap, old: &ObjectMap) -> Next {
     if completes_deletion(resource, &new, old) {
         return Next::Delete(Some(new));
     }

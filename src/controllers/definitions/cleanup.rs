@@ -18,7 +18,7 @@ use crate::kinds::apiextensions::custom_resource_definition::conditions::{self, 
 use crate::long_work::{Turn, decoding};
 use crate::schema::names::GroupResource;
 use crate::schema::resource::Verb;
-use crate::storage::{Change, Expect, Key, Mutation, Scan};
+use crate::storage::{Change, Expect, Key, Mutation, Requirement, Scan};
 use crate::tree::Value;
 
 /// Deletions under way at a time: enough to fill a batch.
@@ -53,9 +53,8 @@ pub async fn clean_up(api: &Api, target: Target<'_>) -> Result<(), Error> {
         fields::text(&definition, &["spec", "group"]),
         fields::text(&definition, &["spec", "names", "plural"]),
     );
-    let of_definition = |resource: &&Arc<Resource>| resource.group_resource() == name;
-    let Some(resource) = served.stored().find(of_definition) else {
-        delete_unserved(api, &name).await?;
+    let Some(resource) = served.by_storage(&name) else {
+        delete_unserved(api, &name, None).await?;
         return release(api, target, definition, "InstanceDeletionCompleted", "removed all instances").await;
     };
     if let Err(error) = delete_all(api, resource).await {
@@ -93,7 +92,11 @@ async fn release(
 }
 
 /// Deletes the rows of a resource that is served in no version: nobody can take a finalizer off any of them.
-async fn delete_unserved(api: &Api, name: &GroupResource) -> Result<(), Error> {
+pub async fn delete_unserved(
+    api: &Api,
+    name: &GroupResource,
+    requires: Option<&Requirement>,
+) -> Result<(), Error> {
     let backend = api.cache.backend();
     let ids = backend.resource_ids(std::slice::from_ref(name)).await?;
     let Some(resource) = ids.first() else { return Ok(()) };
@@ -101,7 +104,8 @@ async fn delete_unserved(api: &Api, name: &GroupResource) -> Result<(), Error> {
     while let Some(row) = rows.next().await {
         let row = row?;
         let key = Key::new(*resource, &row.namespace, &row.name);
-        api.store.write(Mutation::new(key, Expect::At(row.revision), Change::Delete)).await?;
+        let deletion = Mutation::new(key, Expect::At(row.revision), Change::Delete);
+        api.store.write(deletion.requiring(requires.cloned())).await?;
     }
     Ok(())
 }

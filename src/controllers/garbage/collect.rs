@@ -8,6 +8,7 @@ use crate::api::error::Error;
 use crate::api::options::delete::{DeleteOptions, Preconditions};
 use crate::api::request::Request;
 use crate::api::resource::Resource;
+use crate::api::touch::Touch;
 use crate::api::{Api, Target};
 use crate::codec::object::Object;
 use crate::kinds::behavior::deletion::{Dependents, Propagation};
@@ -27,6 +28,8 @@ pub struct Collector<'a> {
 
 pub enum Verdict {
     Done,
+    /// An owner is undecided: it may be known when something else is served.
+    Undecided,
     /// The object waits for others.
     Later,
 }
@@ -81,7 +84,10 @@ impl Collector<'_> {
         facts: &Facts,
     ) -> Result<Verdict, Error> {
         let owners = self.owners(target, facts);
-        if owners.unknown || (owners.dangling.is_empty() && owners.waiting.is_empty()) {
+        if owners.unknown {
+            return Ok(Verdict::Undecided);
+        }
+        if owners.dangling.is_empty() && owners.waiting.is_empty() {
             return Ok(Verdict::Done);
         }
         if !owners.solid.is_empty() {
@@ -290,6 +296,13 @@ impl Collector<'_> {
         member: &str,
         value: Value,
     ) -> Result<(), Error> {
+        if target.resource.hooked().is_some() {
+            let touch = Touch { uid: &facts.uid, revision: object.revision(), member, value };
+            return match self.api.touch(target, &touch).await {
+                Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(error),
+            };
+        }
         let version = object.revision().to_string();
         let patch = json!({"metadata": {"uid": facts.uid, "resourceVersion": version, member: value}});
         self.merge(target, &patch).await
@@ -309,7 +322,7 @@ impl Collector<'_> {
     }
 
     fn resource(&self, node: &Node) -> Option<Arc<Resource>> {
-        self.api.catalog.served().stored().find(|resource| resource.id == node.resource).cloned()
+        self.api.catalog.served().by_id(node.resource).cloned()
     }
 }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::api::admission::Chain;
 use crate::api::catalog::{Catalog, Served};
 use crate::api::continue_token::{TokenKey, TokenKeys};
+use crate::api::conversion::Converter;
 use crate::api::decode::Body;
 use crate::api::definitions::{Definitions, names_resource};
 use crate::api::options::delete::DeleteOptions;
@@ -37,11 +38,13 @@ async fn api(directory: &std::path::Path) -> Api {
     let key = TokenKey { id: 1, secret: vec![0; 32] };
     let ids = names.into_iter().zip(ids).collect();
     let built_in = Arc::new(Served::new(registry, &ids, Default::default()));
+    let converter = Arc::new(Converter::new(cache.clone(), &built_in, runtime.clone()));
     Api {
         store: Store::start(backend, Some(sink), mark, &runtime),
         cache,
         resources: built_in.clone(),
         definitions: Definitions::new(&built_in, definitions),
+        converter,
         catalog: Catalog::new(built_in),
         token_keys: ArcSwap::from_pointee(TokenKeys::new(key, Vec::new())),
         port_claims,

@@ -25,6 +25,7 @@ pub struct Migration {
     pub created: Timestamp,
     pub running: bool,
     pub ended: bool,
+    pub succeeded: bool,
     /// The checkpoint: rows up to this revision may be stale.
     pub checkpoint: Option<u64>,
 }
@@ -42,6 +43,7 @@ impl Migration {
             created: meta::text(metadata, "creationTimestamp").parse().ok()?,
             running: is_true(object, RUNNING),
             ended: is_true(object, SUCCEEDED) || is_true(object, FAILED),
+            succeeded: is_true(object, SUCCEEDED),
             checkpoint: checkpoint.and_then(Value::as_str).and_then(|text| text.parse().ok()),
         })
     }
@@ -227,6 +229,7 @@ mod tests {
             created: Timestamp::from_second(second).expect("a time"),
             running,
             ended,
+            succeeded: ended,
             checkpoint: None,
         }
     }

@@ -114,10 +114,22 @@ impl Work {
         Ok(())
     }
 
+    /// A definition may change while its objects are migrated. Another storage version is noticed elsewhere.
+    fn newest_form(&self) -> Arc<Resource> {
+        let served = self.api.catalog.served();
+        let newest = served.get(&self.resource.definition.gvr());
+        newest
+            .filter(|newest| newest.stored_version == self.resource.stored_version)
+            .unwrap_or(&self.resource)
+            .clone()
+    }
+
     /// Writes all rows of a page, and returns the first failure.
     async fn rewrite(&self, page: &[StaleRow]) -> Result<(), Error> {
+        let resource = self.newest_form();
+        self.api.foresee(&resource, page).await?;
         let writes = futures_util::stream::iter(page.to_vec()).map(|row| {
-            let (api, resource) = (self.api.clone(), self.resource.clone());
+            let (api, resource) = (self.api.clone(), resource.clone());
             async move { api.rewrite(&resource, &row).await }
         });
         let mut results = writes.buffer_unordered(AT_ONCE);

@@ -19,7 +19,7 @@ pub(super) fn all(registry: &Registry) -> Vec<(String, PathItem)> {
     items.push(("apis".to_owned(), groups));
     let built_in = registry.groups().iter().filter(|group| group.origin == Origin::BuiltIn);
     let named = built_in.filter(|group| !group.name.is_empty());
-    items.extend(named.map(group));
+    items.extend(named.map(|named| group(named)));
     items.push(("version".to_owned(), version()));
     items
 }

@@ -112,8 +112,12 @@ impl Context<'_> {
         let namespace = self.path.namespace.as_deref();
         let request = self.request(&options)?;
         let list = self.app.api.delete_collection(&request, resource, namespace, list).await?;
-        let body = bodies::list(encoder, list, &self.app.printing).await?;
-        Ok(response::encoded(StatusCode::OK, negotiated.media, body))
+        match bodies::list(encoder, list, &self.app.printing).await {
+            Ok(body) => Ok(response::encoded(StatusCode::OK, negotiated.media, body)),
+            // All that is left is to show the objects, for which a webhook was needed.
+            Err(_) if resource.hooked().is_some() => self.value(&negotiated, StatusCode::OK, done()),
+            Err(error) => Err(error),
+        }
     }
 
     fn warn_of_deletion(&self, resource: &Resource, options: &DeleteOptions) {

@@ -12,7 +12,8 @@ fn widget(version: &str, name: &str) -> ObjectMap {
 }
 
 fn converted_by(objects: &[ObjectMap], answer: Value) -> Result<Vec<ObjectMap>, String> {
-    Review { version: ReviewVersion::V1, uid: "7", desired: &DESIRED, objects }.converted(answer)
+    let review = Review { version: ReviewVersion::V1, uid: "7", desired: &DESIRED, objects };
+    review.converted(answer).map_err(|refused| refused.why)
 }
 
 fn answer(objects: Value) -> Value {

@@ -86,3 +86,39 @@ fn custom_resources_come_last_and_cannot_replace() {
     let stored = registry.for_storage(&GroupResource::new("example.com", "widgets")).unwrap();
     assert_eq!(stored.version(), "v1");
 }
+
+#[test]
+fn changes_leave_what_would_be_built_anew() {
+    let widgets = |version: &'static str| Arc::new(custom(Gvk::fixed(version, "Widget"), "widgets"));
+    let (old, new) = (widgets("example.com/v1"), widgets("example.com/v1"));
+    let (beta, other) = (widgets("example.com/v1beta1"), widgets("other.com/v1"));
+    let first = Registry::of(built_in::definitions().into_iter().map(Arc::new));
+    let built_in: Vec<_> = first.definitions().cloned().collect();
+    let steps: [(&[&Arc<ResourceDefinition>], &[&Arc<ResourceDefinition>], &[&Arc<ResourceDefinition>]); 6] = [
+        (&[], &[&old, &beta], &[&old, &beta]),
+        (&[], &[&other, &new], &[&old, &beta, &other]),
+        (&[&old], &[&new], &[&new, &beta, &other]),
+        (&[&new], &[], &[&beta, &other]),
+        (&[&beta], &[&old], &[&old, &other]),
+        (&[&old, &other], &[], &[]),
+    ];
+    let mut registry = first.clone();
+    for (removed, added, left) in steps {
+        registry = registry.with_changes(removed.iter().copied(), added.iter().copied().cloned());
+        let anew = Registry::of(built_in.iter().chain(left.iter().copied()).cloned());
+        let shown = |registry: &Registry| {
+            let definitions: Vec<_> = registry.definitions().map(Arc::as_ptr).collect();
+            let groups: Vec<_> = registry.groups().iter().map(|group| group.name.clone()).collect();
+            let mut stored: Vec<_> =
+                registry.stored().map(|(name, found)| (name.clone(), Arc::as_ptr(found))).collect();
+            stored.sort_unstable();
+            (definitions, groups, stored)
+        };
+        assert_eq!(shown(&registry), shown(&anew));
+    }
+    let shared = first.groups().iter().zip(registry.groups());
+    assert!(
+        shared.into_iter().all(|(before, after)| Arc::ptr_eq(before, after)),
+        "untouched groups are shared"
+    );
+}

@@ -2,7 +2,7 @@
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::storage::{Registration, RegistryChange};
+use crate::storage::{Amendment, EncodedResource, Registration, RegistryChange};
 
 /// Separates the versions in a list; no apiVersion contains it.
 const COMMA: &str = ",";
@@ -11,6 +11,7 @@ const COMMA: &str = ",";
 pub async fn change(connection: &mut SqliteConnection, change: &RegistryChange) -> Result<(), sqlx::Error> {
     match change {
         RegistryChange::Put(registration) => put(connection, registration).await,
+        RegistryChange::Amend(amendment) => amend(connection, amendment).await,
         RegistryChange::Remove(servers) => {
             for server in servers {
                 remove(connection, server).await?;
@@ -28,13 +29,33 @@ async fn put(connection: &mut SqliteConnection, registration: &Registration) -> 
         .bind(registration.format.number())
         .execute(&mut *connection)
         .await?;
-    for resource in &registration.resources {
+    insert(connection, &registration.server, &registration.resources).await
+}
+
+async fn amend(connection: &mut SqliteConnection, amendment: &Amendment) -> Result<(), sqlx::Error> {
+    let changed = amendment.encoded.iter().map(|encoded| encoded.resource);
+    for resource in changed.chain(amendment.dropped.iter().copied()) {
+        sqlx::query("DELETE FROM storage_versions WHERE resource = ? AND server = ?")
+            .bind(resource.0)
+            .bind(&*amendment.server)
+            .execute(&mut *connection)
+            .await?;
+    }
+    insert(connection, &amendment.server, &amendment.encoded).await
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    server: &str,
+    resources: &[EncodedResource],
+) -> Result<(), sqlx::Error> {
+    for resource in resources {
         sqlx::query(
             "INSERT INTO storage_versions \
              (resource, server, encoding_version, decodable_versions, served_versions) VALUES (?, ?, ?, ?, ?)",
         )
         .bind(resource.resource.0)
-        .bind(&*registration.server)
+        .bind(server)
         .bind(&*resource.encoding)
         .bind(resource.decodable.join(COMMA))
         .bind(resource.served.join(COMMA))

@@ -1,0 +1,49 @@
+//! What is left of definitions that a server of an earlier release has deleted, which knew neither of names nor of custom
+//! objects: another definition could not have the names, and the objects would come back with the next definition of the
+//! same name.
+
+use std::collections::BTreeMap;
+
+use super::cleanup::delete_unserved;
+use crate::api::error::Error;
+use crate::api::{Api, ObjectMap, fields};
+use crate::schema::names::GroupResource;
+use crate::storage::Mutation;
+
+/// By the names of definitions that are gone: what takes the rows of their names away. Each of these writes requires that
+/// the definition has not come back.
+#[derive(Default)]
+pub struct Leftovers(BTreeMap<String, Vec<Mutation>>);
+
+impl Leftovers {
+    pub fn of_all(api: &Api) -> Self {
+        Self(api.all_leftover_names())
+    }
+
+    pub fn add(&mut self, api: &Api, gone: &ObjectMap) {
+        let names = api.leftover_names(gone);
+        if !names.is_empty() {
+            self.0.insert(fields::text(gone, &["metadata", "name"]).to_owned(), names);
+        }
+    }
+
+    /// Removes objects first: as long as a name is left, the next start looks for objects again.
+    pub async fn remove(&mut self, api: &Api) {
+        for (name, names) in std::mem::take(&mut self.0) {
+            if let Err(error) = remove(api, &name, names).await {
+                tracing::warn!(name, %error, "what is left of a definition that is gone stays for now");
+            }
+        }
+    }
+}
+
+async fn remove(api: &Api, name: &str, names: Vec<Mutation>) -> Result<(), Error> {
+    if let (Some((plural, group)), Some(requirement)) = (name.split_once('.'), api.definitions.is_gone(name))
+    {
+        delete_unserved(api, &GroupResource::new(group, plural), Some(&requirement)).await?;
+    }
+    for row in names {
+        api.store.write(row).await?;
+    }
+    Ok(())
+}
