@@ -183,7 +183,15 @@ fn check_custom(kind: &Kind, object: &ObjectMap, body: &Encoded) -> Result<(), E
         return Ok(());
     }
     let text = || String::from_utf8_lossy(&body.bytes).into_owned();
-    let claimed = claims::of_custom(object, text).map_err(|why| unrecognized(kind, &body.bytes, why))?;
+    let refuse = |why: String| {
+        let api_version = object.get("apiVersion").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let claimed = api_version.and_then(|text| Gvk::parse(text, &kind.gvk.kind).ok());
+        match claimed.filter(|_| why.starts_with(claims::NO_KIND)) {
+            Some(claimed) => mismatch(&claimed, kind, &why),
+            None => unrecognized(kind, &body.bytes, why),
+        }
+    };
+    let claimed = claims::of_custom(object, text).map_err(refuse)?;
     if claimed.group_version != kind.gvk.group_version {
         return Err(Error::BadRequest(claims::other_version(&kind.gvk, &claimed)));
     }

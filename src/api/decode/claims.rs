@@ -14,6 +14,9 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// Groups with a scheme of their own, which knows no other groups.
 const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
+/// How the error about a custom object without a kind begins.
+pub const NO_KIND: &str = "Object 'Kind' is missing in ";
+
 /// What is wrong with a claim.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Misfit {
@@ -81,7 +84,7 @@ pub fn no_claims(value: &Value) -> String {
 /// The kind and apiVersion of a custom object, of which nothing is filled in. `text` is the whole body.
 pub fn of_custom(object: &ObjectMap, text: impl FnOnce() -> String) -> Result<Gvk, String> {
     let [kind, api_version] = ["kind", "apiVersion"].map(|field| found(object, field));
-    let Some(kind) = kind? else { return Err(format!("Object 'Kind' is missing in '{}'", text())) };
+    let Some(kind) = kind? else { return Err(format!("{NO_KIND}'{}'", text())) };
     let api_version = api_version?.map_or("", Text::as_str);
     Gvk::parse(api_version, kind).map_err(|error| error.to_string())
 }

@@ -138,9 +138,8 @@ impl Api {
         if write.reads == Reads::AsServed {
             let resource = write.request.target.resource;
             object = self.converter.as_if_stored(resource, object).await?;
-            if resource.custom.is_some() {
-                // As reading it from the store would: the status that was dropped may have one by default.
-                resource.default(&mut object);
+            if let Some(custom) = &resource.custom {
+                object = custom.reread(object)?;
             }
         }
         if write.existing == Existing::Refuse {
