@@ -84,10 +84,14 @@ impl<'t> Parser<'t> {
         start
     }
 
+    /// Takes a token of this kind, if it is the next one. A branch: rustc 1.95.0 loses the addition of `usize::from(bool)` here
+    /// when it optimizes, and then no call with two arguments can be read.
     fn takes(&mut self, kind: Kind) -> bool {
-        let takes = self.kind() == kind;
-        self.at += usize::from(takes);
-        takes
+        if self.kind() != kind {
+            return false;
+        }
+        self.at += 1;
+        true
     }
 
     fn expect(&mut self, kind: Kind) -> Result<u32, Failure> {
